@@ -1,0 +1,45 @@
+// How failures travel. Three kinds, kept apart:
+//   - what the user can mend (no such process, not permitted, a broken file): UserError, one clear
+//     line with its remedy, thrown where it is found and printed once, in src/cli;
+//   - a guest that has gone away: a value (std::optional, bool), never an exception;
+//   - a broken invariant of ours: SHADOWPROF_ASSERT, which stays on in release builds.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace shadowprof {
+
+// Exit statuses of the command line; the numbers are public (see shadowprof(1)).
+enum class ExitStatus : int {
+    fine = 0,
+    error = 1,
+    bad_usage = 2,
+    limit_exceeded = 3,
+    incomparable = 4,
+    profiler_failed = 125,
+    not_executable = 126,
+    not_found = 127,
+};
+
+class UserError : public std::runtime_error {
+  public:
+    explicit UserError(const std::string& line, ExitStatus status = ExitStatus::error)
+        : std::runtime_error(line), status_(status) {}
+    ExitStatus status() const { return status_; }
+
+  private:
+    ExitStatus status_;
+};
+
+[[noreturn]] void assertion_failed(const char* condition, const char* file, int line,
+                                   const std::string& context);
+
+}  // namespace shadowprof
+
+#define SHADOWPROF_ASSERT(condition, context)                                             \
+    do {                                                                                  \
+        if (!(condition)) [[unlikely]]                                                    \
+            ::shadowprof::assertion_failed(#condition, __FILE__, __LINE__, (context));    \
+    } while (false)

@@ -1,0 +1,141 @@
+// decoder: what an instruction is: its operands and their roles, the registers and flags it reads
+// and writes, its memory operands, where it may go next, its text, and its encoding with changed
+// operands. The only room that includes Zydis. It knows bytes and addresses, no process.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "base/address.h"
+#include "decoder/mnemonic.h"
+
+namespace shadowprof::decoder {
+
+enum class RegisterKind : std::uint8_t {
+    none,
+    general,
+    flags,
+    instruction_pointer,
+    segment,
+    x87,
+    mmx,
+    vector,
+    mask,
+    x87_control,  // control, status and tag words
+    mxcsr,
+    other,  // tiles, bounds, xcr, ssp, control and debug registers
+};
+
+// The numbers the hardware encodes: rax 0, rcx 1, rdx 2, rbx 3, rsp 4, rbp 5, rsi 6, rdi 7, r8 …
+struct Register {
+    RegisterKind kind = RegisterKind::none;
+    std::uint8_t number = 0;
+    bool high_byte = false;  // ah, ch, dh, bh: number is that of the whole register
+    std::uint16_t bits = 0;
+
+    constexpr bool operator==(const Register&) const = default;
+    constexpr explicit operator bool() const { return kind != RegisterKind::none; }
+    constexpr bool is_general(std::uint8_t n) const {
+        return kind == RegisterKind::general && number == n;
+    }
+};
+
+enum GeneralRegister : std::uint8_t {
+    rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15
+};
+
+enum class Segment : std::uint8_t { es, cs, ss, ds, fs, gs };
+
+enum class MemoryUse : std::uint8_t {
+    access,        // reads or writes memory
+    address_only,  // lea, wide nops: computes the address and touches nothing
+    gather,        // vector index: one access an element
+};
+
+struct MemoryOperand {
+    MemoryUse use = MemoryUse::access;
+    Segment segment = Segment::ds;
+    Register base;   // instruction_pointer for rip-relative: relative to the next instruction
+    Register index;  // vector for gathers and scatters
+    std::uint8_t scale = 1;
+    std::uint8_t address_bits = 64;
+    std::int64_t displacement = 0;
+};
+
+enum class OperandKind : std::uint8_t { none, reg, memory, immediate, far_pointer };
+
+// Hidden operands are those that the text does not show: rsp of push, flags, rdx of mul.
+enum class Visibility : std::uint8_t { explicit_, implicit, hidden };
+
+enum class ElementType : std::uint8_t { other, integer, floating };
+
+struct Operand {
+    OperandKind kind = OperandKind::none;
+    Visibility visibility = Visibility::explicit_;
+    ElementType element_type = ElementType::other;
+    bool reads = false;
+    bool writes = false;
+    bool conditional = false;  // the write (or read) may not happen: cmov, masked vectors, cmpxchg
+    std::uint16_t bits = 0;
+    std::uint16_t element_bits = 0;
+    std::uint16_t elements = 0;
+    Register reg;
+    MemoryOperand memory;
+    std::uint64_t immediate = 0;  // sign-extended; branch displacements are resolved in `target`
+};
+
+// Where control goes after an instruction.
+enum class Flow : std::uint8_t {
+    next,
+    conditional,    // taken to `target`, or falls through (jcc, loop, jrcxz, xbegin)
+    jump,
+    indirect_jump,
+    call,
+    indirect_call,
+    return_,
+    system_call,    // syscall only
+    trap,           // int n, int3, ud2, hlt, sysenter, far transfers, iret: no engine goes through
+};
+
+enum class Repeat : std::uint8_t { none, rep, repne };
+
+// rflags bits
+enum Flag : std::uint32_t {
+    carry = 1u << 0,
+    parity = 1u << 2,
+    adjust = 1u << 4,
+    zero = 1u << 6,
+    sign = 1u << 7,
+    direction = 1u << 10,
+    overflow = 1u << 11,
+};
+inline constexpr std::uint32_t status_flags = carry | parity | adjust | zero | sign | overflow;
+
+struct Instruction {
+    Address address;
+    Address target;  // of direct branches
+    Mnemonic mnemonic = Mnemonic::other;
+    Flow flow = Flow::next;
+    Repeat repeat = Repeat::none;  // only where it repeats (string instructions)
+    bool lock = false;
+    bool privileged = false;
+    std::uint8_t length = 0;
+    std::uint8_t operand_count = 0;
+    std::uint8_t explicit_count = 0;  // explicit operands come first
+    std::uint32_t flags_read = 0;
+    std::uint32_t flags_written = 0;    // including set, cleared and undefined ones
+    std::uint32_t flags_undefined = 0;  // subset of flags_written
+    std::array<std::byte, 15> bytes{};
+    std::array<Operand, 10> operand_storage{};
+
+    Address end() const { return address + length; }
+    std::span<const std::byte> encoding() const { return {bytes.data(), length}; }
+    std::span<const Operand> operands() const { return {operand_storage.data(), operand_count}; }
+    std::span<const Operand> explicit_operands() const {
+        return {operand_storage.data(), explicit_count};
+    }
+};
+
+}  // namespace shadowprof::decoder

@@ -1,0 +1,43 @@
+// What /proc tells about processes and threads without touching them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shadowprof::ptrace {
+
+struct SignalSets {  // bit n-1 is signal n
+    std::uint64_t pending = 0;          // of the thread
+    std::uint64_t process_pending = 0;
+    std::uint64_t blocked = 0;
+    std::uint64_t ignored = 0;  // explicitly; see ignores()
+    std::uint64_t caught = 0;
+
+    // Nothing would happen on delivery: SIG_IGN, or SIG_DFL of SIGCHLD, SIGCONT, SIGURG, SIGWINCH.
+    bool ignores(int signal) const;
+    // A handler would run or the process would die.
+    bool acts_on(int signal) const { return !ignores(signal); }
+};
+
+struct ThreadStat {
+    char state = '?';            // R, S, D, T, t, Z, X
+    std::uint64_t cpu_ticks = 0; // user + system, in clock ticks
+    int processor = 0;
+};
+
+std::optional<ThreadStat> thread_stat(pid_t pid, pid_t tid);
+// Nanoseconds on a CPU (schedstat); nothing if gone.
+std::optional<std::uint64_t> thread_cpu_time(pid_t pid, pid_t tid);
+std::optional<SignalSets> signal_sets(pid_t pid, pid_t tid);
+std::vector<pid_t> threads_of(pid_t pid);
+std::vector<std::string> command_line(pid_t pid);
+
+// Runs on a CPU or waits for one, and is not inside a system call: the only threads that may be
+// interrupted (sleeping ones would see an EINTR they did not cause).
+bool is_running(pid_t pid, pid_t tid);
+
+}  // namespace shadowprof::ptrace

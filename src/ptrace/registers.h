@@ -1,0 +1,52 @@
+// ptrace: the only room that calls ptrace(2), process_vm_readv(2) and their like, or reads
+// /proc/PID. It stops, moves and observes processes and knows no instruction and no profile.
+//
+// This file: a thread's registers.
+#pragma once
+
+#include <sys/user.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/address.h"
+
+namespace shadowprof::ptrace {
+
+struct Registers {
+    user_regs_struct raw{};
+
+    Address rip() const { return {raw.rip}; }
+    Address rsp() const { return {raw.rsp}; }
+    bool is_64bit() const { return raw.cs == 0x33; }
+    // By hardware number: rax 0, rcx 1, rdx 2, rbx 3, rsp 4, rbp 5, rsi 6, rdi 7, r8 … r15.
+    std::uint64_t general(unsigned number) const;
+    void set_general(unsigned number, std::uint64_t value);
+    // Stopped in or just after a system call (orig_rax says which).
+    bool in_system_call() const { return static_cast<std::int64_t>(raw.orig_rax) >= 0; }
+    std::int64_t result() const { return static_cast<std::int64_t>(raw.rax); }
+};
+
+// x87, SSE, AVX, AVX-512 … state as XSAVE lays it out (NT_X86_XSTATE, standard format).
+class ExtendedState {
+  public:
+    explicit ExtendedState(std::vector<std::byte> area) : area_(std::move(area)) {}
+
+    std::span<const std::byte> area() const { return area_; }
+    std::span<std::byte> area() { return area_; }
+    // Components present: bit n of XSTATE_BV. An absent component is in its initial state (zero).
+    std::uint64_t present() const;
+
+    // Register zmmN, little-endian, with what is not present as zero.
+    std::array<std::uint64_t, 8> vector(unsigned number) const;
+    std::uint64_t mask(unsigned number) const;
+    std::uint32_t mxcsr() const;
+
+  private:
+    std::vector<std::byte> area_;
+};
+
+}  // namespace shadowprof::ptrace

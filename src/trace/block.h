@@ -1,0 +1,97 @@
+// Basic blocks by the one rule, and the table that publishes them.
+//
+// A block begins where control arrives and ends with the first branch, call, return, system call
+// or trap, or after 64 instructions, in every engine. Blocks may overlap: a jump into the middle of
+// one begins another with the same end. A block that a signal or a fault cut short is published as
+// a block of its own whose exit is `cut`.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "decoder/instruction.h"
+#include "trace/capture.h"
+#include "trace/location.h"
+
+namespace shadowprof::trace {
+
+inline constexpr std::size_t most_instructions_in_block = 64;
+
+enum class BlockId : std::uint32_t {};
+
+// Stands in a Trace where control left a block by other means than the block's exit (a signal was
+// delivered, sigreturn, exec): it is followed by one value, the address at which the thread would
+// have continued.
+inline constexpr BlockId discontinuity{0xffffffff};
+
+enum class BlockExit : std::uint8_t {
+    conditional,
+    jump,
+    indirect_jump,
+    call,
+    indirect_call,
+    return_,
+    system_call,
+    trap,    // ends with an instruction no engine goes through
+    length,  // 64 instructions
+    cut,     // stopped before its natural end
+};
+
+BlockExit exit_of(decoder::Flow flow);
+
+// Immutable once published.
+struct Block {
+    BlockId id{};
+    BlockExit exit{};
+    Address start;   // in this run
+    Location place;  // in every run
+    std::vector<decoder::Instruction> instructions;
+    std::vector<Slot> slots;
+
+    const decoder::Instruction& last() const { return instructions.back(); }
+    Address end() const { return last().end(); }
+    std::uint64_t size() const { return end() - start; }
+    Location place_of(const decoder::Instruction& i) const { return place + (i.address - start); }
+    Location place_of_last() const { return place_of(last()); }
+};
+
+// How code is read: an engine gives the guest's, a test its own.
+class CodeSource {
+  public:
+    virtual ~CodeSource() = default;
+    // How many of the bytes from `at` on could be read.
+    virtual std::size_t read_code(Address at, std::span<std::byte> into) = 0;
+};
+
+// The instructions from `at` to the end of their block; empty if there is none that decodes.
+std::vector<decoder::Instruction> decode_block(CodeSource& code, Address at);
+
+// Owns every block of a run. One thread publishes; any thread reads blocks whose ids reached it
+// through a synchronised hand-over (a chunk passed through a queue).
+class BlockTable {
+  public:
+    BlockTable();
+    ~BlockTable();
+    BlockTable(const BlockTable&) = delete;
+    BlockTable& operator=(const BlockTable&) = delete;
+
+    // Fills in the id; slots must be those of the plan in force.
+    const Block& publish(Block block);
+    const Block& at(BlockId id) const;
+    std::uint32_t size() const { return size_.load(std::memory_order_acquire); }
+
+  private:
+    static constexpr std::size_t blocks_per_page = 1u << 12;
+    static constexpr std::size_t most_pages = 1u << 14;
+    using Page = std::array<Block, blocks_per_page>;
+    std::unique_ptr<std::atomic<Page*>[]> pages_;
+    std::atomic<std::uint32_t> size_{0};
+};
+
+}  // namespace shadowprof::trace

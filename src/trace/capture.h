@@ -1,0 +1,58 @@
+// The capture plan: what an engine writes down besides which blocks ran. It is made from the
+// profile types asked for; together with a block's instructions it determines the block's slots,
+// and so the order of the values in a Trace: there are no per-value tags.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "decoder/instruction.h"
+
+namespace shadowprof::trace {
+
+// A set of them is a capture plan.
+enum class Capture : std::uint8_t {
+    destination_values = 1,  // registers written, after the instruction
+    memory_addresses = 2,    // effective addresses of explicit accesses, before it
+    loaded_values = 4,       // the bytes an explicit memory operand held, before it (up to 8)
+    latency = 8,             // cycles a load took
+};
+
+class CapturePlan {
+  public:
+    constexpr CapturePlan() = default;
+    constexpr CapturePlan(Capture c) : bits_(static_cast<std::uint8_t>(c)) {}
+    constexpr CapturePlan operator|(CapturePlan other) const {
+        CapturePlan both;
+        both.bits_ = bits_ | other.bits_;
+        return both;
+    }
+    constexpr bool has(Capture c) const { return bits_ & static_cast<std::uint8_t>(c); }
+    constexpr bool empty() const { return bits_ == 0; }
+    constexpr bool operator==(const CapturePlan&) const = default;
+
+  private:
+    std::uint8_t bits_ = 0;
+};
+
+// One value that every execution of a block yields.
+struct Slot {
+    Capture kind{};
+    std::uint8_t instruction = 0;  // index in the block
+    std::uint8_t operand = 0;      // index in the instruction
+    std::uint8_t bits = 0;         // 8 … 64; the value is zero-extended
+    constexpr bool operator==(const Slot&) const = default;
+};
+
+// The slots of a run of instructions, in execution order; within an instruction first addresses,
+// then loaded values, then destinations, each in operand order.
+//
+// Destinations are the general, vector and mask registers an instruction writes, with these left
+// out because they say nothing about data: rsp of push, pop, call, ret and leave; rsi, rdi and rcx
+// of string instructions; rip and flags. x87, MMX and tile registers are not captured. A vector
+// register yields its lowest element if the operation is scalar, its low 64 bits if it is packed.
+// Of an instruction that ends a block with a system call or a trap nothing is captured.
+std::vector<Slot> slots_of(std::span<const decoder::Instruction> instructions, CapturePlan plan);
+
+}  // namespace shadowprof::trace

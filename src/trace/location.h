@@ -1,0 +1,60 @@
+// trace: the seam. Engines yield Traces, profilers consume them, and neither knows the other.
+// Here are the words both use: where code is (Location), the blocks it is cut into (Block), what
+// is captured in them (Capture, Slot) and what a thread did (TraceChunk). It knows instructions,
+// no process, no engine and no hotlist.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/address.h"
+
+namespace shadowprof::trace {
+
+enum class ModuleId : std::uint32_t {};
+
+struct Module {
+    std::string path;      // "[vdso]", "[runtime code]" for what is no file
+    std::string build_id;  // lower-case hex; empty if it has none
+    bool operator==(const Module&) const = default;
+};
+
+// Where code is, the same in every run of the same binary: never a raw address.
+// `offset` is the link-time address that addr2line, objdump and BOLT use (address minus load bias).
+// Code made at run time has no module: it lives in "[runtime code]", its offset is the raw address
+// and `content` is a hash of its bytes, so that code which replaces other code is another location.
+struct Location {
+    ModuleId module{};
+    std::uint64_t offset = 0;
+    std::uint64_t content = 0;
+
+    constexpr auto operator<=>(const Location&) const = default;
+    constexpr Location operator+(std::uint64_t bytes) const {
+        return {module, offset + bytes, content};
+    }
+};
+
+constexpr std::uint64_t hash_of(const Location& l) {
+    return combine_hashes(combine_hashes(static_cast<std::uint64_t>(l.module), l.offset), l.content);
+}
+
+struct LocationHash {
+    std::size_t operator()(const Location& l) const noexcept { return hash_of(l); }
+};
+
+// Interns modules: the same path and build id is the same module. Any thread may ask.
+class ModuleTable {
+  public:
+    ModuleId intern(const Module& module);
+    Module at(ModuleId id) const;
+    std::vector<Module> all() const;
+
+  private:
+    mutable std::mutex mutex_;
+    std::vector<Module> modules_;
+};
+
+}  // namespace shadowprof::trace

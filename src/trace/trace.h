@@ -1,0 +1,49 @@
+// What one guest thread did in one sample, handed over in chunks: while profilers digest one the
+// engine fills the next.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/address.h"
+#include "trace/block.h"
+#include "trace/location.h"
+
+namespace shadowprof::trace {
+
+// Numbered from 0 in the order in which samples were begun. In whole-program modes all threads
+// belong to one sample.
+enum class SampleId : std::uint32_t {};
+enum class TraceId : std::uint32_t {};  // one thread of one sample
+
+// Known when a Trace begins.
+struct TraceStart {
+    TraceId trace{};
+    SampleId sample{};
+    // The Trace begins with the thread's own first instruction, so it begins at a path head.
+    bool from_thread_start = false;
+    // Return addresses, innermost first, if the stack could be unwound; the first entry is the
+    // interrupted instruction itself.
+    std::vector<Location> call_stack;
+};
+
+// Executed blocks in order, and the values of their slots in the same order without tags.
+struct TraceChunk {
+    TraceId trace{};
+    std::vector<BlockId> blocks;
+    std::vector<std::uint64_t> values;
+};
+
+// Why a Trace ended; `reason` is what the profile counts ("sample size", "exit", "system call
+// read", …).
+struct TraceEnd {
+    TraceId trace{};
+    std::string reason;
+    Address continuation;       // the next instruction of the thread, if it still exists
+    Location continuation_place;
+    bool thread_exited = false;  // nothing followed: an unfinished path ended here
+};
+
+}  // namespace shadowprof::trace
