@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -44,6 +43,17 @@ struct TraceEnd {
     Address continuation;       // the next instruction of the thread, if it still exists
     Location continuation_place;
     bool thread_exited = false;  // nothing followed: an unfinished path ended here
+};
+
+// Where an engine puts what it saw. Calls for one trace come in order: begin, chunks, end; traces
+// of different threads of a sample interleave; end_sample comes after the last of them.
+class TraceSink {
+  public:
+    virtual ~TraceSink() = default;
+    virtual void begin(TraceStart start) = 0;
+    virtual void chunk(TraceChunk chunk) = 0;
+    virtual void end(TraceEnd end) = 0;
+    virtual void end_sample(SampleId sample) = 0;
 };
 
 }  // namespace shadowprof::trace
