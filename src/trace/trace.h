@@ -28,11 +28,14 @@ struct TraceStart {
     std::vector<Location> call_stack;
 };
 
-// Executed blocks in order, and the values of their slots in the same order without tags.
+// Executed blocks in order, and the values of their slots in the same order without tags. A block
+// and its values, a discontinuity and its address, are in the same chunk.
 struct TraceChunk {
     TraceId trace{};
     std::vector<BlockId> blocks;
     std::vector<std::uint64_t> values;
+    // Where the addresses of the chunk's discontinuities are, one each, in order.
+    std::vector<Location> continuation_places;
 };
 
 // Why a Trace ended; `reason` is what the profile counts ("sample size", "exit", "system call
@@ -40,7 +43,7 @@ struct TraceChunk {
 struct TraceEnd {
     TraceId trace{};
     std::string reason;
-    Address continuation;       // the next instruction of the thread, if it still exists
+    Address continuation;       // the next instruction of the thread; 0 if there is none
     Location continuation_place;
     bool thread_exited = false;  // nothing followed: an unfinished path ended here
 };
