@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "decoder/instruction.h"
 
@@ -14,8 +15,15 @@ inline constexpr std::size_t longest_instruction = 15;
 // Nothing if the bytes are no instruction in 64-bit mode, or are cut off.
 std::optional<Instruction> decode(std::span<const std::byte> bytes, Address at);
 
-// Intel syntax; branch targets absolute.
+// Intel syntax; branch targets and rip-relative addresses absolute, hexadecimal; conditions named
+// as objdump names them (je, jae).
 std::string text(const Instruction& instruction);
+
+// Also of instructions whose Mnemonic is `other`: "vaddps".
+std::string_view mnemonic_name(const Instruction& instruction);
+
+// "BASE", "SSE2", "AVX512EVEX", …
+std::string_view isa_extension_name(const Instruction& instruction);
 
 // The name of a register as the assembler writes it ("eax", "xmm3", "k1").
 std::string name(Register reg);

@@ -29,6 +29,7 @@ enum class RegisterKind : std::uint8_t {
 };
 
 // The numbers the hardware encodes: rax 0, rcx 1, rdx 2, rbx 3, rsp 4, rbp 5, rsi 6, rdi 7, r8 …
+// Registers of kind `other` have numbers of the decoder's own.
 struct Register {
     RegisterKind kind = RegisterKind::none;
     std::uint8_t number = 0;
@@ -43,24 +44,28 @@ struct Register {
 };
 
 enum GeneralRegister : std::uint8_t {
+    // clang-format off
     rax, rcx, rdx, rbx, rsp, rbp, rsi, rdi, r8, r9, r10, r11, r12, r13, r14, r15
+    // clang-format on
 };
 
 enum class Segment : std::uint8_t { es, cs, ss, ds, fs, gs };
 
 enum class MemoryUse : std::uint8_t {
     access,        // reads or writes memory
-    address_only,  // lea, wide nops: computes the address and touches nothing
-    gather,        // vector index: one access an element
+    address_only,  // lea, wide nops, prefetches: computes the address; nothing can fault
+    gather,        // one access an element (vector index: gathers and scatters) or a row (tiles)
 };
 
+// The memory a push or pop uses is given with rsp as it is before the instruction: a push writes
+// below that address. An explicit operand of pop is addressed with rsp as it is after the pop.
 struct MemoryOperand {
     MemoryUse use = MemoryUse::access;
     Segment segment = Segment::ds;
     Register base;   // instruction_pointer for rip-relative: relative to the next instruction
     Register index;  // vector for gathers and scatters
     std::uint8_t scale = 1;
-    std::uint8_t address_bits = 64;
+    std::uint8_t address_bits = 64;  // 32: the sum is cut to 32 bits before the segment is added
     std::int64_t displacement = 0;
 };
 
@@ -78,6 +83,8 @@ struct Operand {
     bool reads = false;
     bool writes = false;
     bool conditional = false;  // the write (or read) may not happen: cmov, masked vectors, cmpxchg
+    bool conditional_read = false;  // the read may not happen: memory there need not be readable
+    bool is_write_mask = false;     // an EVEX mask register other than k0
     std::uint16_t bits = 0;
     std::uint16_t element_bits = 0;
     std::uint16_t elements = 0;
@@ -89,14 +96,14 @@ struct Operand {
 // Where control goes after an instruction.
 enum class Flow : std::uint8_t {
     next,
-    conditional,    // taken to `target`, or falls through (jcc, loop, jrcxz, xbegin)
+    conditional,  // taken to `target`, or falls through (jcc, loop, jrcxz, xbegin)
     jump,
     indirect_jump,
     call,
     indirect_call,
     return_,
-    system_call,    // syscall only
-    trap,           // int n, int3, ud2, hlt, sysenter, far transfers, iret: no engine goes through
+    system_call,  // syscall only
+    trap,         // int n, int3, ud2, hlt, sysenter, far transfers, iret: no engine goes through
 };
 
 enum class Repeat : std::uint8_t { none, rep, repne };
@@ -118,12 +125,16 @@ struct Instruction {
     Address target;  // of direct branches
     Mnemonic mnemonic = Mnemonic::other;
     Flow flow = Flow::next;
-    Repeat repeat = Repeat::none;  // only where it repeats (string instructions)
-    bool lock = false;
-    bool privileged = false;
+    Repeat repeat = Repeat::none;    // only where it repeats (string instructions)
+    bool lock = false;               // atomic, by prefix or by nature (xchg with memory)
+    bool privileged = false;         // faults in a user's program
+    bool flags_conditional = false;  // may leave flags_written as they were: shl by cl, rep cmps
     std::uint8_t length = 0;
     std::uint8_t operand_count = 0;
-    std::uint8_t explicit_count = 0;  // explicit operands come first
+    std::uint8_t explicit_count = 0;  // explicit and implicit operands, as in the text, come first
+    std::uint8_t scalar_bits = 0;     // of vector instructions on the lowest element only: its size
+    std::uint8_t isa_extension_id = 0;
+    std::uint16_t mnemonic_id = 0;  // the decoder library's; see mnemonic_name
     std::uint32_t flags_read = 0;
     std::uint32_t flags_written = 0;    // including set, cleared and undefined ones
     std::uint32_t flags_undefined = 0;  // subset of flags_written

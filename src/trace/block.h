@@ -43,7 +43,10 @@ enum class BlockExit : std::uint8_t {
     cut,     // stopped before its natural end
 };
 
+// `cut` for an instruction after which control goes on.
 BlockExit exit_of(decoder::Flow flow);
+// Of what decode_block returned, unless that is empty.
+BlockExit exit_of(std::span<const decoder::Instruction> instructions);
 
 // Immutable once published.
 struct Block {

@@ -46,12 +46,19 @@ struct Slot {
 };
 
 // The slots of a run of instructions, in execution order; within an instruction first addresses,
-// then loaded values, then destinations, each in operand order.
+// then loaded values, then destinations, then latencies, each in operand order.
 //
 // Destinations are the general, vector and mask registers an instruction writes, with these left
-// out because they say nothing about data: rsp of push, pop, call, ret and leave; rsi, rdi and rcx
-// of string instructions; rip and flags. x87, MMX and tile registers are not captured. A vector
-// register yields its lowest element if the operation is scalar, its low 64 bits if it is packed.
+// out because they say nothing about data: rsp of push, pop, call, ret, enter and leave; rsi, rdi
+// and rcx of string instructions; rip and flags. x87, MMX and tile registers are not captured. A
+// vector register yields its lowest element if the operation is scalar, its low 64 bits if it is
+// packed. A destination that may be left alone (cmov) yields what the register holds afterwards.
+//
+// Accesses are explicit operands that are one access: not gathers, nor what lea, nops and
+// prefetches name. Only loads that certainly happen have a value and a latency: masked ones and the
+// bit strings of bt may name memory that does not exist. A load of more than 64 bits yields its
+// lowest 64.
+//
 // Of an instruction that ends a block with a system call or a trap nothing is captured.
 std::vector<Slot> slots_of(std::span<const decoder::Instruction> instructions, CapturePlan plan);
 

@@ -25,7 +25,8 @@ struct Module {
 // Where code is, the same in every run of the same binary: never a raw address.
 // `offset` is the link-time address that addr2line, objdump and BOLT use (address minus load bias).
 // Code made at run time has no module: it lives in "[runtime code]", its offset is the raw address
-// and `content` is a hash of its bytes, so that code which replaces other code is another location.
+// and `content` numbers the versions of code at that place, so that code which replaces other code
+// is another location.
 struct Location {
     ModuleId module{};
     std::uint64_t offset = 0;
@@ -38,7 +39,8 @@ struct Location {
 };
 
 constexpr std::uint64_t hash_of(const Location& l) {
-    return combine_hashes(combine_hashes(static_cast<std::uint64_t>(l.module), l.offset), l.content);
+    return combine_hashes(combine_hashes(static_cast<std::uint64_t>(l.module), l.offset),
+                          l.content);
 }
 
 struct LocationHash {

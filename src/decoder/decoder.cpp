@@ -1,0 +1,340 @@
+#include "decoder/decoder.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "decoder/corrections.h"
+#include "decoder/zydis.h"
+
+namespace shadowprof::decoder {
+
+const ZydisDecoder& long_mode_decoder() {
+    static const ZydisDecoder decoder = [] {
+        ZydisDecoder d;
+        ZydisDecoderInit(&d, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
+        ZydisDecoderEnableMode(&d, ZYDIS_DECODER_MODE_MPX, ZYAN_FALSE);
+        return d;
+    }();
+    return decoder;
+}
+
+namespace {
+
+constexpr auto mnemonic_count = static_cast<std::size_t>(ZYDIS_MNEMONIC_MAX_VALUE) + 1;
+
+constexpr auto mnemonics = [] {
+    std::array<Mnemonic, mnemonic_count> table{};
+#define SHADOWPROF_TABLE_ROW(name, library_name) \
+    table[ZYDIS_MNEMONIC_##library_name] = Mnemonic::name;
+    SHADOWPROF_MNEMONICS(SHADOWPROF_TABLE_ROW)
+#undef SHADOWPROF_TABLE_ROW
+    return table;
+}();
+
+Mnemonic mnemonic_of(const ZydisDecodedInstruction& z) {
+    const bool is_string = z.meta.category == ZYDIS_CATEGORY_STRINGOP;
+    const bool is_far = z.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR;
+    switch (z.mnemonic) {
+        case ZYDIS_MNEMONIC_MOVSD:
+            return is_string ? Mnemonic::movsd : Mnemonic::other;
+        case ZYDIS_MNEMONIC_CMPSD:
+            return is_string ? Mnemonic::cmpsd : Mnemonic::other;
+        case ZYDIS_MNEMONIC_JMP:
+            return is_far ? Mnemonic::jmp_far : Mnemonic::jmp;
+        case ZYDIS_MNEMONIC_CALL:
+            return is_far ? Mnemonic::call_far : Mnemonic::call;
+        case ZYDIS_MNEMONIC_RET:
+            return is_far ? Mnemonic::ret_far : Mnemonic::ret;
+        default:
+            return mnemonics[static_cast<std::size_t>(z.mnemonic)];
+    }
+}
+
+// By name: the names of scalar instructions end in ss, sd or sh, and the integer instructions that
+// end alike ("saturated doubleword") begin with p.
+std::uint8_t scalar_bits_of_name(std::string_view name) {
+    if (name == "movd" || name == "vmovd") return 32;
+    if (name == "vmovw") return 16;
+    if (name.size() < 4 || name.starts_with("p") || name.starts_with("vp") ||
+        name.starts_with("vbroadcast"))
+        return 0;
+    if (name.ends_with("csh")) return 32;  // a complex number: two halves
+    if (name.ends_with("ss")) return 32;
+    if (name.ends_with("sd")) return 64;
+    if (name.ends_with("sh")) return 16;
+    return 0;
+}
+
+std::uint8_t scalar_bits_of(const ZydisDecodedInstruction& z) {
+    static const auto table = [] {
+        std::array<std::uint8_t, mnemonic_count> bits{};
+        for (std::size_t m = 1; m < mnemonic_count; ++m)
+            bits[m] = scalar_bits_of_name(ZydisMnemonicGetString(static_cast<ZydisMnemonic>(m)));
+        return bits;
+    }();
+    return z.meta.category == ZYDIS_CATEGORY_STRINGOP ? std::uint8_t{0}
+                                                      : table[static_cast<std::size_t>(z.mnemonic)];
+}
+
+// Encodings of the Knights Corner coprocessor, which mean nothing to other processors.
+bool only_on_a_coprocessor(const ZydisDecodedInstruction& z) {
+    return z.encoding == ZYDIS_INSTRUCTION_ENCODING_MVEX || z.meta.isa_ext == ZYDIS_ISA_EXT_KNC ||
+           z.meta.isa_ext == ZYDIS_ISA_EXT_KNCE || z.meta.isa_ext == ZYDIS_ISA_EXT_KNCV;
+}
+
+Flow flow_of(const ZydisDecodedInstruction& z, const ZydisDecodedOperand* operands) {
+    if (z.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR) return Flow::trap;
+    const bool direct =
+        z.operand_count_visible > 0 && operands[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+    switch (z.mnemonic) {
+        case ZYDIS_MNEMONIC_SYSCALL:
+            return Flow::system_call;
+        case ZYDIS_MNEMONIC_XBEGIN:
+            return Flow::conditional;
+        case ZYDIS_MNEMONIC_XABORT:
+        case ZYDIS_MNEMONIC_XEND:
+            return Flow::next;
+        case ZYDIS_MNEMONIC_CALL:
+            return direct ? Flow::call : Flow::indirect_call;
+        case ZYDIS_MNEMONIC_JMP:
+            return direct ? Flow::jump : Flow::indirect_jump;
+        case ZYDIS_MNEMONIC_RET:
+            return Flow::return_;
+        case ZYDIS_MNEMONIC_SYSENTER:
+        case ZYDIS_MNEMONIC_SYSEXIT:
+        case ZYDIS_MNEMONIC_SYSRET:
+        case ZYDIS_MNEMONIC_IRET:
+        case ZYDIS_MNEMONIC_IRETD:
+        case ZYDIS_MNEMONIC_IRETQ:
+        case ZYDIS_MNEMONIC_UIRET:
+        case ZYDIS_MNEMONIC_RSM:
+        case ZYDIS_MNEMONIC_HLT:
+        case ZYDIS_MNEMONIC_UD0:
+        case ZYDIS_MNEMONIC_UD1:
+        case ZYDIS_MNEMONIC_UD2:
+        case ZYDIS_MNEMONIC_ENCLS:
+        case ZYDIS_MNEMONIC_ENCLU:
+        case ZYDIS_MNEMONIC_ENCLV:
+        case ZYDIS_MNEMONIC_GETSEC:
+        case ZYDIS_MNEMONIC_SEAMCALL:
+        case ZYDIS_MNEMONIC_SEAMOPS:
+        case ZYDIS_MNEMONIC_SEAMRET:
+        case ZYDIS_MNEMONIC_TDCALL:
+            return Flow::trap;
+        default:
+            break;
+    }
+    switch (z.meta.category) {
+        case ZYDIS_CATEGORY_COND_BR:
+            return Flow::conditional;
+        case ZYDIS_CATEGORY_INTERRUPT:
+        case ZYDIS_CATEGORY_VTX:
+            return Flow::trap;
+        default:
+            break;
+    }
+    return z.meta.isa_ext == ZYDIS_ISA_EXT_SVM ? Flow::trap : Flow::next;
+}
+
+// The last of the repeat prefixes counts. Only comparing instructions tell the two apart.
+Repeat repeat_of(const ZydisDecodedInstruction& z) {
+    if (z.meta.category != ZYDIS_CATEGORY_STRINGOP && z.meta.category != ZYDIS_CATEGORY_IOSTRINGOP)
+        return Repeat::none;
+    if (z.attributes & ZYDIS_ATTRIB_HAS_REPNE)
+        return z.attributes & ZYDIS_ATTRIB_ACCEPTS_REPE ? Repeat::repne : Repeat::rep;
+    return z.attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE) ? Repeat::rep
+                                                                         : Repeat::none;
+}
+
+Register register_of(ZydisRegister r) {
+    Register reg;
+    if (r == ZYDIS_REGISTER_NONE) return reg;
+    reg.bits = ZydisRegisterGetWidth(ZYDIS_MACHINE_MODE_LONG_64, r);
+    const auto numbered = [&](RegisterKind kind) {
+        reg.kind = kind;
+        reg.number = static_cast<std::uint8_t>(ZydisRegisterGetId(r));
+        return reg;
+    };
+    const auto counted_from = [&](RegisterKind kind, int first) {
+        reg.kind = kind;
+        reg.number = static_cast<std::uint8_t>(r - first);
+        return reg;
+    };
+    switch (ZydisRegisterGetClass(r)) {
+        case ZYDIS_REGCLASS_GPR8:
+            reg.high_byte = r >= ZYDIS_REGISTER_AH && r <= ZYDIS_REGISTER_BH;
+            reg.kind = RegisterKind::general;
+            // The library counts al cl dl bl, ah ch dh bh, spl bpl sil dil, r8b ….
+            reg.number = static_cast<std::uint8_t>(r - ZYDIS_REGISTER_AL);
+            if (reg.number >= 4) reg.number = static_cast<std::uint8_t>(reg.number - 4);
+            return reg;
+        case ZYDIS_REGCLASS_GPR16:
+        case ZYDIS_REGCLASS_GPR32:
+        case ZYDIS_REGCLASS_GPR64:
+            return numbered(RegisterKind::general);
+        case ZYDIS_REGCLASS_X87:
+            return numbered(RegisterKind::x87);
+        case ZYDIS_REGCLASS_MMX:
+            return numbered(RegisterKind::mmx);
+        case ZYDIS_REGCLASS_XMM:
+        case ZYDIS_REGCLASS_YMM:
+        case ZYDIS_REGCLASS_ZMM:
+            return numbered(RegisterKind::vector);
+        case ZYDIS_REGCLASS_MASK:
+            return numbered(RegisterKind::mask);
+        case ZYDIS_REGCLASS_FLAGS:
+            return counted_from(RegisterKind::flags, r);
+        case ZYDIS_REGCLASS_IP:
+            return counted_from(RegisterKind::instruction_pointer, r);
+        case ZYDIS_REGCLASS_SEGMENT:
+            return counted_from(RegisterKind::segment, ZYDIS_REGISTER_ES);
+        default:
+            break;
+    }
+    switch (r) {
+        case ZYDIS_REGISTER_X87CONTROL:
+        case ZYDIS_REGISTER_X87STATUS:
+        case ZYDIS_REGISTER_X87TAG:
+            return counted_from(RegisterKind::x87_control, ZYDIS_REGISTER_X87CONTROL);
+        case ZYDIS_REGISTER_MXCSR:
+            return counted_from(RegisterKind::mxcsr, r);
+        default:
+            return counted_from(RegisterKind::other, first_other_register);
+    }
+}
+
+MemoryOperand memory_of(const ZydisDecodedOperandMem& z, std::uint8_t address_bits) {
+    MemoryOperand memory;
+    switch (z.type) {
+        case ZYDIS_MEMOP_TYPE_AGEN:
+            memory.use = MemoryUse::address_only;
+            break;
+        case ZYDIS_MEMOP_TYPE_VSIB:
+        case ZYDIS_MEMOP_TYPE_MIB:
+            memory.use = MemoryUse::gather;
+            break;
+        default:
+            memory.use = MemoryUse::access;
+            break;
+    }
+    memory.segment = static_cast<Segment>(z.segment - ZYDIS_REGISTER_ES);
+    memory.base = register_of(z.base);
+    memory.index = register_of(z.index);
+    memory.scale = z.index == ZYDIS_REGISTER_NONE ? std::uint8_t{1} : z.scale;
+    memory.address_bits = address_bits;
+    memory.displacement = z.disp.has_displacement ? z.disp.value : 0;
+    return memory;
+}
+
+ElementType element_type_of(ZydisElementType type) {
+    switch (type) {
+        case ZYDIS_ELEMENT_TYPE_INT:
+        case ZYDIS_ELEMENT_TYPE_UINT:
+            return ElementType::integer;
+        case ZYDIS_ELEMENT_TYPE_FLOAT16:
+        case ZYDIS_ELEMENT_TYPE_FLOAT32:
+        case ZYDIS_ELEMENT_TYPE_FLOAT64:
+        case ZYDIS_ELEMENT_TYPE_FLOAT80:
+            return ElementType::floating;
+        default:
+            return ElementType::other;
+    }
+}
+
+Operand operand_of(const ZydisDecodedOperand& z, std::uint8_t address_bits) {
+    Operand operand;
+    switch (z.visibility) {
+        case ZYDIS_OPERAND_VISIBILITY_EXPLICIT:
+            operand.visibility = Visibility::explicit_;
+            break;
+        case ZYDIS_OPERAND_VISIBILITY_IMPLICIT:
+            operand.visibility = Visibility::implicit;
+            break;
+        default:
+            operand.visibility = Visibility::hidden;
+            break;
+    }
+    operand.element_type = element_type_of(z.element_type);
+    operand.reads = z.actions & ZYDIS_OPERAND_ACTION_MASK_READ;
+    operand.writes = z.actions & ZYDIS_OPERAND_ACTION_MASK_WRITE;
+    operand.conditional_read = z.actions & ZYDIS_OPERAND_ACTION_CONDREAD;
+    operand.conditional = operand.conditional_read || (z.actions & ZYDIS_OPERAND_ACTION_CONDWRITE);
+    operand.bits = z.size;
+    operand.element_bits = z.element_size;
+    operand.elements = z.element_count;
+    switch (z.type) {
+        case ZYDIS_OPERAND_TYPE_REGISTER:
+            operand.kind = OperandKind::reg;
+            operand.reg = register_of(z.reg.value);
+            operand.is_write_mask = z.encoding == ZYDIS_OPERAND_ENCODING_MASK;
+            break;
+        case ZYDIS_OPERAND_TYPE_MEMORY:
+            operand.kind = OperandKind::memory;
+            operand.memory = memory_of(z.mem, address_bits);
+            break;
+        case ZYDIS_OPERAND_TYPE_IMMEDIATE:
+            operand.kind = OperandKind::immediate;
+            operand.immediate = z.imm.value.u;
+            break;
+        case ZYDIS_OPERAND_TYPE_POINTER:
+            operand.kind = OperandKind::far_pointer;
+            break;
+        default:
+            break;
+    }
+    return operand;
+}
+
+// k0 in the place of a write mask means that nothing is masked: no operand at all.
+bool means_unmasked(const ZydisDecodedOperand& z) {
+    return z.encoding == ZYDIS_OPERAND_ENCODING_MASK && z.type == ZYDIS_OPERAND_TYPE_REGISTER &&
+           z.reg.value == ZYDIS_REGISTER_K0;
+}
+
+void set_flags(Instruction& instruction, const ZydisAccessedFlags& flags) {
+    instruction.flags_read = flags.tested;
+    instruction.flags_undefined = flags.undefined;
+    instruction.flags_written = flags.modified | flags.set_0 | flags.set_1 | flags.undefined;
+}
+
+}  // namespace
+
+std::optional<Instruction> decode(std::span<const std::byte> bytes, Address at) {
+    ZydisDecodedInstruction z;
+    ZydisDecodedOperand operands[ZYDIS_MAX_OPERAND_COUNT];
+    if (ZYAN_FAILED(ZydisDecoderDecodeFull(&long_mode_decoder(), bytes.data(), bytes.size(), &z,
+                                           operands)) ||
+        only_on_a_coprocessor(z))
+        return std::nullopt;
+
+    std::optional<Instruction> result{std::in_place};
+    auto& instruction = *result;
+    instruction.address = at;
+    instruction.mnemonic = mnemonic_of(z);
+    instruction.mnemonic_id = static_cast<std::uint16_t>(z.mnemonic);
+    instruction.isa_extension_id = static_cast<std::uint8_t>(z.meta.isa_ext);
+    instruction.scalar_bits = scalar_bits_of(z);
+    instruction.flow = flow_of(z, operands);
+    instruction.repeat = repeat_of(z);
+    instruction.lock = z.attributes & ZYDIS_ATTRIB_HAS_LOCK;
+    instruction.privileged = z.attributes & ZYDIS_ATTRIB_IS_PRIVILEGED;
+    instruction.length = z.length;
+    std::copy_n(bytes.begin(), z.length, instruction.bytes.begin());
+    if (z.cpu_flags) set_flags(instruction, *z.cpu_flags);
+
+    for (std::uint8_t i = 0; i < z.operand_count; ++i) {
+        const auto& operand = operands[i];
+        if (means_unmasked(operand)) continue;
+        const auto& copy = instruction.operand_storage[instruction.operand_count++] =
+            operand_of(operand, z.address_width);
+        if (i < z.operand_count_visible) ++instruction.explicit_count;
+        if (copy.reg.kind == RegisterKind::flags && copy.writes)
+            instruction.flags_conditional = copy.conditional;
+        if (operand.type == ZYDIS_OPERAND_TYPE_IMMEDIATE && operand.imm.is_relative)
+            instruction.target = instruction.end() + operand.imm.value.u;
+    }
+    correct(instruction);
+    return result;
+}
+
+}  // namespace shadowprof::decoder

@@ -1,0 +1,94 @@
+#include "trace/capture.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace shadowprof::trace {
+
+namespace {
+
+using decoder::Flow;
+using decoder::Instruction;
+using decoder::MemoryUse;
+using decoder::Operand;
+using decoder::OperandKind;
+using decoder::RegisterKind;
+using decoder::Visibility;
+
+constexpr std::uint16_t most_bits = 64;
+
+std::uint8_t slot_bits(std::uint16_t bits) {
+    return static_cast<std::uint8_t>(std::min(bits, most_bits));
+}
+
+bool is_explicit_access(const Operand& operand) {
+    return operand.kind == OperandKind::memory && operand.visibility != Visibility::hidden &&
+           operand.memory.use == MemoryUse::access;
+}
+
+bool is_certain_load(const Operand& operand) {
+    return is_explicit_access(operand) && operand.reads && !operand.conditional_read;
+}
+
+// Hidden rsp is the stack pointer of push, pop, call and their like. Of string instructions the
+// hidden pointers and counter move by rule; what lods loads is data.
+bool says_nothing_about_data(const Instruction& instruction, const Operand& operand) {
+    if (operand.visibility != Visibility::hidden) return false;
+    if (operand.reg.is_general(decoder::rsp)) return true;
+    return decoder::is_string(instruction.mnemonic) && !operand.reg.is_general(decoder::rax);
+}
+
+std::uint8_t destination_bits(const Instruction& instruction, const Operand& operand) {
+    switch (operand.reg.kind) {
+        case RegisterKind::general:
+            return slot_bits(operand.reg.bits);
+        case RegisterKind::mask:
+            return slot_bits(operand.reg.bits);
+        case RegisterKind::vector:
+            return instruction.scalar_bits ? instruction.scalar_bits : slot_bits(operand.reg.bits);
+        default:
+            return 0;
+    }
+}
+
+}  // namespace
+
+std::vector<Slot> slots_of(std::span<const Instruction> instructions, CapturePlan plan) {
+    std::vector<Slot> slots;
+    if (plan.empty()) return slots;
+    SHADOWPROF_ASSERT(instructions.size() <= 256, std::to_string(instructions.size()));
+
+    for (std::size_t i = 0; i < instructions.size(); ++i) {
+        const auto& instruction = instructions[i];
+        if (instruction.flow == Flow::system_call || instruction.flow == Flow::trap) continue;
+        const auto operands = instruction.operands();
+
+        const auto add_where = [&](Capture kind, auto bits_of) {
+            if (!plan.has(kind)) return;
+            for (std::size_t o = 0; o < operands.size(); ++o)
+                if (const std::uint8_t bits = bits_of(operands[o]))
+                    slots.push_back({.kind = kind,
+                                     .instruction = static_cast<std::uint8_t>(i),
+                                     .operand = static_cast<std::uint8_t>(o),
+                                     .bits = bits});
+        };
+        add_where(Capture::memory_addresses, [](const Operand& operand) {
+            return is_explicit_access(operand) ? std::uint8_t{most_bits} : std::uint8_t{0};
+        });
+        add_where(Capture::loaded_values, [](const Operand& operand) {
+            return is_certain_load(operand) ? slot_bits(operand.bits) : std::uint8_t{0};
+        });
+        add_where(Capture::destination_values, [&](const Operand& operand) {
+            const bool captured = operand.kind == OperandKind::reg && operand.writes &&
+                                  !says_nothing_about_data(instruction, operand);
+            return captured ? destination_bits(instruction, operand) : std::uint8_t{0};
+        });
+        add_where(Capture::latency, [](const Operand& operand) {
+            return is_certain_load(operand) ? std::uint8_t{most_bits} : std::uint8_t{0};
+        });
+    }
+    return slots;
+}
+
+}  // namespace shadowprof::trace
