@@ -66,6 +66,14 @@ void masked_memory(Instruction& i) {
     }
 }
 
+// Tiles are loaded and stored row by row, the index being the distance between rows.
+void rows_of_tiles(Instruction& i) {
+    const auto name = mnemonic_name(i);
+    if (!name.starts_with("tileload") && !name.starts_with("tilestore")) return;
+    for (auto& operand : operands_of(i))
+        if (operand.kind == OperandKind::memory) operand.memory.use = MemoryUse::gather;
+}
+
 // bt with memory and a register counts bits from the address on, forwards or backwards: what it
 // touches is not where its operand points.
 void bit_strings(Instruction& i) {
@@ -112,6 +120,7 @@ void correct(Instruction& i) {
     destinations_that_may_stay(i);
     index_of_xlat(i);
     masked_memory(i);
+    rows_of_tiles(i);
     bit_strings(i);
     shifts_by_zero(i);
     implied_lock(i);

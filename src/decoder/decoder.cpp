@@ -133,7 +133,13 @@ Flow flow_of(const ZydisDecodedInstruction& z, const ZydisDecodedOperand* operan
         default:
             break;
     }
-    return z.meta.isa_ext == ZYDIS_ISA_EXT_SVM ? Flow::trap : Flow::next;
+    switch (z.meta.isa_ext) {
+        case ZYDIS_ISA_EXT_SVM:
+        case ZYDIS_ISA_EXT_PADLOCK:
+            return Flow::trap;
+        default:
+            return Flow::next;
+    }
 }
 
 // The last of the repeat prefixes counts. Only comparing instructions tell the two apart.

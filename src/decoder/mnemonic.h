@@ -70,7 +70,7 @@ namespace shadowprof::decoder {
     X(clui, CLUI) X(stui, STUI) X(testui, TESTUI) X(senduipi, SENDUIPI) X(ptwrite, PTWRITE) \
     X(incsspd, INCSSPD) X(incsspq, INCSSPQ) X(rdsspd, RDSSPD) X(rdsspq, RDSSPQ) \
     X(saveprevssp, SAVEPREVSSP) X(rstorssp, RSTORSSP) X(wrssd, WRSSD) X(wrssq, WRSSQ) \
-    X(sgdt, SGDT) X(sidt, SIDT) X(sldt, SLDT) X(str, STR) X(smsw, SMSW) X(lar, LAR) X(lsl, LSL) \
+    X(lss, LSS) X(lfs, LFS) X(lgs, LGS) X(sgdt, SGDT) X(sidt, SIDT) X(sldt, SLDT) X(str, STR) X(smsw, SMSW) X(lar, LAR) X(lsl, LSL) \
     X(verr, VERR) X(verw, VERW) \
     /* Whole register files to and from memory */ \
     X(fxsave, FXSAVE) X(fxsave64, FXSAVE64) X(fxrstor, FXRSTOR) X(fxrstor64, FXRSTOR64) \

@@ -1,0 +1,226 @@
+// An instruction in memory is
+//
+//     legacy prefixes | REX or VEX, XOP, EVEX | opcode | ModRM | SIB | displacement | the rest
+//
+// Of these the address takes part in: the segment and address-size prefixes; one bit in REX, VEX,
+// XOP or EVEX for each of the registers of the address (B for the base, X for the index; inverted
+// in the last three); the mod and rm fields of ModRM; SIB and displacement. These are made anew,
+// all other bits are copied.
+//
+// Three hardware rules make this less simple than it sounds. rm = 4 means that a SIB byte follows,
+// so rsp and r12 as a base need one. mod = 0 with base 5 means "no base", so rbp and r13 need a
+// displacement of zero. And REX counts only directly before the opcode: one that was made
+// ineffective by a prefix behind it must not come to life when that prefix is dropped.
+#include "decoder/encoder.h"
+
+#include <algorithm>
+
+#include "decoder/zydis.h"
+
+namespace shadowprof::decoder {
+namespace {
+
+constexpr std::uint8_t rex_mark = 0x40, rex_x = 2, rex_b = 1;
+// In the byte after the escape byte of three-byte VEX, XOP and EVEX alike; a zero extends the
+// register.
+constexpr std::uint8_t inverted_x = 0x40, inverted_b = 0x20;
+constexpr std::uint8_t vex2_escape = 0xc5, vex3_escape = 0xc4, vex_map_0f = 1;
+constexpr std::uint8_t sib_follows = 4, no_index = 4 << 3;
+
+bool is_address_prefix(std::uint8_t byte) {
+    switch (byte) {
+        case 0x26:
+        case 0x2e:
+        case 0x36:
+        case 0x3e:
+        case 0x64:
+        case 0x65:
+        case 0x67:
+            return true;
+        default:
+            return false;
+    }
+}
+
+bool is_other_prefix(std::uint8_t byte) {
+    return byte == 0x66 || byte == 0xf0 || byte == 0xf2 || byte == 0xf3;
+}
+
+bool is_rex(std::uint8_t byte) {
+    return (byte & 0xf0) == rex_mark;
+}
+
+class Writer {
+  public:
+    void put(std::uint8_t byte) {
+        if (bytes_.length < bytes_.storage.size())
+            bytes_.storage[bytes_.length++] = std::byte{byte};
+        else
+            overflow_ = true;
+    }
+    std::optional<Bytes> take() const {
+        if (overflow_) return std::nullopt;
+        return bytes_;
+    }
+
+  private:
+    Bytes bytes_;
+    bool overflow_ = false;
+};
+
+// Where the parts of an encoding with ModRM and a memory operand lie.
+struct Layout {
+    std::array<std::uint8_t, 15> bytes{};
+    ZydisInstructionEncoding encoding{};
+    std::size_t modrm = 0;
+    std::size_t rest = 0;  // behind the displacement
+    std::size_t length = 0;
+};
+
+std::optional<Layout> layout_of(const Instruction& instruction) {
+    ZydisDecodedInstruction z;
+    ZydisDecoderContext context;
+    if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(
+            &long_mode_decoder(), &context, instruction.bytes.data(), instruction.length, &z)))
+        return std::nullopt;
+    if (!(z.attributes & ZYDIS_ATTRIB_HAS_MODRM) || z.raw.modrm.mod == 3) return std::nullopt;
+    Layout layout;
+    std::transform(instruction.bytes.begin(), instruction.bytes.end(), layout.bytes.begin(),
+                   [](std::byte b) { return std::to_integer<std::uint8_t>(b); });
+    layout.encoding = z.encoding;
+    layout.modrm = z.raw.modrm.offset;
+    const bool has_sib = z.attributes & ZYDIS_ATTRIB_HAS_SIB;
+    layout.rest = layout.modrm + 1 + (has_sib ? 1 : 0) + z.raw.disp.size / 8u;
+    layout.length = instruction.length;
+    return layout;
+}
+
+const Operand* explicit_memory(const Instruction& instruction) {
+    for (const auto& operand : instruction.explicit_operands())
+        if (operand.kind == OperandKind::memory) return &operand;
+    return nullptr;
+}
+
+bool uses_high_byte(const Instruction& instruction) {
+    const auto operands = instruction.operands();
+    return std::any_of(operands.begin(), operands.end(),
+                       [](const Operand& operand) { return operand.reg.high_byte; });
+}
+
+// movdir64b and enqcmd hold a second address in a register, cut by the same prefix.
+bool address_size_has_other_uses(const Instruction& instruction) {
+    return instruction.mnemonic == Mnemonic::movdir64b ||
+           instruction.mnemonic == Mnemonic::enqcmd || instruction.mnemonic == Mnemonic::enqcmds;
+}
+
+// Copies everything before ModRM with X (unless kept) cleared and B as the base needs it. False if
+// that cannot be encoded.
+bool write_head(Writer& out, const Layout& layout, const Instruction& instruction,
+                bool base_is_high, bool keep_x) {
+    std::size_t at = 0;
+    std::uint8_t rex = 0;
+    for (; at < layout.modrm; ++at) {
+        const auto byte = layout.bytes[at];
+        if (is_rex(byte)) {
+            rex = byte;
+        } else if (is_address_prefix(byte) || is_other_prefix(byte)) {
+            rex = 0;
+            if (is_other_prefix(byte)) out.put(byte);
+        } else {
+            break;
+        }
+    }
+
+    const auto extend = [&](std::uint8_t byte) {
+        const auto kept = byte & ~(inverted_b | (keep_x ? 0 : inverted_x));
+        return static_cast<std::uint8_t>(kept | (keep_x ? 0 : inverted_x) |
+                                         (base_is_high ? 0 : inverted_b));
+    };
+    switch (layout.encoding) {
+        case ZYDIS_INSTRUCTION_ENCODING_VEX:
+            if (layout.bytes[at] == vex2_escape) {
+                if (!base_is_high) break;
+                // Two-byte VEX has R, vvvv, L and pp where three-byte VEX has R in one byte and W
+                // and the others in the next; W is 0.
+                const auto payload = layout.bytes[at + 1];
+                out.put(vex3_escape);
+                out.put(static_cast<std::uint8_t>((payload & 0x80) | inverted_x | vex_map_0f));
+                out.put(payload & 0x7f);
+                at += 2;
+                break;
+            }
+            [[fallthrough]];
+        case ZYDIS_INSTRUCTION_ENCODING_XOP:
+        case ZYDIS_INSTRUCTION_ENCODING_EVEX:
+            out.put(layout.bytes[at]);
+            out.put(extend(layout.bytes[at + 1]));
+            at += 2;
+            break;
+        default:
+            if (rex || base_is_high) {
+                if (!rex && uses_high_byte(instruction)) return false;
+                const auto kept = (rex | rex_mark) & ~(rex_x | rex_b);
+                out.put(static_cast<std::uint8_t>(kept | (base_is_high ? rex_b : 0)));
+            }
+            break;
+    }
+    for (; at < layout.modrm; ++at) out.put(layout.bytes[at]);
+    return true;
+}
+
+// ModRM, SIB and displacement for [base], or for [base + index * scale] with the SIB byte's fields.
+void write_address(Writer& out, std::uint8_t old_modrm, std::uint8_t low_base,
+                   std::optional<std::uint8_t> scale_and_index) {
+    const bool needs_displacement = low_base == 5;
+    const bool needs_sib = scale_and_index || low_base == sib_follows;
+    const std::uint8_t mod = needs_displacement ? 0x40 : 0;
+    const std::uint8_t rm = needs_sib ? sib_follows : low_base;
+    out.put(static_cast<std::uint8_t>(mod | (old_modrm & 0x38) | rm));
+    if (needs_sib)
+        out.put(static_cast<std::uint8_t>(scale_and_index.value_or(no_index) | low_base));
+    if (needs_displacement) out.put(0);
+}
+
+std::optional<Bytes> with_base(const Instruction& instruction, std::uint8_t base, bool keep_index) {
+    const auto layout = layout_of(instruction);
+    if (!layout) return std::nullopt;
+    Writer out;
+    if (!write_head(out, *layout, instruction, base >= 8, keep_index)) return std::nullopt;
+    std::optional<std::uint8_t> scale_and_index;
+    if (keep_index) scale_and_index = layout->bytes[layout->modrm + 1] & 0xf8;
+    write_address(out, layout->bytes[layout->modrm], base & 7, scale_and_index);
+    for (auto at = layout->rest; at < layout->length; ++at) out.put(layout->bytes[at]);
+    return out.take();
+}
+
+}  // namespace
+
+std::optional<Bytes> with_memory_at(const Instruction& instruction, std::uint8_t base_register) {
+    const auto* operand = explicit_memory(instruction);
+    if (!operand || operand->memory.use != MemoryUse::access) return std::nullopt;
+    if (operand->memory.address_bits != 64 && address_size_has_other_uses(instruction))
+        return std::nullopt;
+    return with_base(instruction, base_register, false);
+}
+
+std::optional<Bytes> with_gather_base(const Instruction& instruction, std::uint8_t base_register) {
+    const auto* operand = explicit_memory(instruction);
+    if (!operand || operand->memory.use != MemoryUse::gather || operand->memory.address_bits != 64)
+        return std::nullopt;
+    return with_base(instruction, base_register, true);
+}
+
+std::uint16_t general_registers_used(const Instruction& instruction) {
+    unsigned used = 0;
+    const auto add = [&](Register reg) {
+        if (reg.kind == RegisterKind::general) used |= 1u << reg.number;
+    };
+    for (const auto& operand : instruction.operands()) {
+        add(operand.reg);
+        add(operand.memory.base);
+        add(operand.memory.index);
+    }
+    return static_cast<std::uint16_t>(used);
+}
+
+}  // namespace shadowprof::decoder

@@ -1,0 +1,39 @@
+// The same instruction with another address: so that a host can carry out what a guest asks for on
+// memory that lies elsewhere. Everything but the address keeps its encoding, so what was not
+// understood about an instruction is kept too.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "decoder/instruction.h"
+
+namespace shadowprof::decoder {
+
+// The encoding of one instruction.
+struct Bytes {
+    std::array<std::byte, 15> storage{};
+    std::uint8_t length = 0;
+
+    std::span<const std::byte> view() const { return {storage.data(), length}; }
+};
+
+// The instruction with its explicit memory operand replaced by [base_register], without index,
+// displacement, segment or address-size prefix. Nothing if it has no such operand (mov with a
+// 64-bit absolute address has none in this sense), if the operand is no access or a gather's, or if
+// there is no such encoding: ah, ch, dh and bh do not go together with r8 to r15, nor more than 15
+// bytes with anything.
+std::optional<Bytes> with_memory_at(const Instruction& instruction, std::uint8_t base_register);
+
+// For MemoryUse::gather: [base_register + index * scale], the index and scale unchanged, without
+// displacement or segment. Nothing for 32-bit addresses: the sum is cut there, not the base.
+std::optional<Bytes> with_gather_base(const Instruction& instruction, std::uint8_t base_register);
+
+// A bit for every general register that is read, written or part of an address, hidden or not. The
+// others are free while the instruction runs.
+std::uint16_t general_registers_used(const Instruction& instruction);
+
+}  // namespace shadowprof::decoder
