@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "base/address.h"
+#include "base/wide.h"
 
 namespace shadowprof {
 
@@ -38,7 +39,7 @@ class Random {
 
     // In [0, bound); the bias of the multiplication is below 2^-32 for the bounds used here.
     std::uint64_t below(std::uint64_t bound) {
-        return static_cast<std::uint64_t>((static_cast<unsigned __int128>((*this)()) * bound) >> 64);
+        return static_cast<std::uint64_t>((static_cast<Wide>((*this)()) * bound) >> 64);
     }
 
     bool chance(double probability) { return unit() < probability; }

@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -18,45 +17,58 @@
 
 namespace shadowprof::emu {
 
+inline constexpr const char* runtime_code_module = "[runtime code]";
+
+// Where code of a process is, the same in every run. For code outside every module the raw address
+// stands for the offset (see trace/location.h).
+trace::Location locate(const ptrace::Maps& maps, trace::ModuleTable& modules, Address at);
+
 // One thread at a time.
 class GuestCode : public trace::CodeSource {
   public:
     GuestCode(pid_t pid, trace::BlockTable& blocks, trace::ModuleTable& modules,
               trace::CapturePlan plan);
 
-    // The block that begins here; nullptr if its bytes cannot be read or decoded. Blocks in
-    // writable or anonymous memory are compared with memory each time.
+    // The block that begins here; nullptr if its bytes cannot be read or decoded. Blocks outside
+    // read-only file mappings are compared with memory each time.
     const trace::Block* block_at(Address at);
     // The first n instructions of a block, published as a block of its own with exit `cut`.
     const trace::Block& cut(const trace::Block& block, std::size_t instructions);
+    // The location of code, equal to that of the block that begins there if there is one.
+    trace::Location place_of(Address at);
 
-    trace::Location locate(Address at);
-
-    // After exec: nothing known holds. After mmap, munmap, mprotect, dlopen: look at the maps again
-    // and forget blocks of mappings that changed.
+    // After exec: nothing known holds.
     void forget_everything();
-    void mappings_changed();
+    // After mmap, munmap, mprotect, or when a sample begins: looks at the maps again when they are
+    // next needed, and forgets the blocks of executable mappings that changed.
+    void mappings_may_have_changed() { maps_are_current_ = false; }
 
     std::size_t read_code(Address at, std::span<std::byte> into) override;
-    const ptrace::Maps& maps();
+    std::shared_ptr<const ptrace::Maps> maps();
     const ptrace::Memory& memory() const { return memory_; }
+    trace::CapturePlan plan() const { return plan_; }
 
   private:
     struct Entry {
         const trace::Block* block = nullptr;
         bool may_change = false;
     };
-    trace::ModuleId module_id(const ptrace::Module& module);
     bool may_change(Address at);
+    bool still_in_memory(const trace::Block& block);
+    trace::Location block_place(const std::vector<decoder::Instruction>& instructions);
+    void forget_blocks_in(AddressRange range);
 
     pid_t pid_;
     ptrace::Memory memory_;
     trace::BlockTable& blocks_;
     trace::ModuleTable& modules_;
     trace::CapturePlan plan_;
-    std::optional<ptrace::Maps> maps_;
+    std::shared_ptr<const ptrace::Maps> maps_;
+    bool maps_are_current_ = false;
     std::unordered_map<Address, Entry> by_address_;
     std::unordered_map<std::uint64_t, const trace::Block*> cuts_;  // block id and length
+    // How often code of a page made at run time was seen to change: the `content` of its locations.
+    std::unordered_map<std::uint64_t, std::uint64_t> generation_of_page_;
 };
 
 }  // namespace shadowprof::emu

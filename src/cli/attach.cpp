@@ -1,0 +1,32 @@
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/profiling.h"
+
+namespace shadowprof::cli {
+
+namespace {
+
+struct AttachOptions {
+    ProfilingOptions profiling;
+    pid_t pid = 0;
+};
+
+int attach(const AttachOptions& options) {
+    profile_target(options.profiling, shadow::Attach{options.pid});
+    return static_cast<int>(ExitStatus::fine);
+}
+
+}  // namespace
+
+void add_attach(CLI::App& app, Action& action) {
+    auto options = std::make_shared<AttachOptions>();
+    auto* command = app.add_subcommand("attach", "Profile a process that is already running");
+    options->profiling.add_to(*command);
+    command->add_option("PID", options->pid, "The process")
+        ->required()
+        ->check(CLI::PositiveNumber);
+    command->footer("Ctrl-C detaches and writes the profile; the process runs on.");
+    command->callback([&action, options] { action = [options] { return attach(*options); }; });
+}
+
+}  // namespace shadowprof::cli

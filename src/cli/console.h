@@ -1,0 +1,32 @@
+// What shadowprof says to the user: one line at a time, on stderr; stdout is the program's.
+#pragma once
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <string>
+
+namespace shadowprof::cli {
+
+void say_line(const std::string& line);
+
+template <typename... Args>
+void say(fmt::format_string<Args...> format, Args&&... args) {
+    say_line(fmt::format(format, std::forward<Args>(args)...));
+}
+
+// A line that is written over again and again, on a terminal only.
+class ProgressLine {
+  public:
+    explicit ProgressLine(bool wanted) : wanted_(wanted && isatty(STDERR_FILENO)) {}
+    ~ProgressLine() { clear(); }
+    bool wanted() const { return wanted_; }
+    void show(const std::string& text);
+    void clear();
+
+  private:
+    bool wanted_;
+    bool shown_ = false;
+};
+
+}  // namespace shadowprof::cli

@@ -1,0 +1,174 @@
+// doctor: tries what shadowprof needs on this machine, one line each: fine, or how to mend it.
+#include <elfutils/libdwfl.h>
+#include <fmt/format.h>
+#include <linux/capability.h>
+#include <sys/prctl.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "decoder/decoder.h"
+#include "ptrace/memory.h"
+#include "ptrace/tracer.h"
+
+namespace shadowprof::cli {
+
+namespace {
+
+enum class Verdict { fine, limited, broken };
+
+struct Finding {
+    Verdict verdict;
+    std::string text;
+};
+
+std::string first_line(const std::string& path) {
+    std::ifstream file{path};
+    std::string line;
+    std::getline(file, line);
+    return line;
+}
+
+Finding kernel() {
+    utsname name{};
+    uname(&name);
+    unsigned major = 0, minor = 0;
+    std::sscanf(name.release, "%u.%u", &major, &minor);
+    if (major > 4 || (major == 4 && minor >= 8))
+        return {Verdict::fine, fmt::format("Linux {}", name.release)};
+    return {Verdict::broken,
+            fmt::format("Linux {} is too old: shadowprof needs 4.8 or newer", name.release)};
+}
+
+// The proof of the pudding: everything a profile needs, on a program that does nothing.
+Finding tracing() {
+    std::string problem;
+    // Tracees belong to the thread that traces them and are released when it ends.
+    std::thread{[&] {
+        try {
+            const auto tracer = ptrace::Tracer::launch({"true"});
+            const auto deadline = ptrace::Clock::now() + std::chrono::seconds{5};
+            while (tracer->alive()) {
+                const auto event = tracer->wait(deadline);
+                if (!event) {
+                    problem = "a traced program did not end within 5 s";
+                    return;
+                }
+                if (event->kind == ptrace::EventKind::process_gone) return;
+                if (event->kind == ptrace::EventKind::exec) {
+                    const auto registers = event->thread->registers();
+                    if (!registers ||
+                        !ptrace::Memory{tracer->pid()}.read_as<std::uint64_t>(registers->rsp())) {
+                        problem = "process_vm_readv is refused: run the container with "
+                                  "--cap-add=SYS_PTRACE or a seccomp profile that allows it";
+                        return;
+                    }
+                }
+                tracer->pass_on(*event);
+            }
+        } catch (const std::exception& error) {
+            problem = error.what();
+        }
+    }}.join();
+    if (problem.empty()) return {Verdict::fine, "programs can be started under trace (run)"};
+    return {Verdict::broken, problem};
+}
+
+Finding attaching() {
+    const auto scope = first_line("/proc/sys/kernel/yama/ptrace_scope");
+    const bool privileged = prctl(PR_CAPBSET_READ, CAP_SYS_PTRACE) == 1 && geteuid() == 0;
+    if (privileged) return {Verdict::fine, "any process can be attached to (CAP_SYS_PTRACE)"};
+    if (scope.empty() || scope == "0")
+        return {Verdict::fine, "your own processes can be attached to; others need root"};
+    if (scope == "1" || scope == "2")
+        return {Verdict::limited,
+                fmt::format("attach needs root or CAP_SYS_PTRACE (yama ptrace_scope is {}); mend: "
+                            "sudo sysctl kernel.yama.ptrace_scope=0, or sudo setcap "
+                            "cap_sys_ptrace+ep $(command -v shadowprof)",
+                            scope)};
+    return {Verdict::broken,
+            "kernel.yama.ptrace_scope is 3: nothing may be traced until the next boot without it"};
+}
+
+Finding seccomp() {
+    const int mode = prctl(PR_GET_SECCOMP);
+    if (mode == 0) return {Verdict::fine, "no seccomp filter in the way"};
+    return {Verdict::limited,
+            "a seccomp filter is in force (a container?); programs started with run share it and "
+            "work; if attach is refused: --cap-add=SYS_PTRACE or --security-opt seccomp=unconfined"};
+}
+
+Finding huge_pages() {
+    const auto setting = first_line("/sys/kernel/mm/transparent_hugepage/enabled");
+    if (setting.find("[always]") == std::string::npos)
+        return {Verdict::fine, fmt::format("transparent huge pages: {}",
+                                           setting.empty() ? "not in this kernel" : setting)};
+    return {Verdict::fine,
+            fmt::format("transparent huge pages: {} (bursts leave them whole)", setting)};
+}
+
+Finding debug_information() {
+    namespace fs = std::filesystem;
+    std::error_code ignored;
+    const bool separate = fs::is_directory("/usr/lib/debug/.build-id", ignored);
+    return {separate ? Verdict::fine : Verdict::limited,
+            separate ? "separate debug files are installed (/usr/lib/debug)"
+                     : "no separate debug files in /usr/lib/debug: system libraries show function "
+                       "names, no source lines; mend: install the -dbg or -dbgsym packages "
+                       "(libc6-dbg first), compile your own program with -g"};
+}
+
+Finding libraries() {
+    const std::byte nop[] = {std::byte{0x90}};
+    if (!decoder::decode(nop, Address{0}))
+        return {Verdict::broken, "the instruction decoder (Zydis) does not work"};
+    return {Verdict::fine, fmt::format("Zydis decodes, libdw {}", dwfl_version(nullptr))};
+}
+
+Finding cores() {
+    const auto count = std::thread::hardware_concurrency();
+    if (count > 1) return {Verdict::fine, fmt::format("{} cores", count)};
+    return {Verdict::limited,
+            "one core: profiles are digested on the core that the program runs on"};
+}
+
+int doctor() {
+    const std::vector<std::pair<const char*, std::function<Finding()>>> checks{
+        {"kernel", kernel},
+        {"tracing", tracing},
+        {"attach", attaching},
+        {"seccomp", seccomp},
+        {"huge pages", huge_pages},
+        {"debug information", debug_information},
+        {"libraries", libraries},
+        {"processors", cores},
+    };
+    bool broken = false;
+    for (const auto& [name, check] : checks) {
+        const auto finding = check();
+        const char* verdict = finding.verdict == Verdict::fine      ? "fine"
+                              : finding.verdict == Verdict::limited ? "limited"
+                                                                    : "BROKEN";
+        fmt::print("{:<18} {:<8} {}\n", name, verdict, finding.text);
+        broken |= finding.verdict == Verdict::broken;
+    }
+    return static_cast<int>(broken ? ExitStatus::error : ExitStatus::fine);
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& app, Action& action) {
+    auto* command =
+        app.add_subcommand("doctor", "What works on this machine, and how to mend what does not");
+    command->callback([&action] { action = doctor; });
+}
+
+}  // namespace shadowprof::cli

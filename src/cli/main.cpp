@@ -1,0 +1,57 @@
+#include <cstdio>
+#include <exception>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/version.h"
+#include "ptrace/inherited_signals.h"
+
+namespace shadowprof::cli {
+
+namespace {
+
+// Bad usage of `run` must not be mistaken for the program's own exit status.
+int usage_status(const CLI::App& app) {
+    return static_cast<int>(app.got_subcommand("run") ? ExitStatus::profiler_failed
+                                                      : ExitStatus::bad_usage);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    ptrace::InheritedSignals::remember();
+
+    CLI::App app{"Tells which paths a program takes and which values its instructions see.",
+                 "shadowprof"};
+    app.set_version_flag("--version", std::string{"shadowprof "} + version);
+    app.require_subcommand(1);
+    app.footer("COMMAND --help tells the options of a command. See also shadowprof(1).");
+    Action action;
+    add_run(app, action);
+    add_attach(app, action);
+    add_report(app, action);
+    add_doctor(app, action);
+
+    try {
+        app.parse(argc, argv);
+        return action();
+    } catch (const CLI::Success& asked_for) {  // --help, --version
+        return app.exit(asked_for);
+    } catch (const CLI::ParseError& error) {
+        say("{} (try: shadowprof --help)", error.what());
+        return usage_status(app);
+    } catch (const UserError& error) {
+        say("{}", error.what());
+        if (error.status() == ExitStatus::bad_usage) return usage_status(app);
+        if (error.status() == ExitStatus::error && app.got_subcommand("run"))
+            return static_cast<int>(ExitStatus::profiler_failed);
+        return static_cast<int>(error.status());
+    } catch (const std::exception& error) {
+        say("{}", error.what());
+        return static_cast<int>(app.got_subcommand("run") ? ExitStatus::profiler_failed
+                                                          : ExitStatus::error);
+    }
+}
+
+}  // namespace shadowprof::cli

@@ -1,0 +1,215 @@
+#include "cli/profiling.h"
+
+#include <fmt/chrono.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <csignal>
+#include <ctime>
+#include <random>
+
+#include "base/error.h"
+#include "cli/console.h"
+#include "cli/signals.h"
+#include "cli/units.h"
+#include "cli/version.h"
+#include "profile/profiles.h"
+#include "ptrace/process_info.h"
+#include "report/assemble.h"
+#include "report/json_writer.h"
+#include "report/symbols.h"
+
+namespace shadowprof::cli {
+
+namespace {
+
+constexpr std::uint64_t default_step_sample = 500;
+
+const std::vector<std::string> all_profiles{"path", "edge", "call", "method", "value"};
+
+std::vector<std::string> profiles_asked_for(const std::vector<std::string>& names) {
+    const bool all = names.empty() || std::find(names.begin(), names.end(), "all") != names.end();
+    return all ? all_profiles : names;
+}
+
+std::uint64_t draw_seed() {
+    std::random_device device;
+    // Short enough to be typed again.
+    return device();
+}
+
+shadow::Options sampling_options(const ProfilingOptions& options) {
+    shadow::Options sampling;
+    sampling.mode = shadow::Mode::step;
+    sampling.sample_size = options.sample_size.value_or(default_step_sample);
+    sampling.overhead = options.overhead;
+    if (options.period) sampling.period = shadow::Seconds{*options.period};
+    if (options.duration) sampling.duration = shadow::Seconds{*options.duration};
+    sampling.most_samples = options.most_samples;
+    sampling.seed = options.seed.value_or(draw_seed());
+    return sampling;
+}
+
+std::string now_utc() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
+
+std::string human(std::uint64_t n) {
+    if (n < 10'000) return fmt::format("{}", n);
+    if (n < 10'000'000) return fmt::format("{}k", n / 1000);
+    return fmt::format("{}M", n / 1'000'000);
+}
+
+// Waits for the session's end, passing on signals and showing progress.
+void watch(shadow::Session& session, const shadow::Target& target,
+           const ProfilingOptions& options) {
+    const bool attached = std::holds_alternative<shadow::Attach>(target);
+    SignalWatch signals{[&](int signal) {
+        switch (signal) {
+            case SIGTSTP:
+                // Ctrl-Z reached the program as well; we stop when it does.
+                attached ? static_cast<void>(raise(SIGSTOP)) : session.suspend_with_target();
+                break;
+            case SIGTERM:
+                session.stop("SIGTERM");
+                break;
+            default:
+                // In `run` the terminal sends these to the program too, and its answer counts.
+                if (attached) session.stop(signal == SIGINT ? "SIGINT" : "signal");
+        }
+    }};
+    ProgressLine line{!options.no_progress && !options.quiet};
+    const auto began = std::chrono::steady_clock::now();
+    while (!session.wait_for(std::chrono::milliseconds{line.wanted() ? 250 : 60'000})) {
+        const auto seen = session.progress();
+        const shadow::Seconds passed = std::chrono::steady_clock::now() - began;
+        line.show(fmt::format("shadowprof: {:.0f} s, {} samples, {} instructions", passed.count(),
+                              seen.samples, human(seen.instructions)));
+    }
+}
+
+report::Profile facts_of(const ProfilingOptions& options, const shadow::Options& sampling,
+                         const shadow::Target& target, const shadow::Result& result,
+                         std::string started, std::vector<std::string> command) {
+    report::Profile profile;
+    profile.tool = std::string{"shadowprof "} + version;
+    profile.host = report::host_facts();
+    report::Target who;
+    who.command = std::move(command);
+    who.pid = result.pid;
+    who.attached = std::holds_alternative<shadow::Attach>(target);
+    if (result.exit_status) who.exit = shell_status(*result.exit_status);
+    profile.targets.push_back(std::move(who));
+
+    auto& run = profile.run;
+    run.mode = options.mode;
+    run.profiles = profiles_asked_for(options.profiles);
+    run.options = {{"sample-size", std::to_string(sampling.sample_size)},
+                   {"overhead", fmt::format("{:g}%", sampling.overhead * 100)},
+                   {"limit", std::to_string(options.limit)}};
+    if (options.exhaustive) run.options["exhaustive"] = "true";
+    if (options.value_context) run.options["value-context"] = "true";
+    run.seed = sampling.seed;
+    run.started = std::move(started);
+    run.duration = result.duration.count();
+    run.interrupted = result.stopped_by;
+    run.warnings = result.warnings;
+
+    profile.cost.stops = result.cost.stops;
+    profile.cost.stop_time = result.cost.stop_time.count();
+    const auto undisturbed = (result.duration - result.cost.stop_time).count();
+    if (undisturbed > 0 && !result.exhaustive)
+        profile.cost.slowdown = result.cost.stop_time.count() / undisturbed;
+    profile.coverage = {result.coverage.samples, result.coverage.instructions,
+                        result.coverage.blocks, result.coverage.ended};
+    return profile;
+}
+
+}  // namespace
+
+void ProfilingOptions::add_to(CLI::App& command) {
+    command.add_option("-o,--output", output, "The profile")->capture_default_str();
+    command.add_option("-m,--mode", mode, "How to sample")
+        ->check(CLI::IsMember({"step"}))
+        ->capture_default_str();
+    command
+        .add_option("-p,--profile", profiles,
+                    "Which profiles: path, edge, call, method, value, or all (the default)")
+        ->delimiter(',')
+        ->check([](const std::string& name) {
+            return name == "all" || std::find(all_profiles.begin(), all_profiles.end(), name) !=
+                                        all_profiles.end()
+                       ? std::string{}
+                       : "no profile is called '" + name +
+                             "' (there are path, edge, call, method, value, all)";
+        });
+    const auto count = [&command](const char* name, std::optional<std::uint64_t>& into,
+                                  const char* help) {
+        command.add_option_function<std::string>(
+            name, [&into](const std::string& text) { into = parse_count(text); }, help);
+    };
+    const auto time = [&command](const char* name, std::optional<double>& into, const char* help) {
+        command.add_option_function<std::string>(
+            name, [&into](const std::string& text) { into = parse_seconds(text); }, help);
+    };
+    count("--sample-size", sample_size,
+          "Instructions a sample (10k, 1M; 0: the whole program, mode step)");
+    command.add_option_function<std::string>(
+        "--overhead", [this](const std::string& text) { overhead = parse_share(text); },
+        "Budget for the target's slowdown (1%)");
+    time("--period", period, "Mean time between samples, randomised (by default what the budget allows)");
+    time("--duration", duration, "Stop profiling after this; the program runs on");
+    count("--max-samples", most_samples, "Stop sampling after so many samples");
+    command.add_flag("--exhaustive", exhaustive, "Every value of every execution, however slow");
+    command.add_flag("--value-context", value_context, "Tell values apart by return address");
+    command.add_option_function<std::string>(
+        "--limit", [this](const std::string& text) { limit = parse_count(text); },
+        "Hotlist entries kept in the file, 0: all (1000)");
+    count("--seed", seed, "Makes random choices repeatable");
+    command.add_flag("-q,--quiet", quiet, "Say nothing but errors");
+    command.add_flag("-v,--verbose", verbose, "Say more");
+    command.add_flag("--no-progress", no_progress, "No progress line (there is none but on a terminal)");
+}
+
+int shell_status(int wait_status) {
+    return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+}
+
+shadow::Result profile_target(const ProfilingOptions& options, const shadow::Target& target) {
+    const auto sampling = sampling_options(options);
+    const auto* attach = std::get_if<shadow::Attach>(&target);
+    if (attach && sampling.sample_size == 0)
+        throw UserError("--sample-size 0 follows a program from its start: use run, not attach",
+                        ExitStatus::bad_usage);
+    report::check_writable(options.output);
+
+    // Taken now: a process that is gone has no command line.
+    auto command = attach ? ptrace::command_line(attach->pid)
+                          : std::get<shadow::Launch>(target).command;
+    const auto started = now_utc();
+
+    shadow::Session session{sampling, target};
+    report::Symbols symbols;
+    report::SymbolFunctionMap functions{symbols, session.modules()};
+    profile::ProfileOptions profile_options{
+        .names = profiles_asked_for(options.profiles),
+        .value_context = options.value_context,
+        .seed = sampling.seed,
+    };
+    session.start(profile::make_profilers(profile_options, session.blocks(), functions));
+    watch(session, target, options);
+    auto result = session.finish();
+
+    const auto profile =
+        report::assemble(facts_of(options, sampling, target, result, started, std::move(command)),
+                         result.hotlists, session.blocks(), session.modules(), symbols,
+                         {.limit = options.limit});
+    report::write_profile(profile, options.output);
+
+    if (!options.quiet) {
+        for (const auto& warning : result.warnings) say("{}", warning);
+        say("{} samples, {} instructions: {}", result.coverage.samples,
+            human(result.coverage.instructions), options.output);
+    }
+    return result;
+}
+
+}  // namespace shadowprof::cli

@@ -1,0 +1,40 @@
+// What `run` and `attach` share: their options, and the way from a target to a profile file.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "shadow/session.h"
+
+namespace shadowprof::cli {
+
+struct ProfilingOptions {
+    std::string output = "shadowprof.json";
+    std::string mode = "step";
+    std::vector<std::string> profiles;
+    std::optional<std::uint64_t> sample_size;
+    double overhead = 0.01;
+    std::optional<double> period;
+    std::optional<double> duration;
+    std::optional<std::uint64_t> most_samples;
+    bool exhaustive = false;
+    bool value_context = false;
+    std::uint64_t limit = 1000;
+    std::optional<std::uint64_t> seed;
+    bool quiet = false;
+    bool verbose = false;
+    bool no_progress = false;
+
+    void add_to(CLI::App& command);
+};
+
+// Profiles the target and writes the profile. What comes back is how the program ended.
+shadow::Result profile_target(const ProfilingOptions& options, const shadow::Target& target);
+
+// The status a shell would show: the exit code, or 128 + signal.
+int shell_status(int wait_status);
+
+}  // namespace shadowprof::cli

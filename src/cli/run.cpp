@@ -1,0 +1,43 @@
+#include <sys/wait.h>
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/profiling.h"
+
+namespace shadowprof::cli {
+
+namespace {
+
+struct RunOptions {
+    ProfilingOptions profiling;
+    std::vector<std::string> command;
+};
+
+int run(const RunOptions& options) {
+    const auto result = profile_target(options.profiling, shadow::Launch{options.command});
+    // Still running: we were told to let go of it.
+    return result.exit_status ? shell_status(*result.exit_status) : 128 + SIGTERM;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action) {
+    auto options = std::make_shared<RunOptions>();
+    auto* command = app.add_subcommand("run", "Start a program and profile it");
+    options->profiling.add_to(*command);
+    command->prefix_command();
+    command->footer(
+        "The exit status is the program's (128+N if signal N ended it); 125 if shadowprof failed\n"
+        "before the program ran, 126 if it cannot be executed, 127 if it was not found.");
+    command->callback([&action, options, command] {
+        options->command = command->remaining();
+        if (!options->command.empty() && options->command.front() == "--")
+            options->command.erase(options->command.begin());
+        if (options->command.empty())
+            throw UserError("run: which program? (shadowprof run [options] PROGRAM [ARG...])",
+                            ExitStatus::bad_usage);
+        action = [options] { return run(*options); };
+    });
+}
+
+}  // namespace shadowprof::cli

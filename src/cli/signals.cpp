@@ -1,0 +1,42 @@
+#include "cli/signals.h"
+
+#include <pthread.h>
+
+namespace shadowprof::cli {
+
+namespace {
+
+sigset_t watched_signals() {
+    sigset_t set;
+    sigemptyset(&set);
+    for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP}) sigaddset(&set, signal);
+    return set;
+}
+
+// SIGPIPE and SIGTTOU would end or stop us because nobody reads what we say; SIGCHLD is the
+// tracer's, which waits for it.
+sigset_t blocked_signals() {
+    auto set = watched_signals();
+    for (const int signal : {SIGPIPE, SIGTTOU, SIGCHLD}) sigaddset(&set, signal);
+    return set;
+}
+
+}  // namespace
+
+SignalWatch::SignalWatch(std::function<void(int)> on_signal) : on_signal_(std::move(on_signal)) {
+    const auto blocked = blocked_signals();
+    pthread_sigmask(SIG_BLOCK, &blocked, nullptr);
+    thread_ = std::thread([this] {
+        const auto set = watched_signals();
+        int signal = 0;
+        while (sigwait(&set, &signal) == 0 && !over_) on_signal_(signal);
+    });
+}
+
+SignalWatch::~SignalWatch() {
+    over_ = true;
+    pthread_kill(thread_.native_handle(), SIGTERM);  // wakes sigwait
+    thread_.join();
+}
+
+}  // namespace shadowprof::cli

@@ -1,0 +1,141 @@
+#include "emu/guest_code.h"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+
+#include "decoder/decoder.h"
+
+namespace shadowprof::emu {
+
+namespace {
+
+constexpr std::uint64_t page_size = 4096;
+constexpr std::uint64_t page_of(Address a) { return a.value / page_size; }
+
+bool same_code(const ptrace::Mapping& a, const ptrace::Mapping& b) {
+    return a.range == b.range && a.executable == b.executable && a.writable == b.writable &&
+           a.inode == b.inode && a.device == b.device && a.file_offset == b.file_offset;
+}
+
+}  // namespace
+
+trace::Location locate(const ptrace::Maps& maps, trace::ModuleTable& modules, Address at) {
+    if (const auto* module = maps.module_at(at))
+        return {modules.intern({module->path, module->build_id}), at.value - module->bias, 0};
+    return {modules.intern({runtime_code_module, ""}), at.value, 0};
+}
+
+GuestCode::GuestCode(pid_t pid, trace::BlockTable& blocks, trace::ModuleTable& modules,
+                     trace::CapturePlan plan)
+    : pid_(pid), memory_(pid), blocks_(blocks), modules_(modules), plan_(plan) {}
+
+const trace::Block* GuestCode::block_at(Address at) {
+    if (!maps_are_current_) maps();
+    if (auto known = by_address_.find(at); known != by_address_.end()) {
+        if (!known->second.may_change || still_in_memory(*known->second.block))
+            return known->second.block;
+        const auto changed = page_of(known->second.block->last().address);
+        ++generation_of_page_[changed];
+        forget_blocks_in({{changed * page_size}, {(changed + 1) * page_size}});
+        by_address_.erase(at);
+    }
+    auto instructions = trace::decode_block(*this, at);
+    if (instructions.empty()) return nullptr;
+    if (!maps_->mapping_at(at)) maps_are_current_ = false;  // mapped since we looked
+
+    trace::Block block;
+    const auto& last = instructions.back();
+    block.exit = last.flow != decoder::Flow::next ? trace::exit_of(last.flow)
+                 : instructions.size() == trace::most_instructions_in_block
+                     ? trace::BlockExit::length
+                     : trace::BlockExit::cut;
+    block.start = at;
+    block.place = block_place(instructions);
+    block.slots = trace::slots_of(instructions, plan_);
+    block.instructions = std::move(instructions);
+    const auto& published = blocks_.publish(std::move(block));
+    by_address_[at] = {&published, may_change(at)};
+    return &published;
+}
+
+const trace::Block& GuestCode::cut(const trace::Block& block, std::size_t instructions) {
+    if (instructions == block.instructions.size()) return block;
+    const auto key = static_cast<std::uint64_t>(block.id) << 32 | instructions;
+    if (auto known = cuts_.find(key); known != cuts_.end()) return *known->second;
+    trace::Block part;
+    part.exit = trace::BlockExit::cut;
+    part.start = block.start;
+    part.place = block.place;
+    part.instructions.assign(block.instructions.begin(),
+                             block.instructions.begin() + static_cast<std::ptrdiff_t>(instructions));
+    part.slots = trace::slots_of(part.instructions, plan_);
+    return *(cuts_[key] = &blocks_.publish(std::move(part)));
+}
+
+trace::Location GuestCode::place_of(Address at) {
+    const auto* block = block_at(at);
+    return block ? block->place : locate(*maps(), modules_, at);
+}
+
+void GuestCode::forget_everything() {
+    by_address_.clear();
+    generation_of_page_.clear();
+    maps_.reset();
+    maps_are_current_ = false;
+}
+
+std::size_t GuestCode::read_code(Address at, std::span<std::byte> into) {
+    return memory_.read(at, into);
+}
+
+std::shared_ptr<const ptrace::Maps> GuestCode::maps() {
+    if (maps_are_current_) return maps_;
+    auto now = ptrace::Maps::of(pid_);
+    auto fresh = std::make_shared<const ptrace::Maps>(now ? std::move(*now) : ptrace::Maps{});
+    if (maps_) {
+        for (const auto& before : maps_->mappings()) {
+            if (!before.executable) continue;
+            const auto* after = fresh->mapping_at(before.range.begin);
+            if (!after || !same_code(before, *after)) forget_blocks_in(before.range);
+        }
+    }
+    maps_ = std::move(fresh);
+    maps_are_current_ = true;
+    return maps_;
+}
+
+bool GuestCode::may_change(Address at) {
+    const auto* mapping = maps()->mapping_at(at);
+    return !mapping || mapping->writable || !mapping->is_file();
+}
+
+bool GuestCode::still_in_memory(const trace::Block& block) {
+    std::array<std::byte, trace::most_instructions_in_block * decoder::longest_instruction> now;
+    const std::span bytes{now.data(), block.size()};
+    if (memory_.read(block.start, bytes) != bytes.size()) return false;
+    return std::all_of(block.instructions.begin(), block.instructions.end(), [&](const auto& i) {
+        return std::memcmp(i.bytes.data(), bytes.data() + (i.address - block.start), i.length) == 0;
+    });
+}
+
+// The generation is that of the page that holds the block's last instruction: blocks that enter the
+// same code at different places then agree about its locations.
+trace::Location GuestCode::block_place(const std::vector<decoder::Instruction>& instructions) {
+    auto place = locate(*maps(), modules_, instructions.front().address);
+    if (!maps_->module_at(instructions.front().address)) {
+        const auto page = page_of(instructions.back().address);
+        const auto generation = generation_of_page_.find(page);
+        place.content = 1 + (generation == generation_of_page_.end() ? 0 : generation->second);
+    }
+    return place;
+}
+
+void GuestCode::forget_blocks_in(AddressRange range) {
+    std::erase_if(by_address_, [&](const auto& entry) {
+        const auto& block = *entry.second.block;
+        return block.start < range.end && range.begin < block.end();
+    });
+}
+
+}  // namespace shadowprof::emu

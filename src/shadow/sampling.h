@@ -1,0 +1,49 @@
+// A way of sampling, driven by the run loop of a Session: it is told the time and every event of
+// the target, and takes the events that are its own. Everything runs on the tracing thread, so
+// nothing here may wait.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "emu/guest_code.h"
+#include "ptrace/tracer.h"
+#include "shadow/digester.h"
+#include "shadow/options.h"
+
+namespace shadowprof::shadow {
+
+// What profiling cost the target.
+struct Cost {
+    std::uint64_t stops = 0;
+    Seconds stop_time{0};
+};
+
+// What a way of sampling works with.
+struct Workplace {
+    const Options& options;
+    ptrace::Tracer& tracer;
+    emu::GuestCode& code;
+    Digester& digester;
+    Random random;
+};
+
+class Sampling {
+  public:
+    virtual ~Sampling() = default;
+    // When tick() is due.
+    virtual ptrace::Clock::time_point next_tick() const = 0;
+    virtual void tick() = 0;
+    // False: not mine, pass it on.
+    virtual bool take(const ptrace::Event& event) = 0;
+    // The end, of the target or of profiling: ends every open sample and frees every thread.
+    virtual void wind_up(const std::string& reason) = 0;
+    virtual Cost cost() const = 0;
+    // Every instruction of the program was seen.
+    virtual bool saw_everything() const { return false; }
+};
+
+}  // namespace shadowprof::shadow

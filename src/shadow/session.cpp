@@ -1,0 +1,159 @@
+#include "shadow/session.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "shadow/step_bursts.h"
+#include "shadow/whole_program.h"
+
+namespace shadowprof::shadow {
+
+namespace {
+
+using ptrace::Clock;
+using ptrace::EventKind;
+
+std::unique_ptr<Sampling> make_sampling(Workplace place) {
+    if (place.options.sample_size == 0) return std::make_unique<WholeProgram>(std::move(place));
+    return std::make_unique<StepBursts>(std::move(place));
+}
+
+std::unique_ptr<ptrace::Tracer> take_hold_of(const Target& target) {
+    if (const auto* launch = std::get_if<Launch>(&target))
+        return ptrace::Tracer::launch(launch->command);
+    return ptrace::Tracer::attach(std::get<Attach>(target).pid);
+}
+
+}  // namespace
+
+Session::Session(Options options, Target target)
+    : options_(std::move(options)), target_(std::move(target)) {}
+
+Session::~Session() {
+    if (tracing_thread_.joinable()) {
+        stop("an error");
+        tracing_thread_.join();
+    }
+}
+
+void Session::start(std::vector<std::unique_ptr<profile::Profiler>> profilers) {
+    for (const auto& profiler : profilers) plan_ = plan_ | profiler->captures();
+    digester_ = std::make_unique<Digester>(std::move(profilers), blocks_, modules_);
+    tracing_thread_ = std::thread([this] { trace_target(); });
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [&] { return started_ || over_; });
+    if (failure_ && !started_) {
+        lock.unlock();
+        tracing_thread_.join();
+        std::rethrow_exception(failure_);
+    }
+}
+
+bool Session::wait_for(std::chrono::milliseconds time) {
+    std::unique_lock lock{mutex_};
+    return changed_.wait_for(lock, time, [&] { return over_; });
+}
+
+void Session::stop(const std::string& why) {
+    {
+        const std::lock_guard lock{mutex_};
+        if (stop_requested_) return;
+        stop_reason_ = why;
+        stop_requested_ = true;
+    }
+    ptrace::Tracer::wake();
+}
+
+Coverage Session::progress() const { return digester_->coverage(); }
+
+Result Session::finish() {
+    tracing_thread_.join();
+    if (failure_) std::rethrow_exception(failure_);
+    result_.hotlists = digester_->finish();
+    result_.coverage = digester_->coverage();
+    if (auto failure = digester_->failure())
+        result_.warnings.push_back("a profiler failed: " + *failure);
+    return std::move(result_);
+}
+
+void Session::trace_target() {
+    try {
+        const auto tracer = take_hold_of(target_);
+        const auto began = Clock::now();
+        pid_ = result_.pid = tracer->pid();
+        {
+            const std::lock_guard lock{mutex_};
+            started_ = true;
+        }
+        changed_.notify_all();
+
+        emu::GuestCode code{tracer->pid(), blocks_, modules_, plan_};
+        const auto sampling =
+            make_sampling({options_, *tracer, code, *digester_, Random{options_.seed}});
+        run_loop(*tracer, *sampling, code);
+        result_.duration = Clock::now() - began;
+        result_.cost = sampling->cost();
+        result_.exhaustive = sampling->saw_everything();
+    } catch (...) {
+        failure_ = std::current_exception();
+    }
+    // The thread ends here, and with it every hold on the target.
+    const std::lock_guard lock{mutex_};
+    over_ = true;
+    changed_.notify_all();
+}
+
+void Session::run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCode& code) {
+    const auto deadline =
+        options_.duration
+            ? Clock::now() + std::chrono::duration_cast<Clock::duration>(*options_.duration)
+            : Clock::time_point::max();
+    while (true) {
+        const auto now = Clock::now();
+        if (stop_requested_ || now >= deadline) {
+            result_.stopped_by = stop_requested_ ? stop_reason_ : "duration";
+            sampling.wind_up(*result_.stopped_by);
+            return;
+        }
+        if (!cannot_profile_ && now >= sampling.next_tick()) sampling.tick();
+        const auto next = cannot_profile_ ? deadline : std::min(deadline, sampling.next_tick());
+        const auto event = tracer.wait(next);
+        if (!event) continue;
+        if (event->kind == EventKind::process_gone) {
+            result_.exit_status = event->exit_status;
+            sampling.wind_up("exit");
+            return;
+        }
+        if (event->kind == EventKind::exec) on_exec(*event, code);
+        if (cannot_profile_ || !sampling.take(*event)) tracer.pass_on(*event);
+        if (event->kind == EventKind::group_stop) follow_into_stop(tracer, *event);
+    }
+}
+
+void Session::on_exec(const ptrace::Event& event, emu::GuestCode& code) {
+    code.forget_everything();
+    const auto registers = event.thread->registers();
+    cannot_profile_ = registers && !registers->is_64bit();
+    if (cannot_profile_)
+        warn_once("this is a 32-bit program, and shadowprof profiles 64-bit ones: it runs unprofiled");
+}
+
+// A shell that runs us as a job must see the job stop when the program does, or the terminal stays
+// without an owner. The shell's continue signal reaches the whole job, us and the program.
+void Session::follow_into_stop(const ptrace::Tracer& tracer, const ptrace::Event& event) {
+    if (!tracer.launched() || !event.thread || event.thread->tid() != tracer.pid()) return;
+    const bool asked = suspend_requested_.exchange(false);
+    if (event.signal == SIGSTOP && !asked) return;
+    kill(getpid(), SIGSTOP);
+}
+
+void Session::warn_once(const std::string& line) {
+    auto& warnings = result_.warnings;
+    if (std::find(warnings.begin(), warnings.end(), line) == warnings.end())
+        warnings.push_back(line);
+}
+
+}  // namespace shadowprof::shadow

@@ -1,0 +1,96 @@
+// One profiling session: a target, a way of sampling, the profilers.
+//
+// Threads: the tracing thread does all ptrace and nothing slow; the digester's thread does the
+// rest; the caller's thread waits for signals and talks to the user.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "profile/profiler.h"
+#include "shadow/digester.h"
+#include "shadow/options.h"
+#include "shadow/sampling.h"
+#include "trace/block.h"
+
+namespace shadowprof::shadow {
+
+struct Launch {
+    std::vector<std::string> command;
+};
+struct Attach {
+    pid_t pid;
+};
+using Target = std::variant<Launch, Attach>;
+
+struct Result {
+    pid_t pid = 0;
+    std::optional<int> exit_status;  // as waitpid(2) gives it; nothing if it runs on
+    std::optional<std::string> stopped_by;  // why profiling ended before the program did
+    bool exhaustive = false;         // every instruction was seen
+    Seconds duration{0};
+    Cost cost;
+    Coverage coverage;
+    std::vector<std::string> warnings;
+    profile::Hotlists hotlists;
+};
+
+class Session {
+  public:
+    Session(Options options, Target target);
+    ~Session();
+
+    trace::BlockTable& blocks() { return blocks_; }
+    trace::ModuleTable& modules() { return modules_; }
+
+    // Returns when the program has been started or attached to; throws UserError.
+    void start(std::vector<std::unique_ptr<profile::Profiler>> profilers);
+    pid_t pid() const { return pid_; }
+    bool wait_for(std::chrono::milliseconds time);  // true: it is over
+    // Ends profiling and leaves the program running.
+    void stop(const std::string& why);
+    // shadowprof itself was asked to stop (Ctrl-Z): it does so when the program does.
+    void suspend_with_target() { suspend_requested_ = true; }
+    Coverage progress() const;
+    Result finish();
+
+  private:
+    void trace_target();
+    void run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCode& code);
+    void on_exec(const ptrace::Event& event, emu::GuestCode& code);
+    void follow_into_stop(const ptrace::Tracer& tracer, const ptrace::Event& event);
+    void warn_once(const std::string& line);
+
+    Options options_;
+    Target target_;
+    trace::BlockTable blocks_;
+    trace::ModuleTable modules_;
+    std::unique_ptr<Digester> digester_;
+    trace::CapturePlan plan_;
+    Result result_;
+    std::atomic<pid_t> pid_{0};
+    std::atomic<bool> stop_requested_{false};
+    std::atomic<bool> suspend_requested_{false};
+    std::string stop_reason_;  // written before stop_requested_
+
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    bool started_ = false;
+    bool over_ = false;
+    bool cannot_profile_ = false;
+    std::exception_ptr failure_;
+    std::thread tracing_thread_;
+};
+
+}  // namespace shadowprof::shadow
