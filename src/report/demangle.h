@@ -1,0 +1,17 @@
+// Names as the programmer wrote them.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace shadowprof::report {
+
+// Of a C++ symbol; any other name as it is. Suffixes of compilers (".constprop.0") and symbol
+// versions ("@@GLIBC_2.14") are dropped, except that clones keep theirs as "[clone …]".
+std::string demangle(const std::string& symbol);
+
+// "std::map<int, int>::at(int const&) const" -> "std::map::at": for lists, where the parameters
+// would hide the name.
+std::string without_parameters(std::string_view function);
+
+}  // namespace shadowprof::report

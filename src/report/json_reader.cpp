@@ -1,0 +1,316 @@
+#include "report/json_reader.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <limits>
+
+#include "base/error.h"
+#include "report/json_cursor.h"
+#include "report/utf8.h"
+
+namespace shadowprof::report {
+
+namespace {
+
+constexpr std::size_t largest_file = std::size_t{4} << 30;
+
+class Reader {
+  public:
+    explicit Reader(std::string_view json) : in_(json) {}
+
+    Profile read() {
+        Profile p;
+        in_.object(required("schema", [&] { schema(); }),    //
+                   required("version", [&] { version(); }),  //
+                   required("tool", [&] { p.tool = in_.text(); }),
+                   required("host", [&] { read(p.host); }),
+                   required("targets", [&] { list(p.targets); }),
+                   required("run", [&] { read(p.run); }),    //
+                   required("cost", [&] { read(p.cost); }),  //
+                   required("coverage", [&] { read(p.coverage); }),
+                   required("modules", [&] { list(p.modules); }),
+                   required("locations", [&] { list(p.locations); }),
+                   optional("stacks", [&] { hotlist(p.stacks.emplace()); }),
+                   optional("paths", [&] { hotlist(p.paths.emplace()); }),
+                   optional("edges", [&] { hotlist(p.edges.emplace()); }),
+                   optional("calls", [&] { hotlist(p.calls.emplace()); }),
+                   optional("methods", [&] { methods(p.methods.emplace()); }),
+                   optional("values", [&] { hotlist(p.values.emplace()); }));
+        in_.end();
+        if (const auto defect = defect_of(p)) throw JsonError(*defect);
+        return p;
+    }
+
+  private:
+    void schema() {
+        if (in_.text() != schema_name) in_.fail(fmt::format("\"schema\" is not {}", schema_name));
+    }
+    void version() {
+        const auto version = in_.number();
+        if (version != schema_version)
+            in_.fail(fmt::format("version {} of the format; this shadowprof reads version {}",
+                                 version, schema_version));
+    }
+
+    template <class Item>
+    void list(std::vector<Item>& items) {
+        in_.array([&] { read(items.emplace_back()); });
+        items.shrink_to_fit();
+    }
+    void read(std::string& text) { text = in_.text(); }
+    void read(std::uint32_t& n) { n = in_.small_number(); }
+
+    void read(Host& h) {
+        in_.object(required("cpu", [&] { h.cpu = in_.text(); }),
+                   required("cores", [&] { h.cores = in_.small_number(); }),
+                   required("kernel", [&] { h.kernel = in_.text(); }));
+    }
+
+    void read(Target& t) {
+        in_.object(required("command", [&] { list(t.command); }),
+                   required("pid", [&] { t.pid = in_.signed_number(); }),
+                   required("exit",
+                            [&] {
+                                if (!in_.null_if_there())
+                                    t.exit = static_cast<std::int32_t>(in_.number(0x7fffffff));
+                            }),
+                   required("attached", [&] { t.attached = in_.boolean(); }));
+    }
+
+    void read(Run& r) {
+        in_.object(required("mode", [&] { r.mode = in_.text(); }),
+                   required("profiles", [&] { list(r.profiles); }),
+                   required("options", [&] { each_once(r.options, [&] { return in_.text(); }); }),
+                   required("seed", [&] { r.seed = in_.hex64(); }),
+                   required("started", [&] { r.started = in_.text(); }),
+                   required("duration", [&] { r.duration = in_.real(); }),
+                   optional("interrupted",
+                            [&] {
+                                if (!in_.null_if_there()) r.interrupted = in_.text();
+                            }),
+                   optional("warnings", [&] { list(r.warnings); }),
+                   optional("failures", [&] { list(r.failures); }));
+    }
+    template <class Value, class Read>
+    void each_once(std::map<std::string, Value>& into, Read read_value) {
+        in_.each_key([&](const std::string& key) {
+            if (!into.emplace(key, read_value()).second)
+                in_.fail(fmt::format("\"{}\" twice in one object", shorten_end(key, 60)));
+        });
+    }
+
+    void read(Cost& c) {
+        in_.object(required("stops", [&] { c.stops = in_.number(); }),
+                   required("stop_time", [&] { c.stop_time = in_.real(); }),
+                   required("forks", [&] { c.forks = in_.number(); }),
+                   required("extra_faults", [&] { c.extra_faults = in_.number(); }),
+                   optional("slowdown", [&] { c.slowdown = in_.real(); }));
+    }
+
+    void read(Coverage& c) {
+        in_.object(required("samples", [&] { c.samples = in_.number(); }),
+                   required("instructions", [&] { c.instructions = in_.number(); }),
+                   required("blocks", [&] { c.blocks = in_.number(); }),
+                   required("ended", [&] { each_once(c.ended, [&] { return in_.number(); }); }));
+    }
+
+    void read(Module& m) {
+        in_.object(required("path", [&] { m.path = in_.text(); }),
+                   required("build_id", [&] { m.build_id = in_.text(); }));
+    }
+
+    void read(Location& l) {
+        in_.object(required("module", [&] { l.module = in_.small_number(); }),
+                   required("offset", [&] { l.offset = in_.hex64(); }),
+                   optional("content", [&] { l.content = in_.hex64(); }),
+                   optional("return_address", [&] { l.return_address = in_.boolean(); }),
+                   optional("function", [&] { l.function = in_.text(); }),
+                   optional("function_offset", [&] { l.function_offset = in_.hex64(); }),
+                   optional("file", [&] { l.file = in_.text(); }),
+                   optional("line", [&] { l.line = in_.small_number(); }),
+                   optional("inlined", [&] { list(l.inlined); }),
+                   optional("text", [&] { l.text = in_.text(); }));
+    }
+
+    void read(InlinedFrame& f) {
+        in_.object(required("function", [&] { f.function = in_.text(); }),
+                   required("file", [&] { f.file = in_.text(); }),
+                   required("line", [&] { f.line = in_.small_number(); }));
+    }
+
+    auto total(Totals& t) {
+        return required("total", [&] { t.total = in_.number(); });
+    }
+    auto unknown(Totals& t) {
+        return required("unknown", [&] { t.unknown = in_.number(); });
+    }
+    auto exhaustive(Totals& t) {
+        return required("exhaustive", [&] { t.exhaustive = in_.boolean(); });
+    }
+    auto samples(Totals& t) {
+        return required("samples", [&] { t.samples = in_.number(); });
+    }
+    auto squares(Totals& t) {
+        return required("total_squares", [&] { t.total_squares = in_.hex128(); });
+    }
+
+    template <class List>
+    void hotlist(List& list_) {
+        auto& t = list_.totals;
+        in_.object(total(t), unknown(t), exhaustive(t), samples(t), squares(t),
+                   required("entries", [&] { list(list_.entries); }));
+    }
+    void methods(MethodHotlist& m) {
+        auto& t = m.totals;
+        auto& i = m.instructions;
+        in_.object(
+            total(t), unknown(t), exhaustive(t), samples(t), squares(t),
+            required(
+                "instructions",
+                [&] { in_.object(total(i), unknown(i), exhaustive(i), samples(i), squares(i)); }),
+            required("entries", [&] { list(m.entries); }));
+    }
+
+    auto count(Statistics& s) {
+        return required("count", [&] { s.count = in_.number(); });
+    }
+    auto stats(Statistics& s) {
+        return required("stats", [&] {
+            in_.object(required("samples", [&] { s.samples = in_.number(); }),
+                       required("squares", [&] { s.squares = in_.hex128(); }),
+                       required("products", [&] { s.products = in_.hex128(); }));
+        });
+    }
+
+    void read(StackEntry& e) {
+        in_.object(required("frames", [&] { list(e.frames); }), count(e.statistics),
+                   stats(e.statistics));
+    }
+
+    void read(PathEntry& e) {
+        std::vector<std::uint32_t> starts, ends, lengths;
+        in_.object(required("blocks", [&] { list(starts); }), required("ends", [&] { list(ends); }),
+                   required("lengths", [&] { list(lengths); }), count(e.statistics),
+                   stats(e.statistics));
+        if (ends.size() != starts.size() || lengths.size() != starts.size())
+            in_.fail("a path whose blocks, ends and lengths are not of one size");
+        e.blocks.reserve(starts.size());
+        for (std::size_t i = 0; i < starts.size(); ++i)
+            e.blocks.push_back({starts[i], ends[i], lengths[i]});
+    }
+
+    void read(EdgeEntry& e) {
+        in_.object(required("from", [&] { e.from = in_.small_number(); }),
+                   required("to", [&] { e.to = in_.small_number(); }),
+                   required("kind", [&] { e.kind = named(edge_kind(in_.text())); }),
+                   count(e.statistics), stats(e.statistics));
+    }
+    template <class Kind>
+    Kind named(std::optional<Kind> kind) {
+        if (!kind) in_.fail("an unknown kind");
+        return *kind;
+    }
+
+    void read(CallEntry& e) {
+        in_.object(required("from", [&] { e.from = in_.small_number(); }),
+                   required("to", [&] { e.to = in_.small_number(); }), count(e.statistics),
+                   stats(e.statistics));
+    }
+
+    void read(MethodEntry& e) {
+        in_.object(required("function", [&] { e.function = in_.small_number(); }),
+                   required("calls", [&] { e.calls = in_.number(); }),
+                   required("tail_calls", [&] { e.tail_calls = in_.number(); }),
+                   required("back_edges", [&] { e.back_edges = in_.number(); }),
+                   count(e.statistics), stats(e.statistics), required("instructions", [&] {
+                       in_.object(count(e.instructions), stats(e.instructions));
+                   }));
+    }
+
+    void read(ValueEntry& e) {
+        auto& t = e.executions;
+        in_.object(required("location", [&] { e.location = in_.small_number(); }),
+                   required("operand", [&] { e.operand = in_.text(); }),
+                   required("operand_index", [&] { e.operand_index = in_.small_number(); }),
+                   required("kind", [&] { e.kind = named(value_kind(in_.text())); }),
+                   required("bits", [&] { e.bits = in_.small_number(); }),
+                   optional("context", [&] { e.context = in_.small_number(); }),
+                   required("executions", [&] { t.total = in_.number(); }), unknown(t),
+                   required("stats",
+                            [&] {
+                                in_.object(exhaustive(t), samples(t), squares(t),
+                                           required("p_inverse",
+                                                    [&] { e.probability_inverse = in_.number(); }));
+                            }),
+                   required("top", [&] { list(e.top); }),
+                   optional("stride", [&] { read(e.stride.emplace()); }));
+        if (e.bits > 64) in_.fail("a value of more than 64 bits");
+    }
+    void read(ValueShare& v) {
+        in_.object(required("value", [&] { v.value = in_.hex64(); }), count(v.statistics),
+                   stats(v.statistics));
+    }
+    void read(Stride& s) {
+        in_.object(required("step", [&] { s.step = in_.signed_number(); }),
+                   required("share", [&] { s.share = in_.real(); }));
+    }
+
+    JsonCursor in_;
+};
+
+struct Descriptor {
+    int number;
+    ~Descriptor() {
+        if (number >= 0) ::close(number);
+    }
+};
+
+std::string contents_of(const std::string& path) {
+    const auto fail = [&](const char* why) {
+        throw UserError(fmt::format("cannot read {}: {}", path, why));
+    };
+    const Descriptor fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY)};
+    struct stat status {};
+    if (fd.number < 0 || ::fstat(fd.number, &status) != 0) fail(std::strerror(errno));
+    if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode))
+        fail(S_ISDIR(status.st_mode) ? std::strerror(EISDIR) : "neither a file nor a pipe");
+
+    std::string text;
+    std::size_t used = 0;
+    const auto expected = static_cast<std::size_t>(std::max<off_t>(status.st_size, 0));
+    for (;;) {
+        if (used > largest_file) fail("larger than 4 GiB");
+        if (used == text.size())
+            text.resize(used == 0 ? std::min(expected, largest_file) + 4096 : used + used / 2);
+        const ssize_t n = ::read(fd.number, text.data() + used, text.size() - used);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) fail(std::strerror(errno));
+        if (n == 0) break;
+        used += static_cast<std::size_t>(n);
+    }
+    text.resize(used);
+    return text;
+}
+
+}  // namespace
+
+Profile from_json(std::string_view json) {
+    return Reader(json).read();
+}
+
+Profile read_profile(const std::string& path) {
+    const std::string text = contents_of(path);
+    try {
+        return from_json(text);
+    } catch (const JsonError& e) {
+        throw UserError(fmt::format("{}: not a shadowprof profile: {}", path, printable(e.what())));
+    }
+}
+
+}  // namespace shadowprof::report
