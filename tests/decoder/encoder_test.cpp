@@ -28,7 +28,9 @@ std::string at(const std::string& code, std::uint8_t base) {
     return hexadecimal(with_memory_at(decoded(code), base));
 }
 
-bool same_memory_role(const MemoryOperand& a, const MemoryOperand& b) { return a.use == b.use; }
+bool same_memory_role(const MemoryOperand& a, const MemoryOperand& b) {
+    return a.use == b.use;
+}
 
 // What differs between two instructions apart from the address of their explicit memory operand;
 // empty if nothing does.
@@ -51,8 +53,7 @@ std::string difference(const Instruction& before, const Instruction& after, bool
         if (b.kind == OperandKind::immediate && b.immediate != a.immediate) return "immediate";
         if (b.kind != OperandKind::memory) continue;
         if (!same_memory_role(b.memory, a.memory)) return "memory use";
-        if (index_stays &&
-            (b.memory.index != a.memory.index || b.memory.scale != a.memory.scale))
+        if (index_stays && (b.memory.index != a.memory.index || b.memory.scale != a.memory.scale))
             return "index";
         if (b.visibility == Visibility::hidden && b.memory.base != a.memory.base)
             return "hidden memory";
@@ -68,8 +69,7 @@ const Operand& explicit_memory(const Instruction& instruction) {
 
 bool has_explicit_memory(const Instruction& instruction) {
     for (const auto& operand : instruction.explicit_operands())
-        if (operand.kind == OperandKind::memory &&
-            operand.memory.use != MemoryUse::address_only)
+        if (operand.kind == OperandKind::memory && operand.memory.use != MemoryUse::address_only)
             return true;
     return false;
 }
@@ -115,13 +115,13 @@ void check(const Tally& tally) {
 }  // namespace
 
 TEST_CASE("memory moves to a base register") {
-    CHECK(at("8b 44 8b 10", rax) == "8b 00");                     // mov eax, [rbx+rcx*4+0x10]
-    CHECK(at("8b 05 00 01 00 00", rsi) == "8b 06");               // mov eax, [rip+0x100]
-    CHECK(at("64 8b 04 25 28 00 00 00", rdi) == "8b 07");         // mov eax, fs:[0x28]
-    CHECK(at("67 8b 00", rcx) == "8b 01");                        // mov eax, [eax]
-    CHECK(at("48 8b 44 24 08", r9) == "49 8b 01");                // mov rax, [rsp+8]
-    CHECK(at("4b 8b 04 3e", rdx) == "48 8b 02");                  // mov rax, [r14+r15]
-    CHECK(at("0f 11 44 24 10", r15) == "41 0f 11 07");            // movups [rsp+0x10], xmm0
+    CHECK(at("8b 44 8b 10", rax) == "8b 00");              // mov eax, [rbx+rcx*4+0x10]
+    CHECK(at("8b 05 00 01 00 00", rsi) == "8b 06");        // mov eax, [rip+0x100]
+    CHECK(at("64 8b 04 25 28 00 00 00", rdi) == "8b 07");  // mov eax, fs:[0x28]
+    CHECK(at("67 8b 00", rcx) == "8b 01");                 // mov eax, [eax]
+    CHECK(at("48 8b 44 24 08", r9) == "49 8b 01");         // mov rax, [rsp+8]
+    CHECK(at("4b 8b 04 3e", rdx) == "48 8b 02");           // mov rax, [r14+r15]
+    CHECK(at("0f 11 44 24 10", r15) == "41 0f 11 07");     // movups [rsp+0x10], xmm0
     CHECK(at("c7 05 00 00 00 00 78 56 34 12", rbx) == "c7 03 78 56 34 12");
 }
 
@@ -136,33 +136,33 @@ TEST_CASE("bases that need a SIB byte or a displacement") {
 
 TEST_CASE("REX") {
     // spl and sil exist only with a REX prefix, ah and bh only without.
-    CHECK(at("40 88 30", rcx) == "40 88 31");         // mov [rax], sil
+    CHECK(at("40 88 30", rcx) == "40 88 31");  // mov [rax], sil
     CHECK(at("40 88 30", r8) == "41 88 30");
-    CHECK(at("88 20", rcx) == "88 21");               // mov [rax], ah
+    CHECK(at("88 20", rcx) == "88 21");  // mov [rax], ah
     CHECK(at("88 20", r8) == "nothing");
     // Before another prefix REX means nothing, and must go on meaning nothing.
-    CHECK(at("48 64 8b 00", rcx) == "8b 01");         // mov eax, fs:[rax]
+    CHECK(at("48 64 8b 00", rcx) == "8b 01");  // mov eax, fs:[rax]
     CHECK(at("48 64 8b 00", r9) == "41 8b 01");
     CHECK(at("66 f0 4c 01 18", rcx) == "66 f0 4c 01 19");  // lock add [rax], r11
 }
 
 TEST_CASE("VEX, XOP and EVEX") {
-    CHECK(at("c5 fc 10 04 24", rax) == "c5 fc 10 00");             // vmovups ymm0, [rsp]
-    CHECK(at("c5 7c 10 04 24", r8) == "c4 41 7c 10 00");           // vmovups ymm8, [rsp]
-    CHECK(at("c5 e3 58 44 88 08", r11) == "c4 c1 63 58 03");       // vaddsd xmm0, xmm3, [rax+rcx*4+8]
-    CHECK(at("c4 82 7d 18 04 3e", rbx) == "c4 e2 7d 18 03");       // vbroadcastss ymm0, [r14+r15]
-    CHECK(at("8f 68 78 c0 00 05", r9) == "8f 48 78 c0 01 05");     // vprotb xmm8, [rax], 5
+    CHECK(at("c5 fc 10 04 24", rax) == "c5 fc 10 00");          // vmovups ymm0, [rsp]
+    CHECK(at("c5 7c 10 04 24", r8) == "c4 41 7c 10 00");        // vmovups ymm8, [rsp]
+    CHECK(at("c5 e3 58 44 88 08", r11) == "c4 c1 63 58 03");    // vaddsd xmm0, xmm3, [rax+rcx*4+8]
+    CHECK(at("c4 82 7d 18 04 3e", rbx) == "c4 e2 7d 18 03");    // vbroadcastss ymm0, [r14+r15]
+    CHECK(at("8f 68 78 c0 00 05", r9) == "8f 48 78 c0 01 05");  // vprotb xmm8, [rax], 5
     CHECK(at("62 91 6c 40 58 44 bd 01", rdi) == "62 f1 6c 40 58 07");  // vaddps zmm0, zmm18, […]
 }
 
 TEST_CASE("what has no such encoding") {
-    CHECK(at("89 c8", rax) == "nothing");                          // mov eax, ecx
-    CHECK(at("8d 04 08", rax) == "nothing");                       // lea eax, [rax+rcx]
-    CHECK(at("a4", rax) == "nothing");                             // movsb
-    CHECK(at("50", rax) == "nothing");                             // push rax
-    CHECK(at("a1 00 00 00 00 00 00 00 00", rax) == "nothing");     // mov eax, [absolute]
-    CHECK(at("62 f2 7d 49 92 04 08", rax) == "nothing");           // vgatherdps
-    CHECK(at("67 66 0f 38 f8 00", rax) == "nothing");              // movdir64b eax, [eax]
+    CHECK(at("89 c8", rax) == "nothing");                       // mov eax, ecx
+    CHECK(at("8d 04 08", rax) == "nothing");                    // lea eax, [rax+rcx]
+    CHECK(at("a4", rax) == "nothing");                          // movsb
+    CHECK(at("50", rax) == "nothing");                          // push rax
+    CHECK(at("a1 00 00 00 00 00 00 00 00", rax) == "nothing");  // mov eax, [absolute]
+    CHECK(at("62 f2 7d 49 92 04 08", rax) == "nothing");        // vgatherdps
+    CHECK(at("67 66 0f 38 f8 00", rax) == "nothing");           // movdir64b eax, [eax]
     // Fifteen bytes already, and one is wanted for REX.
     const std::string longest = "66 66 66 66 66 66 66 66 66 66 66 66 66 01 18";
     CHECK(at(longest, rcx) == "66 66 66 66 66 66 66 66 66 66 66 66 66 01 19");
@@ -173,7 +173,7 @@ TEST_CASE("gathers keep their index") {
     const auto gather = [](const std::string& code, std::uint8_t base) {
         return hexadecimal(with_gather_base(decoded(code), base));
     };
-    CHECK(gather("c4 e2 69 92 04 88", r9) == "c4 c2 69 92 04 89");  // [rax+xmm1*4]
+    CHECK(gather("c4 e2 69 92 04 88", r9) == "c4 c2 69 92 04 89");         // [rax+xmm1*4]
     CHECK(gather("c4 a2 69 92 44 88 10", rbp) == "c4 a2 69 92 44 8d 00");  // [rax+xmm9*4+0x10]
     CHECK(gather("c4 e2 69 92 04 8d 00 01 00 00", rbx) == "c4 e2 69 92 04 8b");  // [xmm1*4+0x100]
     CHECK(gather("62 f2 7d 41 92 04 88", r12) == "62 d2 7d 41 92 04 8c");  // [rax+zmm17*4]{k1}
@@ -189,9 +189,9 @@ TEST_CASE("registers used") {
     CHECK(used("f3 a4") == (1 << rcx | 1 << rsi | 1 << rdi));             // rep movsb
     CHECK(used("41 f7 e7") == (1 << rax | 1 << rdx | 1 << r15));          // mul r15d
     CHECK(used("50") == (1 << rax | 1 << rsp));
-    CHECK(used("88 20") == (1 << rax));                                   // mov [rax], ah
-    CHECK(used("d7") == (1 << rax | 1 << rbx));                           // xlat
-    CHECK(used("c5 fc 77") == 0);                                         // vzeroall
+    CHECK(used("88 20") == (1 << rax));          // mov [rax], ah
+    CHECK(used("d7") == (1 << rax | 1 << rbx));  // xlat
+    CHECK(used("c5 fc 77") == 0);                // vzeroall
 }
 
 TEST_CASE("every loaded instruction keeps its meaning at another base") {
@@ -208,10 +208,10 @@ TEST_CASE("every loaded instruction keeps its meaning at another base") {
 
 TEST_CASE("random bytes keep their meaning at another base") {
     // Random bytes alone rarely get past a VEX or EVEX prefix: half of them start with one.
-    constexpr unsigned char starts[][4] = {
-        {0xc4, 0xe1}, {0xc4, 0xe2}, {0xc4, 0xe3}, {0xc5}, {0x62, 0xf1}, {0x62, 0xf2},
-        {0x62, 0xf3}, {0x62, 0xf5}, {0x62, 0xf6}, {0x8f, 0xe8}, {0x0f, 0x38}, {0x66, 0x0f},
-        {0xf3, 0x0f}, {0xf2, 0x0f}, {0x0f, 0x0f}, {0x67, 0x48}};
+    constexpr unsigned char starts[][4] = {{0xc4, 0xe1}, {0xc4, 0xe2}, {0xc4, 0xe3}, {0xc5},
+                                           {0x62, 0xf1}, {0x62, 0xf2}, {0x62, 0xf3}, {0x62, 0xf5},
+                                           {0x62, 0xf6}, {0x8f, 0xe8}, {0x0f, 0x38}, {0x66, 0x0f},
+                                           {0xf3, 0x0f}, {0xf2, 0x0f}, {0x0f, 0x0f}, {0x67, 0x48}};
     Random random(1);
     Tally tally;
     for (int round = 0; round < 400'000; ++round) {

@@ -25,7 +25,9 @@ int collect_segments(dl_phdr_info* info, std::size_t, void* into) {
 }
 
 // Code with vector and cryptographic instructions, where there is any.
-void load_more_code() { dlopen("libcrypto.so.3", RTLD_LAZY | RTLD_LOCAL); }
+void load_more_code() {
+    dlopen("libcrypto.so.3", RTLD_LAZY | RTLD_LOCAL);
+}
 
 }  // namespace
 
