@@ -24,10 +24,10 @@ struct Mapping {
 };
 
 struct Module {
-    std::string path;       // "[vdso]" for the vDSO
-    std::string build_id;   // lower-case hex; empty if none
-    AddressRange range;     // from its first to its last mapping
-    std::uint64_t bias = 0; // address = link-time address + bias
+    std::string path;        // "[vdso]" for the vDSO
+    std::string build_id;    // lower-case hex; empty if none
+    AddressRange range;      // from its first to its last mapping
+    std::uint64_t bias = 0;  // address = link-time address + bias
 };
 
 class Maps {

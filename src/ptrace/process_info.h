@@ -10,8 +10,8 @@
 
 namespace shadowprof::ptrace {
 
-struct SignalSets {  // bit n-1 is signal n
-    std::uint64_t pending = 0;          // of the thread
+struct SignalSets {             // bit n-1 is signal n
+    std::uint64_t pending = 0;  // of the thread
     std::uint64_t process_pending = 0;
     std::uint64_t blocked = 0;
     std::uint64_t ignored = 0;  // explicitly; see ignores()
@@ -24,8 +24,8 @@ struct SignalSets {  // bit n-1 is signal n
 };
 
 struct ThreadStat {
-    char state = '?';            // R, S, D, T, t, Z, X
-    std::uint64_t cpu_ticks = 0; // user + system, in clock ticks
+    char state = '?';             // R, S, D, T, t, Z, X
+    std::uint64_t cpu_ticks = 0;  // user + system, in clock ticks
     int processor = 0;
 };
 

@@ -16,6 +16,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -26,7 +27,23 @@
 
 namespace shadowprof::ptrace {
 
+class CpuFollower;
+
 using Clock = std::chrono::steady_clock;
+
+enum class EventKind : std::uint8_t {
+    interrupted,        // interrupt() was answered
+    stepped,            // step() is done (also on entering a signal handler)
+    system_call_entry,  // of resume_to_system_call()
+    system_call_exit,
+    signal,      // about to be delivered: `signal`, `info`
+    group_stop,  // by `signal`; pass on with listen()
+    group_stop_ended,
+    thread_started,  // stopped before its first instruction
+    exec,            // stopped before the new program's first instruction; other threads are gone
+    thread_gone,     // exited; `thread` is no longer valid after the next wait()
+    process_gone,    // `exit_status` as waitpid(2) gives it, if it could be had
+};
 
 // One seized thread. Functions return false or nothing if the thread has meanwhile died: its end
 // is then reported as an Event.
@@ -50,31 +67,37 @@ class Thread {
     bool step(int signal = 0);
     bool listen();  // stay in a group stop, yet hear of its end
 
-    // Asks a running thread to stop; answered by an Event of kind `interrupted`. Only for threads
-    // that is_running() (process_info.h).
+    // Asks a running thread to stop; answered by an Event of kind `interrupted`, perhaps after
+    // others that came first. A group stop or an exec answers it as well. Only for threads that
+    // is_running() (process_info.h).
     bool interrupt();
 
   private:
     friend class Tracer;
+
+    // What was asked of the thread when it was last let go: how to let it go on after a stop that
+    // its user is not to see.
+    enum class Motion : std::uint8_t { run, to_system_call, step };
+    bool go(Motion, int signal);
+    bool release(int signal);  // of a stopped thread, for good
+
+    // A system call that was set to be issued again, until the thread is seen elsewhere.
+    struct Reissued {
+        std::uint64_t instruction;  // address of the system call instruction
+        std::uint64_t call;         // its number
+    };
+
     pid_t process_;
     pid_t tid_;
     bool stopped_ = false;
-    bool interrupt_pending_ = false;
-    bool in_system_call_stop_ = false;
-};
-
-enum class EventKind : std::uint8_t {
-    interrupted,         // interrupt() was answered
-    stepped,             // step() is done (also on entering a signal handler)
-    system_call_entry,   // of resume_to_system_call()
-    system_call_exit,
-    signal,              // about to be delivered: `signal`, `info`
-    group_stop,          // by `signal`; pass on with listen()
-    group_stop_ended,
-    thread_started,      // stopped before its first instruction
-    exec,                // stopped before the new program's first instruction; other threads are gone
-    thread_gone,         // exited; `thread` is no longer valid after the next wait()
-    process_gone,        // `exit_status` as waitpid(2) gives it, if it could be had
+    EventKind stop_kind_ = EventKind::interrupted;  // of the current or last stop
+    int held_signal_ = 0;                           // while stopped in a signal's delivery
+    Motion motion_ = Motion::run;
+    bool interrupt_wanted_ = false;  // interrupt() is still to be answered
+    bool is_started_ = true;         // false until thread_started was reported
+    bool in_group_stop_ = false;
+    bool call_saw_group_stop_ = false;  // natively that makes some calls return EINTR
+    std::optional<Reissued> reissued_;
 };
 
 struct Event {
@@ -83,6 +106,7 @@ struct Event {
     int signal = 0;
     siginfo_t info{};
     int exit_status = 0;
+    bool exit_status_known = false;
 };
 
 class Tracer {
@@ -105,27 +129,48 @@ class Tracer {
     std::vector<Thread*> threads();
     Thread* thread(pid_t tid);
 
-    // The next event; nothing at the deadline or after wake().
+    // The next event; nothing at the deadline, after wake(), or when the process is gone. Where the
+    // calling thread blocks SIGCHLD, which launch() and attach() do for their thread, other threads
+    // of the profiler must block it too.
     std::optional<Event> wait(Clock::time_point deadline);
 
     // Lets happen what would have happened without us. In a signal event: delivers it, and if the
     // program ignores it, repairs a system call that only our presence made return EINTR.
     void pass_on(const Event&);
 
-    // After an `interrupted` event: if the interruption made a system call return EINTR although no
-    // signal is to be delivered, lets it be issued again. True if it had to.
+    // Of a stopped thread: if our interruption, or a signal that the program ignores and that woke
+    // the thread only because it is traced, made a system call return EINTR, lets it be issued
+    // again. True if it had to.
     bool repair_interrupted_call(Thread&);
+
+    // Steps fast: keeps the calling thread, never the target, on the CPU where the target's thread
+    // runs, for a step that crosses CPUs takes four times as long.
+    void follow(const Thread&);
+    void stop_following();
 
     // From any thread of the profiler: makes wait() return early, now or at its next call.
     static void wake();
 
   private:
-    Tracer() = default;
-    // … to the implementer
-    pid_t pid_ = 0;
-    bool launched_ = false;
+    Tracer(pid_t pid, bool launched);
+
+    std::optional<Event> digest(pid_t tid, int status);
+    std::optional<Event> after_trap_stop(Thread&, int stop_signal);
+    std::optional<Event> after_signal_stop(Thread&, int signal);
+    Event after_exec(Thread&);
+    std::optional<Event> after_end(pid_t tid, int status);
+    Event process_is_gone(std::optional<int> status);
+    void undo_reissue_for(Thread&, int signal);
+    void seize_all_threads();
+    void let_go_of_everything();
+
+    pid_t pid_;
+    bool launched_;
     bool alive_ = true;
     std::map<pid_t, std::unique_ptr<Thread>> threads_;
+    std::vector<std::unique_ptr<Thread>> gone_;  // valid until the next wait()
+    std::deque<Event> events_;                   // that happened before anyone waited
+    std::unique_ptr<CpuFollower> follower_;
 };
 
 }  // namespace shadowprof::ptrace

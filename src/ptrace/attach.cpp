@@ -1,0 +1,97 @@
+// Taking hold of a running process without stopping it.
+//
+// Threads come and go meanwhile. A thread that we hold passes the hold on to those it starts, so
+// looking again until nothing new is seen ends with all of them held.
+#include <elf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <set>
+
+#include "base/error.h"
+#include "ptrace/process_info.h"
+#include "ptrace/seize.h"
+#include "ptrace/system.h"
+#include "ptrace/tracer.h"
+#include "ptrace/tracing_thread.h"
+
+namespace shadowprof::ptrace {
+namespace {
+
+bool is_kernel_thread(pid_t pid) {
+    constexpr unsigned long pf_kthread = 0x00200000;
+    const auto text = read_proc_file(fmt::format("/proc/{}/stat", pid));
+    const auto name_end = text.rfind(')');
+    unsigned long flags = 0;
+    return name_end != std::string::npos &&
+           std::sscanf(text.c_str() + name_end + 1, " %*c %*d %*d %*d %*d %*d %lu", &flags) == 1 &&
+           (flags & pf_kthread) != 0;
+}
+
+bool is_32bit(pid_t pid) {
+    const auto exe = fmt::format("/proc/{}/exe", pid);
+    const int fd = open(exe.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    unsigned char ident[EI_NIDENT] = {};
+    const bool got = read(fd, ident, sizeof ident) == sizeof ident;
+    close(fd);
+    return got && std::memcmp(ident, ELFMAG, SELFMAG) == 0 && ident[EI_CLASS] == ELFCLASS32;
+}
+
+void refuse_what_cannot_be_profiled(pid_t pid) {
+    const auto status = pid > 0 ? read_proc_file(fmt::format("/proc/{}/status", pid)) : "";
+    if (status.empty()) throw UserError(fmt::format("no process {}", pid));
+    if (pid == getpid()) throw UserError("shadowprof cannot profile itself");
+    const auto process = status_field(status, "Tgid");
+    if (process != std::to_string(pid))
+        throw UserError(fmt::format("{} is a thread of process {} ({}); attach to that", pid,
+                                    process, status_field(status, "Name")));
+    if (is_kernel_thread(pid))
+        throw UserError(fmt::format("{} ({}) is a kernel thread, not a program", pid,
+                                    status_field(status, "Name")));
+    if (is_32bit(pid))
+        throw UserError(
+            fmt::format("process {} ({}) is a 32-bit program, and shadowprof profiles "
+                        "64-bit ones",
+                        pid, status_field(status, "Name")));
+}
+
+// One that a thread of ours started is ours already, and will report itself.
+bool has_ended_or_is_ours(pid_t pid, pid_t tid) {
+    const auto status = read_proc_file(fmt::format("/proc/{}/task/{}/status", pid, tid));
+    const auto state = status_field(status, "State");
+    return state.empty() || state.front() == 'Z' || state.front() == 'X' ||
+           status_field(status, "TracerPid") == std::to_string(gettid());
+}
+
+}  // namespace
+
+std::unique_ptr<Tracer> Tracer::attach(pid_t pid) {
+    refuse_what_cannot_be_profiled(pid);
+    prepare_tracing_thread();
+    std::unique_ptr<Tracer> tracer{new Tracer(pid, false)};
+    tracer->seize_all_threads();
+    return tracer;
+}
+
+void Tracer::seize_all_threads() {
+    std::set<pid_t> tried;
+    for (bool found_new = true; found_new;) {
+        found_new = false;
+        for (const pid_t tid : threads_of(pid_)) {
+            if (!tried.insert(tid).second) continue;
+            found_new = true;
+            if (seize(tid)) {
+                threads_[tid] = std::make_unique<Thread>(pid_, tid);
+            } else if (const int error = errno; !has_ended_or_is_ours(pid_, tid)) {
+                throw UserError(why_not_seized(pid_, error));
+            }
+        }
+    }
+    if (threads_.empty()) throw UserError(why_not_seized(pid_, ESRCH));
+}
+
+}  // namespace shadowprof::ptrace

@@ -1,0 +1,243 @@
+// Unwinding a process that runs on meanwhile.
+//
+// libunwind walks a stack through callbacks: registers and stack bytes come from the snapshot,
+// everything else (code, and the unwind tables that every module carries for exceptions) from the
+// process's memory as it is now; those do not change while the module is mapped. The tables are
+// found through the program headers in memory, so neither ELF files nor ptrace are needed, the vDSO
+// and deleted files work like all others, and any thread of the profiler may unwind.
+//
+// libunwind remembers the unwind instructions it has seen, which makes the next walk through the
+// same functions cheap; so its state for a process is kept until the process's mappings of code and
+// constants change. Every thread that unwinds keeps its own, as libunwind serves one at a time.
+#include "ptrace/call_stack.h"
+
+#include <elf.h>
+#include <fmt/format.h>
+#include <libunwind.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <memory>
+#include <unordered_map>
+
+#include "ptrace/elf_image.h"
+#include "ptrace/maps.h"
+#include "ptrace/memory.h"
+#include "ptrace/system.h"
+
+// Exported by libunwind for tools that, like perf, find the tables themselves.
+extern "C" int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t, unw_word_t, unw_dyn_info_t*,
+                                                  unw_proc_info_t*, int, void*);
+
+namespace shadowprof::ptrace {
+namespace {
+
+constexpr std::size_t largest_snapshot = 65536;
+constexpr std::uint64_t page_size = 4096;
+
+// What .eh_frame_hdr of a module says: where its functions' unwind instructions are, sorted by the
+// functions' addresses.
+struct UnwindTable {
+    AddressRange module;
+    std::uint64_t header = 0;  // the entries are relative to it
+    std::uint64_t entries = 0;
+    std::uint32_t count = 0;
+};
+
+// Code, unwind tables and other constants: what may be read once and kept.
+std::vector<Mapping> constants_of(const Maps& maps) {
+    std::vector<Mapping> constants;
+    for (const auto& m : maps.mappings())
+        if (m.readable && !m.writable && (m.is_file() || m.path == "[vdso]"))
+            constants.push_back(m);
+    return constants;
+}
+
+bool same_place(const Mapping& a, const Mapping& b) {
+    return a.range == b.range && a.device == b.device && a.inode == b.inode &&
+           a.file_offset == b.file_offset;
+}
+
+std::optional<UnwindTable> find_unwind_table(const Memory& memory, const Module& module) {
+    const auto read = [&](std::uint64_t offset, std::span<std::byte> into) {
+        return memory.read(module.range.begin + offset, into);
+    };
+    const auto segments = read_segments(read);
+    if (!segments) return {};
+    const auto found = std::find_if(segments->begin(), segments->end(),
+                                    [](const Segment& s) { return s.type == PT_GNU_EH_FRAME; });
+    if (found == segments->end()) return {};
+    UnwindTable table{.module = module.range, .header = found->address + module.bias};
+
+    // Every linker writes the table in the encoding that allows a binary search.
+    struct Header {
+        std::uint8_t version, pointer_encoding, count_encoding, entry_encoding;
+    };
+    constexpr std::uint8_t unsigned_4_bytes = 0x03, signed_4_bytes_from_header = 0x3b;
+    const auto header = memory.read_as<Header>({table.header});
+    if (!header || header->version != 1 || header->count_encoding != unsigned_4_bytes ||
+        header->entry_encoding != signed_4_bytes_from_header)
+        return {};
+    const bool long_pointer = (header->pointer_encoding & 0x07) == 0x04;
+    const auto count_at = table.header + sizeof(Header) + (long_pointer ? 8 : 4);
+    table.entries = count_at + sizeof table.count;
+    const auto count = memory.read_as<std::uint32_t>({count_at});
+    if (!count) return {};
+    table.count = *count;
+    return table;
+}
+
+class ProcessUnwinder {
+  public:
+    ProcessUnwinder(pid_t pid, const Maps& maps)
+        : pid_(pid), memory_(pid), constants_(constants_of(maps)) {
+        for (const auto& module : maps.modules())
+            if (const auto table = find_unwind_table(memory_, module)) tables_.push_back(*table);
+        unw_accessors_t accessors{};
+        accessors.find_proc_info = find_proc_info;
+        accessors.put_unwind_info = [](unw_addr_space_t, unw_proc_info_t*, void*) {};
+        accessors.get_dyn_info_list_addr = [](unw_addr_space_t, unw_word_t*, void*) {
+            return -UNW_ENOINFO;
+        };
+        accessors.access_mem = access_mem;
+        accessors.access_reg = access_reg;
+        accessors.access_fpreg = [](unw_addr_space_t, unw_regnum_t, unw_fpreg_t*, int, void*) {
+            return -UNW_EBADREG;
+        };
+        accessors.resume = [](unw_addr_space_t, unw_cursor_t*, void*) { return -UNW_EINVAL; };
+        accessors.get_proc_name = [](unw_addr_space_t, unw_word_t, char*, std::size_t, unw_word_t*,
+                                     void*) { return -UNW_ENOINFO; };
+        space_ = unw_create_addr_space(&accessors, 0);
+        unw_set_caching_policy(space_, UNW_CACHE_GLOBAL);
+    }
+    ~ProcessUnwinder() { unw_destroy_addr_space(space_); }
+    ProcessUnwinder(const ProcessUnwinder&) = delete;
+    ProcessUnwinder& operator=(const ProcessUnwinder&) = delete;
+
+    bool is_for(pid_t pid, const std::vector<Mapping>& constants) const {
+        return pid == pid_ && std::equal(constants.begin(), constants.end(), constants_.begin(),
+                                         constants_.end(), same_place);
+    }
+
+    std::vector<Address> unwind(const StackSnapshot& snapshot, std::size_t most_frames) {
+        snapshot_ = &snapshot;
+        std::vector<Address> frames{snapshot.registers.rip()};
+        unw_cursor_t cursor;
+        if (unw_init_remote(&cursor, space_, this) != 0) return frames;
+        while (frames.size() < most_frames && unw_step(&cursor) > 0) {
+            unw_word_t ip = 0;
+            if (unw_get_reg(&cursor, UNW_REG_IP, &ip) != 0 || ip == 0) break;
+            frames.push_back({ip});
+        }
+        return frames;
+    }
+
+  private:
+    static int access_mem(unw_addr_space_t, unw_word_t address, unw_word_t* value, int write,
+                          void* self) {
+        if (write) return -UNW_EINVAL;
+        return static_cast<ProcessUnwinder*>(self)->read_word(address, *value) ? 0 : -UNW_EINVAL;
+    }
+
+    static int access_reg(unw_addr_space_t, unw_regnum_t number, unw_word_t* value, int write,
+                          void* self) {
+        const auto& registers = static_cast<ProcessUnwinder*>(self)->snapshot_->registers;
+        // DWARF counts them in an order of its own.
+        constexpr std::array<unsigned, 16> hardware_number = {0, 2, 1,  3,  6,  7,  5,  4,
+                                                              8, 9, 10, 11, 12, 13, 14, 15};
+        if (write) return -UNW_EREADONLYREG;
+        if (number == UNW_X86_64_RIP)
+            *value = registers.rip().value;
+        else if (number >= 0 && number < 16)
+            *value = registers.general(hardware_number[static_cast<std::size_t>(number)]);
+        else
+            return -UNW_EBADREG;
+        return 0;
+    }
+
+    static int find_proc_info(unw_addr_space_t space, unw_word_t ip, unw_proc_info_t* info,
+                              int need_unwind_info, void* self) {
+        const auto& tables = static_cast<ProcessUnwinder*>(self)->tables_;
+        const auto table = std::find_if(tables.begin(), tables.end(), [&](const UnwindTable& t) {
+            return t.module.contains({ip});
+        });
+        if (table == tables.end()) return -UNW_ENOINFO;
+        unw_dyn_info_t found{};
+        found.format = UNW_INFO_FORMAT_REMOTE_TABLE;
+        found.start_ip = table->module.begin.value;
+        found.end_ip = table->module.end.value;
+        found.u.rti.segbase = table->header;
+        found.u.rti.table_data = table->entries;
+        found.u.rti.table_len = table->count;  // in words of 8 bytes, as an entry is
+        return UNW_OBJ(dwarf_search_unwind_table)(space, ip, &found, info, need_unwind_info, self);
+    }
+
+    bool read_word(std::uint64_t address, std::uint64_t& value) {
+        const auto stack = snapshot_->registers.rsp().value;
+        const auto offset = address - stack;
+        if (address >= stack && offset + sizeof value <= snapshot_->bytes.size()) {
+            std::memcpy(&value, snapshot_->bytes.data() + offset, sizeof value);
+            return true;
+        }
+        const auto after =
+            std::upper_bound(constants_.begin(), constants_.end(), Address{address},
+                             [](Address a, const Mapping& m) { return a < m.range.begin; });
+        if (after != constants_.begin() && std::prev(after)->range.contains({address + 7}))
+            return read_constant(address, value);
+        // Another stack (a signal handler's), or one deeper than the snapshot.
+        const auto word = memory_.read_as<std::uint64_t>({address});
+        if (word) value = *word;
+        return word.has_value();
+    }
+
+    bool read_constant(std::uint64_t address, std::uint64_t& value) {
+        const auto bytes = std::as_writable_bytes(std::span{&value, 1});
+        for (std::size_t done = 0; done < bytes.size();) {
+            const auto at = address + done;
+            auto& page = pages_[at / page_size];
+            if (!page) {
+                auto fresh = std::make_unique<Page>();
+                if (memory_.read({at - at % page_size}, *fresh) != page_size) return false;
+                page = std::move(fresh);
+            }
+            const auto begin = at % page_size;
+            const auto count = std::min<std::size_t>(page_size - begin, bytes.size() - done);
+            std::memcpy(bytes.data() + done, page->data() + begin, count);
+            done += count;
+        }
+        return true;
+    }
+
+    using Page = std::array<std::byte, page_size>;
+
+    pid_t pid_;
+    Memory memory_;
+    std::vector<Mapping> constants_;  // by address
+    std::vector<UnwindTable> tables_;
+    std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
+    unw_addr_space_t space_ = nullptr;
+    const StackSnapshot* snapshot_ = nullptr;
+};
+
+}  // namespace
+
+StackSnapshot snapshot_stack(pid_t pid, const Registers& registers) {
+    StackSnapshot snapshot{.pid = pid, .registers = registers, .bytes = {}};
+    snapshot.bytes.resize(largest_snapshot);
+    snapshot.bytes.resize(Memory{pid}.read(registers.rsp(), snapshot.bytes));
+    return snapshot;
+}
+
+std::vector<Address> unwind(const StackSnapshot& snapshot, std::size_t most_frames) {
+    static thread_local std::unique_ptr<ProcessUnwinder> unwinder;
+    const auto maps = Maps::parse(read_proc_file(fmt::format("/proc/{}/maps", snapshot.pid)));
+    if (!unwinder || !unwinder->is_for(snapshot.pid, constants_of(maps))) {
+        const auto with_modules = Maps::of(snapshot.pid);
+        if (!with_modules) return {snapshot.registers.rip()};
+        unwinder = std::make_unique<ProcessUnwinder>(snapshot.pid, *with_modules);
+    }
+    return unwinder->unwind(snapshot, most_frames);
+}
+
+}  // namespace shadowprof::ptrace

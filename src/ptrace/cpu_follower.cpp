@@ -1,0 +1,34 @@
+#include "ptrace/cpu_follower.h"
+
+#include "ptrace/process_info.h"
+
+namespace shadowprof::ptrace {
+namespace {
+
+constexpr unsigned stops_between_looks = 256;
+
+}  // namespace
+
+CpuFollower::CpuFollower(pid_t pid, pid_t tid) : pid_(pid), tid_(tid) {
+    CPU_ZERO(&before_);
+    sched_getaffinity(0, sizeof before_, &before_);
+    look();
+}
+
+CpuFollower::~CpuFollower() {
+    sched_setaffinity(0, sizeof before_, &before_);
+}
+
+void CpuFollower::look() {
+    stops_until_look_ = stops_between_looks;
+    const auto stat = thread_stat(pid_, tid_);
+    if (!stat || stat->processor == here_) return;
+    // We may have been confined to fewer CPUs than the program.
+    if (!CPU_ISSET(static_cast<std::size_t>(stat->processor), &before_)) return;
+    cpu_set_t there;
+    CPU_ZERO(&there);
+    CPU_SET(static_cast<std::size_t>(stat->processor), &there);
+    if (sched_setaffinity(0, sizeof there, &there) == 0) here_ = stat->processor;
+}
+
+}  // namespace shadowprof::ptrace

@@ -1,0 +1,28 @@
+// System calls that return EINTR when a thread is woken without a signal handler to run.
+//
+// Most system calls that are disturbed in their sleep answer with one of the kernel's internal
+// ERESTART codes, and are restarted by the kernel itself when no handler runs: nobody notices. A
+// few answer EINTR at once. Natively that does not happen without a reason the program knows. Under
+// ptrace it does: PTRACE_INTERRUPT wakes a sleeper, and so does a signal that the program ignores,
+// which the kernel queues only because a tracer might want to see it. For the calls listed here the
+// remedy is to do what the kernel does for the others: put the call's number back into rax and rip
+// back onto the instruction. They answer EINTR only when they have done nothing yet.
+#pragma once
+
+#include <cstdint>
+
+#include "ptrace/registers.h"
+
+namespace shadowprof::ptrace {
+
+bool may_answer_eintr_unhandled(std::uint64_t system_call);
+
+// The thread is past a system call that answered EINTR and is one of those.
+bool answered_eintr(const Registers&);
+
+constexpr std::uint64_t system_call_length = 2;
+
+void issue_again(Registers&);
+void answer_eintr(Registers&);  // undoes issue_again()
+
+}  // namespace shadowprof::ptrace

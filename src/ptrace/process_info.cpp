@@ -1,0 +1,130 @@
+#include "ptrace/process_info.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+
+#include "ptrace/system.h"
+
+namespace shadowprof::ptrace {
+namespace {
+
+constexpr std::uint64_t bit_of(int signal) {
+    return std::uint64_t{1} << (signal - 1);
+}
+
+std::uint64_t number(std::string_view text, int base) {
+    std::uint64_t value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value, base);
+    return value;
+}
+
+std::string task_file(pid_t pid, pid_t tid, std::string_view name) {
+    return fmt::format("/proc/{}/task/{}/{}", pid, tid, name);
+}
+
+}  // namespace
+
+std::string read_proc_file(const std::string& path) {
+    std::string text;
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return text;
+    char buffer[4096];
+    for (ssize_t got; (got = read(fd, buffer, sizeof buffer)) > 0;)
+        text.append(buffer, static_cast<std::size_t>(got));
+    close(fd);
+    return text;
+}
+
+std::string status_field(const std::string& status_text, const std::string& key) {
+    const auto line = ("\n" + status_text).find("\n" + key + ":");
+    if (line == std::string::npos) return {};
+    const auto begin = status_text.find_first_not_of(" \t", line + key.size() + 1);
+    if (begin == std::string::npos) return {};
+    return status_text.substr(begin, status_text.find('\n', begin) - begin);
+}
+
+bool SignalSets::ignores(int signal) const {
+    if (ignored & bit_of(signal)) return true;
+    if (caught & bit_of(signal)) return false;
+    return signal == SIGCHLD || signal == SIGCONT || signal == SIGURG || signal == SIGWINCH;
+}
+
+std::optional<ThreadStat> thread_stat(pid_t pid, pid_t tid) {
+    const auto text = read_proc_file(task_file(pid, tid, "stat"));
+    // The name, in parentheses, may contain anything, parentheses and spaces included.
+    const auto name_end = text.rfind(')');
+    if (name_end == std::string::npos) return {};
+    std::vector<std::string_view> fields;  // the first is field 3 of proc(5)
+    std::string_view rest = std::string_view{text}.substr(name_end + 1);
+    while (true) {
+        const auto begin = rest.find_first_not_of(" \n");
+        if (begin == std::string_view::npos) break;
+        const auto end = std::min(rest.find_first_of(" \n", begin), rest.size());
+        fields.push_back(rest.substr(begin, end - begin));
+        rest.remove_prefix(end);
+    }
+    if (fields.size() < 37) return {};
+    const auto field = [&](std::size_t number_in_manual) { return fields[number_in_manual - 3]; };
+    ThreadStat stat;
+    stat.state = field(3).front();
+    stat.cpu_ticks = number(field(14), 10) + number(field(15), 10);
+    stat.processor = static_cast<int>(number(field(39), 10));
+    return stat;
+}
+
+std::optional<std::uint64_t> thread_cpu_time(pid_t pid, pid_t tid) {
+    const auto text = read_proc_file(task_file(pid, tid, "schedstat"));
+    if (text.empty()) return {};
+    return number(text, 10);
+}
+
+std::optional<SignalSets> signal_sets(pid_t pid, pid_t tid) {
+    const auto text = read_proc_file(task_file(pid, tid, "status"));
+    if (text.empty()) return {};
+    const auto set = [&](const char* key) { return number(status_field(text, key), 16); };
+    SignalSets sets;
+    sets.pending = set("SigPnd");
+    sets.process_pending = set("ShdPnd");
+    sets.blocked = set("SigBlk");
+    sets.ignored = set("SigIgn");
+    sets.caught = set("SigCgt");
+    return sets;
+}
+
+std::vector<pid_t> threads_of(pid_t pid) {
+    std::vector<pid_t> tids;
+    const std::unique_ptr<DIR, int (*)(DIR*)> tasks{
+        opendir(fmt::format("/proc/{}/task", pid).c_str()), closedir};
+    if (!tasks) return tids;
+    while (const dirent* entry = readdir(tasks.get())) {
+        const auto tid = static_cast<pid_t>(number(entry->d_name, 10));
+        if (tid > 0) tids.push_back(tid);
+    }
+    return tids;
+}
+
+std::vector<std::string> command_line(pid_t pid) {
+    std::vector<std::string> arguments;
+    const auto text = read_proc_file(fmt::format("/proc/{}/cmdline", pid));
+    for (std::size_t begin = 0; begin < text.size();) {
+        const auto end = std::min(text.find('\0', begin), text.size());
+        arguments.push_back(text.substr(begin, end - begin));
+        begin = end + 1;
+    }
+    return arguments;
+}
+
+bool is_running(pid_t pid, pid_t tid) {
+    // The kernel answers "running" for a thread that neither sleeps nor is stopped, and otherwise
+    // describes what it sleeps in.
+    return read_proc_file(task_file(pid, tid, "syscall")).starts_with("running");
+}
+
+}  // namespace shadowprof::ptrace

@@ -1,0 +1,28 @@
+// The one spelling of ptrace(2) that this room uses. Private to the room.
+#pragma once
+
+#include <sys/ptrace.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <string>
+
+namespace shadowprof::ptrace {
+
+// What ptrace(2) answers: -1 and errno if the thread died or is not stopped.
+inline long request(__ptrace_request what, pid_t tid, std::uint64_t address, void* data) {
+    return ::ptrace(what, tid, reinterpret_cast<void*>(address), data);
+}
+
+inline long request(__ptrace_request what, pid_t tid, std::uint64_t data = 0) {
+    return request(what, tid, 0, reinterpret_cast<void*>(data));
+}
+
+// A whole file of /proc; empty if it cannot be read, as when the process is gone.
+std::string read_proc_file(const std::string& path);
+
+// The rest of the line of /proc/…/status that begins with `key` and a colon; empty if there is
+// none.
+std::string status_field(const std::string& status_text, const std::string& key);
+
+}  // namespace shadowprof::ptrace

@@ -1,0 +1,96 @@
+#include <elf.h>
+#include <sys/uio.h>
+
+#include <cerrno>
+
+#include "ptrace/system.h"
+#include "ptrace/tracer.h"
+
+namespace shadowprof::ptrace {
+
+std::optional<Registers> Thread::registers() const {
+    Registers registers;
+    if (request(PTRACE_GETREGS, tid_, 0, &registers.raw) != 0) return {};
+    return registers;
+}
+
+bool Thread::set_registers(const Registers& registers) {
+    auto raw = registers.raw;
+    return request(PTRACE_SETREGS, tid_, 0, &raw) == 0;
+}
+
+std::optional<ExtendedState> Thread::extended_state() const {
+    // The size depends on the processor; the kernel says how much it wrote.
+    static thread_local std::size_t enough = 4096;
+    while (true) {
+        std::vector<std::byte> area(enough);
+        iovec all{area.data(), area.size()};
+        if (request(PTRACE_GETREGSET, tid_, NT_X86_XSTATE, &all) != 0) return {};
+        if (all.iov_len < area.size()) {
+            area.resize(all.iov_len);
+            return ExtendedState{std::move(area)};
+        }
+        enough *= 2;
+    }
+}
+
+bool Thread::set_extended_state(const ExtendedState& state) {
+    auto copy = state;
+    iovec all{copy.area().data(), copy.area().size()};
+    return request(PTRACE_SETREGSET, tid_, NT_X86_XSTATE, &all) == 0;
+}
+
+std::optional<std::uint64_t> Thread::signal_mask() const {
+    std::uint64_t mask = 0;
+    if (request(PTRACE_GETSIGMASK, tid_, sizeof mask, &mask) != 0) return {};
+    return mask;
+}
+
+bool Thread::set_signal_mask(std::uint64_t mask) {
+    return request(PTRACE_SETSIGMASK, tid_, sizeof mask, &mask) == 0;
+}
+
+bool Thread::resume(int signal) {
+    return go(Motion::run, signal);
+}
+bool Thread::resume_to_system_call(int signal) {
+    return go(Motion::to_system_call, signal);
+}
+bool Thread::step(int signal) {
+    return go(Motion::step, signal);
+}
+
+bool Thread::go(Motion motion, int signal) {
+    if (!stopped_) return false;
+    // Whatever stopped the thread may have consumed the interruption: the kernel clears it at any
+    // stop that begins after the request, and keeps it at one that began before. Asking once more
+    // makes it certain and changes nothing in the second case.
+    if (interrupt_wanted_) request(PTRACE_INTERRUPT, tid_);
+    stopped_ = false;
+    held_signal_ = 0;
+    motion_ = motion;
+    const auto how = motion == Motion::step             ? PTRACE_SINGLESTEP
+                     : motion == Motion::to_system_call ? PTRACE_SYSCALL
+                                                        : PTRACE_CONT;
+    return request(how, tid_, static_cast<std::uint64_t>(signal)) == 0;
+}
+
+bool Thread::listen() {
+    if (!stopped_) return false;
+    stopped_ = false;
+    motion_ = Motion::run;
+    return request(PTRACE_LISTEN, tid_) == 0;
+}
+
+bool Thread::interrupt() {
+    if (stopped_) return false;
+    interrupt_wanted_ = request(PTRACE_INTERRUPT, tid_) == 0;
+    return interrupt_wanted_;
+}
+
+bool Thread::release(int signal) {
+    stopped_ = false;
+    return request(PTRACE_DETACH, tid_, static_cast<std::uint64_t>(signal)) == 0;
+}
+
+}  // namespace shadowprof::ptrace

@@ -1,0 +1,369 @@
+// Waiting for what happens to the traced threads, and telling apart what it was.
+//
+// A seized thread stops for many reasons that waitpid(2) reports almost alike. The status carries a
+// signal number and, above it, a PTRACE_EVENT code:
+//
+//   event EXEC, CLONE            what it says; the kernel's message has the former or the new tid
+//   event STOP, a stop signal    the whole process is stopped (SIGSTOP, Ctrl-Z …); to be "listened"
+//   event STOP, SIGTRAP          a new thread's first stop, or our interruption, or the end of a
+//                                group stop, or a SIGCONT that found the process not stopped
+//   no event, SIGTRAP | 0x80     a system call is entered or left
+//   no event, SIGTRAP            a step is done, or a genuine SIGTRAP is to be delivered
+//   no event, any other          that signal is to be delivered
+//
+// A thread that clones stops once more than its user asked for, and new tasks that are processes of
+// their own (vfork-like clones) arrive as well; both are dealt with here and go on unseen.
+#include "ptrace/tracer.h"
+
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+
+#include "base/error.h"
+#include "ptrace/cpu_follower.h"
+#include "ptrace/interrupted_calls.h"
+#include "ptrace/memory.h"
+#include "ptrace/process_info.h"
+#include "ptrace/system.h"
+#include "ptrace/tracing_thread.h"
+
+namespace shadowprof::ptrace {
+namespace {
+
+constexpr int system_call_stop = SIGTRAP | 0x80;
+// <linux/ptrace.h> has it, but does not go together with <sys/ptrace.h>. Since Linux 5.3.
+constexpr std::uint64_t message_of_system_call_entry = 1;
+
+std::atomic<bool> wake_requested{false};
+std::atomic<pid_t> waiting_thread{0};
+
+bool is_stop_signal(int signal) {
+    return signal == SIGSTOP || signal == SIGTSTP || signal == SIGTTIN || signal == SIGTTOU;
+}
+
+pid_t process_of(pid_t tid) {
+    const auto text = status_field(read_proc_file(fmt::format("/proc/{}/status", tid)), "Tgid");
+    return text.empty() ? 0 : static_cast<pid_t>(std::stol(text));
+}
+
+std::uint64_t event_message(pid_t tid) {
+    unsigned long message = 0;
+    request(PTRACE_GETEVENTMSG, tid, 0, &message);
+    return message;
+}
+
+// A trap of the kernel's after a step, in contrast to a SIGTRAP that the program would have had
+// without us: sent by somebody, or by int3 (SI_KERNEL) or int1 (TRAP_BRKPT).
+bool is_end_of_step(const Thread& thread, const siginfo_t& info) {
+    constexpr int entered_handler = SIGTRAP;
+    if (info.si_code == TRAP_TRACE || info.si_code == entered_handler) return true;
+    if (info.si_code != TRAP_BRKPT) return false;
+    // A step over a system call ends with this code too. int1 leaves orig_rax negative, but so does
+    // rt_sigreturn.
+    const auto registers = thread.registers();
+    if (!registers || registers->in_system_call()) return true;
+    constexpr std::byte int1{0xf1};
+    return Memory{thread.tid()}.read_as<std::byte>(registers->rip() - 1) != int1;
+}
+
+void sleep_until_child_changes(Clock::time_point deadline) {
+    // Should another thread of the profiler take the SIGCHLD, we look again before long.
+    constexpr std::chrono::nanoseconds longest = std::chrono::milliseconds{100};
+    const auto left = std::min(longest, std::chrono::nanoseconds{deadline - Clock::now()});
+    if (left.count() <= 0) return;
+    sigset_t child_changed;
+    sigemptyset(&child_changed);
+    sigaddset(&child_changed, SIGCHLD);
+    const timespec timeout{0, left.count()};
+    sigtimedwait(&child_changed, nullptr, &timeout);
+}
+
+}  // namespace
+
+Tracer::Tracer(pid_t pid, bool launched) : pid_(pid), launched_(launched) {}
+
+std::vector<Thread*> Tracer::threads() {
+    std::vector<Thread*> all;
+    for (auto& [tid, thread] : threads_) all.push_back(thread.get());
+    return all;
+}
+
+Thread* Tracer::thread(pid_t tid) {
+    const auto found = threads_.find(tid);
+    return found == threads_.end() ? nullptr : found->second.get();
+}
+
+void Tracer::wake() {
+    wake_requested = true;
+    if (const pid_t tid = waiting_thread) tgkill(getpid(), tid, SIGCHLD);
+}
+
+std::optional<Event> Tracer::wait(Clock::time_point deadline) {
+    waiting_thread = gettid();
+    gone_.clear();
+    while (true) {
+        if (wake_requested.exchange(false)) return {};
+        if (!events_.empty()) {
+            const auto event = events_.front();
+            events_.pop_front();
+            return event;
+        }
+        if (!alive_) return {};
+        int status = 0;
+        const pid_t tid = waitpid(-1, &status, __WALL | __WNOTHREAD | WNOHANG);
+        if (tid > 0) {
+            if (auto event = digest(tid, status)) return event;
+        } else if (tid < 0 && errno == ECHILD) {
+            return process_is_gone({});
+        } else if (Clock::now() >= deadline) {
+            return {};
+        } else {
+            sleep_until_child_changes(deadline);
+        }
+    }
+}
+
+std::optional<Event> Tracer::digest(pid_t tid, int status) {
+    if (!WIFSTOPPED(status)) return after_end(tid, status);
+    if (!thread(tid)) {
+        if (process_of(tid) != pid_) {
+            request(PTRACE_DETACH, tid);
+            return {};
+        }
+        threads_[tid] = std::make_unique<Thread>(pid_, tid);
+        threads_[tid]->is_started_ = false;
+    }
+    auto& thread = *threads_[tid];
+    thread.stopped_ = true;
+    if (follower_) follower_->stopped();
+    const int signal = WSTOPSIG(status);
+    switch (status >> 16) {
+        case PTRACE_EVENT_CLONE:
+            thread.go(thread.motion_, 0);
+            return {};
+        case PTRACE_EVENT_EXEC:
+            return after_exec(thread);
+        case PTRACE_EVENT_STOP:
+            return after_trap_stop(thread, signal);
+        default:
+            break;
+    }
+    if (signal == system_call_stop) {
+        const bool entry = event_message(tid) == message_of_system_call_entry;
+        thread.stop_kind_ = entry ? EventKind::system_call_entry : EventKind::system_call_exit;
+        return Event{.kind = thread.stop_kind_, .thread = &thread};
+    }
+    return after_signal_stop(thread, signal);
+}
+
+std::optional<Event> Tracer::after_trap_stop(Thread& thread, int stop_signal) {
+    Event event{.kind = EventKind::interrupted, .thread = &thread};
+    if (is_stop_signal(stop_signal)) {
+        event.kind = EventKind::group_stop;
+        event.signal = stop_signal;
+        thread.interrupt_wanted_ = false;
+        thread.in_group_stop_ = thread.call_saw_group_stop_ = true;
+    } else if (!std::exchange(thread.is_started_, true)) {
+        event.kind = EventKind::thread_started;
+        thread.in_group_stop_ = false;
+    } else if (std::exchange(thread.in_group_stop_, false)) {
+        event.kind = EventKind::group_stop_ended;
+    } else {
+        thread.call_saw_group_stop_ = false;
+    }
+    thread.stop_kind_ = event.kind;
+    if (event.kind == EventKind::interrupted && !std::exchange(thread.interrupt_wanted_, false)) {
+        repair_interrupted_call(thread);
+        thread.go(thread.motion_, 0);
+        return {};
+    }
+    return event;
+}
+
+std::optional<Event> Tracer::after_signal_stop(Thread& thread, int signal) {
+    Event event{.kind = EventKind::signal, .thread = &thread, .signal = signal};
+    if (request(PTRACE_GETSIGINFO, thread.tid(), 0, &event.info) != 0) {
+        thread.stopped_ = false;  // killed meanwhile; its end is still to be reported
+        return {};
+    }
+    if (signal == SIGTRAP && thread.motion_ == Thread::Motion::step &&
+        is_end_of_step(thread, event.info)) {
+        event.kind = EventKind::stepped;
+        event.signal = 0;
+    } else {
+        thread.held_signal_ = signal;
+        if (signal != SIGCONT) thread.call_saw_group_stop_ = false;
+        undo_reissue_for(thread, signal);
+    }
+    thread.stop_kind_ = event.kind;
+    return event;
+}
+
+Event Tracer::after_exec(Thread& thread) {
+    // The thread that called exec has taken the process's id, and all others are dead, though their
+    // ends may still be reported.
+    for (auto entry = threads_.begin(); entry != threads_.end();) {
+        if (entry->second.get() == &thread) {
+            ++entry;
+        } else {
+            gone_.push_back(std::move(entry->second));
+            entry = threads_.erase(entry);
+        }
+    }
+    thread.is_started_ = true;
+    thread.interrupt_wanted_ = thread.in_group_stop_ = thread.call_saw_group_stop_ = false;
+    thread.reissued_.reset();
+    thread.stop_kind_ = EventKind::exec;
+    return Event{.kind = EventKind::exec, .thread = &thread};
+}
+
+std::optional<Event> Tracer::after_end(pid_t tid, int status) {
+    if (tid == pid_) return process_is_gone(status);
+    const auto found = threads_.find(tid);
+    if (found == threads_.end()) return {};
+    found->second->stopped_ = false;
+    gone_.push_back(std::move(found->second));
+    threads_.erase(found);
+    const Event event{.kind = EventKind::thread_gone, .thread = gone_.back().get()};
+    // The first thread usually ends last. Had it ended before we attached, nobody tells us more.
+    if (threads_.empty()) events_.push_back(process_is_gone({}));
+    return event;
+}
+
+Event Tracer::process_is_gone(std::optional<int> status) {
+    for (auto& [tid, thread] : threads_) gone_.push_back(std::move(thread));
+    threads_.clear();
+    alive_ = false;
+    return Event{.kind = EventKind::process_gone,
+                 .exit_status = status.value_or(0),
+                 .exit_status_known = status.has_value()};
+}
+
+void Tracer::pass_on(const Event& event) {
+    if (!event.thread || !event.thread->stopped()) return;
+    auto& thread = *event.thread;
+    switch (event.kind) {
+        case EventKind::group_stop:
+            thread.listen();
+            return;
+        case EventKind::signal:
+            repair_interrupted_call(thread);
+            thread.resume(event.signal);
+            return;
+        case EventKind::interrupted:
+            repair_interrupted_call(thread);
+            thread.resume();
+            return;
+        default:
+            thread.resume();
+            return;
+    }
+}
+
+bool Tracer::repair_interrupted_call(Thread& thread) {
+    const auto kind = thread.stop_kind_;
+    if (kind != EventKind::interrupted && kind != EventKind::signal &&
+        kind != EventKind::system_call_exit)
+        return false;
+    const bool saw_group_stop = std::exchange(thread.call_saw_group_stop_, false);
+    auto registers = thread.registers();
+    if (!registers || !answered_eintr(*registers) || saw_group_stop) return false;
+    if (kind != EventKind::interrupted) {
+        const auto sets = signal_sets(pid_, thread.tid());
+        if (!sets) return false;
+        auto causes = (sets->pending | sets->process_pending) & ~sets->blocked;
+        if (thread.held_signal_ != 0) causes = std::uint64_t{1} << (thread.held_signal_ - 1);
+        if (causes == 0) return false;
+        for (int signal = 1; signal <= 64; ++signal)
+            if ((causes >> (signal - 1) & 1) && sets->acts_on(signal)) return false;
+    }
+    constexpr std::uint16_t system_call_instruction = 0x050f;
+    const auto instruction = registers->rip() - system_call_length;
+    if (Memory{pid_}.read_as<std::uint16_t>(instruction) != system_call_instruction) return false;
+    issue_again(*registers);
+    if (!thread.set_registers(*registers)) return false;
+    thread.reissued_ = Thread::Reissued{instruction.value, registers->raw.rax};
+    return true;
+}
+
+// A signal with a handler came just after we set a call to be issued again, before that happened:
+// the call then does answer EINTR, as it would have if the signal had come first. A program that
+// waits with epoll_pwait relies on it.
+void Tracer::undo_reissue_for(Thread& thread, int signal) {
+    if (!thread.reissued_) return;
+    auto registers = thread.registers();
+    if (!registers || registers->raw.rip != thread.reissued_->instruction ||
+        registers->raw.rax != thread.reissued_->call) {
+        thread.reissued_.reset();
+        return;
+    }
+    const auto sets = signal_sets(pid_, thread.tid());
+    if (!sets || sets->ignores(signal)) return;
+    answer_eintr(*registers);
+    thread.set_registers(*registers);
+    thread.reissued_.reset();
+}
+
+void Tracer::follow(const Thread& thread) {
+    follower_.reset();
+    follower_ = std::make_unique<CpuFollower>(pid_, thread.tid());
+}
+
+void Tracer::stop_following() {
+    follower_.reset();
+}
+
+Tracer::~Tracer() {
+    pid_t self = gettid();
+    waiting_thread.compare_exchange_strong(self, 0);
+    if (alive_) let_go_of_everything();
+}
+
+// Threads that run or sleep undisturbed are released by the end of this thread of the profiler. The
+// others must not be left to that: a signal that was reported and not delivered would be lost, a
+// sleeper that was interrupted would see EINTR, and a step in flight would end with a SIGTRAP that
+// kills the program.
+void Tracer::let_go_of_everything() {
+    const auto release = [this](Thread& thread) {
+        repair_interrupted_call(thread);
+        thread.interrupt_wanted_ = false;
+        thread.motion_ = Thread::Motion::run;
+        thread.release(thread.held_signal_);
+    };
+    const auto cannot_be_left = [](const Thread& thread) {
+        return thread.interrupt_wanted_ || thread.motion_ == Thread::Motion::step;
+    };
+    for (auto& event : std::exchange(events_, {})) {
+        if (event.thread) release(*event.thread);
+    }
+    std::vector<pid_t> awaited;
+    for (auto& [tid, thread] : threads_) {
+        if (thread->stopped_) {
+            release(*thread);
+        } else if (cannot_be_left(*thread) && request(PTRACE_INTERRUPT, tid) == 0) {
+            thread->interrupt_wanted_ = true;
+            awaited.push_back(tid);
+        }
+    }
+    // A thread that is being stepped answers late only while it sleeps uninterruptibly; leaving
+    // then would kill the program when it wakes.
+    while (alive_ && !awaited.empty()) {
+        int status = 0;
+        const pid_t tid = waitpid(awaited.back(), &status, __WALL);
+        if (tid < 0) {
+            awaited.pop_back();
+            continue;
+        }
+        const auto event = digest(tid, status);
+        if (!event) continue;
+        if (event->kind == EventKind::process_gone) return;
+        if (event->thread->stopped_) release(*event->thread);
+        awaited.pop_back();
+    }
+}
+
+}  // namespace shadowprof::ptrace
