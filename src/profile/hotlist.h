@@ -13,6 +13,8 @@ namespace shadowprof::profile {
 
 using trace::Location;
 
+// `taken` are direct jumps and taken conditional ones, `indirect` are indirect jumps; `call` are
+// all calls, of which the instruction's text tells whether they are indirect.
 enum class EdgeKind : std::uint8_t { taken, fallthrough, call, return_, indirect };
 
 // A block of a path as every engine sees it: where it starts and how far it goes.
@@ -54,12 +56,13 @@ struct CallHotlist {
 };
 
 struct MethodEntry {
-    Location function;             // its entry
-    Statistics statistics;         // of calls + back edges
-    std::uint64_t calls = 0;       // entered by a call instruction
-    std::uint64_t tail_calls = 0;  // entered by a jump from another function (PLT stubs, tail calls)
+    Location function;        // its entry
+    Statistics statistics;    // of calls + back edges
+    std::uint64_t calls = 0;  // entered by a call instruction
+    std::uint64_t tail_calls =
+        0;  // entered by a jump from another function (PLT stubs, tail calls)
     std::uint64_t back_edges = 0;
-    Statistics instructions;       // executed in it; totals in MethodHotlist::instructions
+    Statistics instructions;  // executed in it; totals in MethodHotlist::instructions
 };
 struct MethodHotlist {
     Totals totals;
@@ -73,7 +76,7 @@ struct ValueShare {
 };
 struct ValueEntry {
     Location location;
-    std::uint8_t operand = 0;         // index in the instruction
+    std::uint8_t operand = 0;  // index in the instruction
     std::uint8_t bits = 64;
     std::uint8_t kind = 0;            // a trace::Capture
     std::optional<Location> context;  // return address, with --value-context

@@ -6,13 +6,24 @@
 // belong to the entry. Executions within one sample are far from independent, so the sample is the
 // unit: the share is the ratio estimator r = sum x / sum n, and its variance comes from the
 // residuals x_i - r n_i, whose sum of squares follows from the sums below.
+//
+// The 95 % interval is the widest of three, because each of them alone is too narrow somewhere:
+//   - r +- t s, Student's t with as many degrees of freedom as there are effective samples, less
+//     one. Samples of unequal size count as N^2 / sum n^2 of equal size.
+//   - Wilson's score interval as if all events were independent: a floor, for entries that look
+//     constant because there was little to see (three stacks, all the same).
+//   - if the entry is missing from some samples, Wilson's interval for the share of samples that
+//     have it, scaled by its share where it occurs: an entry seen in two samples of forty says
+//     little about its own variance, and the t interval would believe it.
 #pragma once
 
 #include <cstdint>
 
+#include "base/wide.h"
+
 namespace shadowprof::profile {
 
-using Wide = unsigned __int128;
+using shadowprof::Wide;
 
 // Of a whole hotlist: n_i over all samples.
 struct Totals {
@@ -36,6 +47,9 @@ struct Statistics {
 
     void add_sample(std::uint64_t x, std::uint64_t n);
     void merge(const Statistics& other);
+    // As if each sample had seen this entry more or less often by the same factor: for estimators
+    // that know how many occurrences they missed, not in which samples.
+    Statistics scaled_to(std::uint64_t new_count) const;
     bool operator==(const Statistics&) const = default;
 };
 
@@ -46,7 +60,7 @@ struct Estimate {
 };
 
 // The interval is exact ([share, share]) for exhaustive totals and [0, 1] where fewer than two
-// samples say nothing about variation.
+// effective samples say nothing about variation.
 Estimate estimate_share(const Statistics& entry, const Totals& totals);
 
 }  // namespace shadowprof::profile

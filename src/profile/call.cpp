@@ -1,0 +1,28 @@
+#include "profile/call.h"
+
+#include <utility>
+
+namespace shadowprof::profile {
+
+void CallProfiler::fold(TransitionCounts& counts) {
+    counts.drain(blocks(), [this](const trace::Block& from, Address next, const Location& place,
+                                  std::uint64_t count) {
+        if (!is_call(from.exit)) return;
+        if (edge_kind(from, next))
+            calls_.add({from.place_of_last(), place}, count);
+        else
+            calls_.add_unknown(count);
+    });
+    calls_.end_sample();
+}
+
+void CallProfiler::yield(Hotlists& into) {
+    fold_open_samples();
+    CallHotlist list{calls_.totals(exhaustive_), {}};
+    for (const auto& [call, statistics, pending] : calls_.entries())
+        list.entries.push_back({call.from, call.to, statistics});
+    sort_hotlist(list.entries, [](const CallEntry& e) { return std::pair{e.from, e.to}; });
+    into.calls = std::move(list);
+}
+
+}  // namespace shadowprof::profile

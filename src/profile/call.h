@@ -1,0 +1,35 @@
+// Profile type call: call instruction and target. Jumps to functions are no calls: they are edges,
+// and the method profile counts them as tail calls.
+#pragma once
+
+#include "profile/tally.h"
+#include "profile/transitions.h"
+
+namespace shadowprof::profile {
+
+class CallProfiler : public TransitionProfiler {
+  public:
+    CallProfiler(const trace::BlockTable& blocks, bool exhaustive)
+        : TransitionProfiler(blocks), exhaustive_(exhaustive) {}
+
+    std::string_view name() const override { return "call"; }
+    void yield(Hotlists& into) override;
+
+  private:
+    struct Call {
+        Location from;
+        Location to;
+        bool operator==(const Call&) const = default;
+    };
+    struct CallHash {
+        std::size_t operator()(const Call& c) const {
+            return combine_hashes(hash_of(c.from), hash_of(c.to));
+        }
+    };
+    void fold(TransitionCounts& counts) override;
+
+    bool exhaustive_;
+    Tally<Call, CallHash> calls_;
+};
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,54 @@
+// Profile type method: per function, how often it was called and how often it looped, and how many
+// instructions ran in it.
+//
+// Events are calls (a call instruction reached the function) and back edges (a taken backward
+// branch, as in path_rule.h, that stays in the function). A jump to the entry of another function
+// is a tail call: reported, but no event, or a function called through a PLT stub would count
+// twice. Unknown are calls whose target was not seen, and backward branches that leave their
+// function for the middle of another or lie where no function is known.
+#pragma once
+
+#include <unordered_map>
+
+#include "profile/tally.h"
+#include "profile/transitions.h"
+
+namespace shadowprof::profile {
+
+class MethodProfiler : public TransitionProfiler {
+  public:
+    MethodProfiler(const trace::BlockTable& blocks, FunctionMap& functions, bool exhaustive)
+        : TransitionProfiler(blocks), functions_(functions), exhaustive_(exhaustive) {}
+
+    std::string_view name() const override { return "method"; }
+    void yield(Hotlists& into) override;
+
+  private:
+    // Looking a function up is slow, and the same few blocks come up sample after sample.
+    struct FunctionsOfBlock {
+        Location of_start;
+        Location of_last;
+    };
+    struct Entered {
+        std::uint64_t calls = 0;
+        std::uint64_t tail_calls = 0;
+        std::uint64_t back_edges = 0;
+    };
+    const FunctionsOfBlock& functions_of(const trace::Block& block);
+    Location function_of(const Location& place);
+    void fold(TransitionCounts& counts) override;
+    void fold_call(const trace::Block& from, Address next, const Location& place,
+                   std::uint64_t count);
+    void fold_jump(const trace::Block& from, Address next, const Location& place,
+                   std::uint64_t count);
+
+    FunctionMap& functions_;
+    bool exhaustive_;
+    std::unordered_map<trace::BlockId, FunctionsOfBlock> known_blocks_;
+    std::unordered_map<Location, Location, trace::LocationHash> known_places_;
+    std::unordered_map<Location, Entered, trace::LocationHash> entered_;
+    Tally<Location, trace::LocationHash> events_;
+    Tally<Location, trace::LocationHash> instructions_;
+};
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,108 @@
+// Paths by what they are, with counts, in bounded memory.
+//
+// A path is known by a 128-bit hash of its blocks' places and lengths: two sums of products of a
+// block's two key words with odd constants, one for each position, which a reader accumulates
+// while it goes along. The blocks themselves are stored once, when a path is first seen.
+//
+// There can be more paths than memory, and nearly all of them are rare. When the store is full the
+// rare ones leave by the rule of counting samples (counting_sample.h): each path is tossed so that
+// one seen c times goes with the probability that its counter would have been lowered to zero; from
+// then on new paths are admitted with probability p. What is turned away or leaves counts as
+// unknown; what stays keeps its exact count since it was admitted.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/random.h"
+#include "profile/open_samples.h"
+#include "profile/statistics.h"
+#include "trace/block.h"
+
+namespace shadowprof::profile {
+
+struct PathKey {
+    std::uint64_t low = 0;
+    std::uint64_t high = 0;
+    bool operator==(const PathKey&) const = default;
+};
+
+class PathStore {
+  public:
+    // What one open sample has counted.
+    class Sample {
+        friend class PathStore;
+        std::vector<std::uint64_t> pending_;  // by path
+        std::vector<std::uint32_t> touched_;
+        std::uint64_t unknown_ = 0;
+    };
+
+    PathStore(std::size_t most_paths, std::uint64_t seed);
+
+    Sample& open(trace::SampleId sample) { return samples_.open(sample); }
+    void count(Sample& sample, const PathKey& key, std::span<const trace::BlockId> blocks) {
+        auto path = find(key);
+        if (path == none) [[unlikely]]
+            path = admit(key, blocks);
+        if (path == none) {
+            ++sample.unknown_;
+            return;
+        }
+        if (path >= sample.pending_.size()) [[unlikely]]
+            sample.pending_.resize(paths_.size());
+        if (sample.pending_[path]++ == 0) sample.touched_.push_back(path);
+    }
+    void count_unknown(Sample& sample, std::uint64_t paths) { sample.unknown_ += paths; }
+    void close(trace::SampleId sample);
+    void close_all();
+
+    const Totals& totals() const { return totals_; }
+    std::size_t size() const { return paths_.size(); }
+    template <class Visit>
+    void for_each(Visit visit) const {  // visit(blocks, statistics)
+        for (const auto& path : paths_) visit(blocks_of(path), path.statistics);
+    }
+
+  private:
+    static constexpr std::uint32_t none = ~0u;
+    struct Cell {
+        PathKey key;
+        std::uint32_t path = none;
+    };
+    struct Path {
+        Statistics statistics;
+        std::uint32_t first_block = 0;  // in blocks_
+        std::uint32_t block_count = 0;
+    };
+
+    std::span<const trace::BlockId> blocks_of(const Path& path) const {
+        return {blocks_.data() + path.first_block, path.block_count};
+    }
+    // The upper bits of a sum of products depend on all of its terms, the lower ones do not.
+    std::size_t home_of(const PathKey& key) const { return key.low >> shift_; }
+    std::uint32_t find(const PathKey& key) const {
+        auto at = home_of(key);
+        while (cells_[at].path != none && !(cells_[at].key == key)) at = (at + 1) & mask_;
+        return cells_[at].path;
+    }
+    std::uint32_t admit(const PathKey& key, std::span<const trace::BlockId> blocks);
+    void make_cells(std::size_t power);
+    void put(const PathKey& key, std::uint32_t path);
+    void drop_rare_paths();
+    void fold(Sample& sample);
+
+    std::size_t most_paths_;
+    Random random_;
+    std::uint64_t probability_inverse_ = 1;  // of admission
+    std::vector<Cell> cells_;                // at most half full
+    unsigned shift_ = 0;
+    std::size_t mask_ = 0;
+    std::vector<Path> paths_;
+    std::vector<trace::BlockId> blocks_;
+    Totals totals_;
+    OpenSamples<Sample> samples_;
+};
+
+}  // namespace shadowprof::profile

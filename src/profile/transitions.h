@@ -1,0 +1,121 @@
+// How often control went from which block to which: edges, calls and methods follow from that, so
+// their profilers count pairs of block ids while reading and look closer once a sample.
+//
+// Nearly all blocks have at most two successors, so each has room for two and the rest go to a hash
+// table.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "profile/flat_map.h"
+#include "profile/hotlist.h"
+#include "profile/open_samples.h"
+#include "profile/profiler.h"
+#include "profile/walk.h"
+#include "trace/trace.h"
+
+namespace shadowprof::profile {
+
+// Exits that make an edge: branches, calls and returns. A block that ends for its length, in a
+// system call, in a trap or cut short has none.
+bool has_edge(trace::BlockExit exit);
+
+constexpr bool is_call(trace::BlockExit exit) {
+    return exit == trace::BlockExit::call || exit == trace::BlockExit::indirect_call;
+}
+
+// The edge by which the block's exit leads to `to`; nothing if it cannot lead there.
+// A conditional branch to the next instruction is taken.
+std::optional<EdgeKind> edge_kind(const trace::Block& from, Address to);
+
+// Of one sample; a visitor of walks.
+class TransitionCounts {
+  public:
+    // Before blocks with these ids are counted.
+    void make_room(std::uint32_t blocks) {
+        if (rows_.size() < blocks) rows_.resize(blocks);
+    }
+
+    void enter(trace::BlockId) {}
+    void pass(trace::BlockId from, trace::BlockId to) {
+        auto& row = rows_[static_cast<std::uint32_t>(from)];
+        const unsigned second = row.to[0] != to;
+        if (row.to[second] != to) [[unlikely]]
+            return pass_elsewhere(row, from, to);
+        if (row.count[second]++ == 0) touched_.push_back(from);
+    }
+    void leave(trace::BlockId from, Address next, const Location& place) {
+        auto& exit = exits_[{from, next}];
+        exit.first = place;
+        ++exit.second;
+    }
+    void interrupted() {}
+    void end(trace::BlockId from, const trace::TraceEnd& end) {
+        leave(from, end.continuation, end.continuation_place);
+    }
+
+    // Gives every execution of a block once, as visit(block, next, place of next, count), and
+    // forgets it. `next` is 0 where it is not known.
+    template <class Visit>
+    void drain(const trace::BlockTable& blocks, Visit visit) {
+        const auto pass = [&](trace::BlockId from, trace::BlockId to, std::uint64_t count) {
+            const auto& next = blocks.at(to);
+            visit(blocks.at(from), next.start, next.place, count);
+        };
+        for (const auto from : touched_) {
+            auto& row = rows_[static_cast<std::uint32_t>(from)];
+            for (std::size_t i = 0; i < row.to.size(); ++i) {
+                if (const auto count = std::exchange(row.count[i], 0)) pass(from, row.to[i], count);
+            }
+        }
+        touched_.clear();
+        others_.for_each([&](std::uint64_t pair, std::uint64_t count) {
+            pass(trace::BlockId{static_cast<std::uint32_t>(pair >> 32)},
+                 trace::BlockId{static_cast<std::uint32_t>(pair)}, count);
+        });
+        others_.clear();
+        for (const auto& [key, exit] : exits_)
+            visit(blocks.at(key.first), key.second, exit.first, exit.second);
+        exits_.clear();
+    }
+
+  private:
+    struct Row {
+        std::array<trace::BlockId, 2> to{trace::discontinuity, trace::discontinuity};
+        std::array<std::uint64_t, 2> count{};
+    };
+    void pass_elsewhere(Row& row, trace::BlockId from, trace::BlockId to);
+
+    std::vector<Row> rows_;                // by block
+    std::vector<trace::BlockId> touched_;  // their rows have counts; may repeat
+    FlatMap<std::uint64_t> others_;
+    std::map<std::pair<trace::BlockId, Address>, std::pair<Location, std::uint64_t>> exits_;
+};
+
+// What the profilers of transitions share.
+class TransitionProfiler : public Profiler {
+  public:
+    explicit TransitionProfiler(const trace::BlockTable& blocks) : blocks_(blocks) {}
+
+    trace::CapturePlan captures() const override { return {}; }
+    std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
+    void end_sample(trace::SampleId sample) override;
+
+  protected:
+    // Called when the sample's counts are complete; drains them.
+    virtual void fold(TransitionCounts& counts) = 0;
+    void fold_open_samples();
+    const trace::BlockTable& blocks() const { return blocks_; }
+
+  private:
+    const trace::BlockTable& blocks_;
+    OpenSamples<TransitionCounts> samples_;
+};
+
+}  // namespace shadowprof::profile

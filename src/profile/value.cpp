@@ -1,0 +1,246 @@
+#include "profile/value.h"
+
+#include <algorithm>
+#include <deque>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "profile/concise_sample.h"
+#include "profile/context.h"
+#include "profile/counting_sample.h"
+#include "profile/flat_map.h"
+#include "profile/tally.h"
+#include "profile/top_value_table.h"
+#include "profile/value_stream.h"
+#include "profile/walk.h"
+
+namespace shadowprof::profile {
+
+namespace {
+
+struct StreamKey {
+    Location location;
+    trace::Capture kind{};
+    std::uint8_t operand = 0;
+    std::uint8_t bits = 0;
+    ContextId context{};
+    bool operator==(const StreamKey&) const = default;
+};
+
+struct StreamKeyHash {
+    std::size_t operator()(const StreamKey& key) const {
+        return combine_hashes(
+            hash_of(key.location),
+            (static_cast<std::uint64_t>(key.context) << 32) | (std::uint64_t{key.operand} << 16) |
+                (std::uint64_t{key.bits} << 8) | static_cast<std::uint64_t>(key.kind));
+    }
+};
+
+template <class Sketch>
+class ValueProfiler : public Profiler {
+  public:
+    using Stream = ValueStream<Sketch>;
+
+    ValueProfiler(const trace::BlockTable& blocks, const ValueOptions& options)
+        : blocks_(blocks),
+          options_(options),
+          slots_(options.slots != 0 ? options.slots : Sketch::default_slots),
+          random_(options.seed) {}
+
+    std::string_view name() const override { return "value"; }
+    trace::CapturePlan captures() const override { return options_.captures; }
+    std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
+    void end_sample(trace::SampleId sample) override {
+        samples_.close(sample, [this](std::uint64_t& values) { fold(values); });
+    }
+    void yield(Hotlists& into) override;
+
+  private:
+    class ValueReader;
+
+    // The streams of a block's slots, one each; nullptr where a slot is none of ours.
+    struct Streams {
+        std::uint32_t first = 0;  // in stream_of_slot_
+        std::uint32_t count = 0;
+        bool known = false;
+    };
+    const Streams& streams_of(trace::BlockId block, ContextId context);
+    Streams make_streams(const trace::Block& block, ContextId context);
+    void fold(std::uint64_t& values) { totals_.add_sample(std::exchange(values, 0)); }
+    ValueEntry entry_of(const StreamKey& key, const Stream& stream) const;
+
+    const trace::BlockTable& blocks_;
+    ValueOptions options_;
+    std::size_t slots_;
+    Random random_;
+    ContextTable contexts_;
+    std::deque<Stream> streams_;
+    std::unordered_map<StreamKey, Stream*, StreamKeyHash> by_key_;
+    std::vector<Stream*> stream_of_slot_;
+    std::vector<Streams> by_block_;          // in unknown context
+    FlatMap<Streams> by_block_and_context_;  // in known ones
+    OpenSamples<std::uint64_t> samples_;     // values seen
+    Totals totals_;
+};
+
+// A visitor of its own walk.
+template <class Sketch>
+class ValueProfiler<Sketch>::ValueReader : public Reader {
+  public:
+    ValueReader(ValueProfiler& profiler, const trace::TraceStart& start)
+        : profiler_(profiler),
+          values_of_sample_(profiler.samples_.open(start.sample)),
+          sample_(start.sample),
+          trace_(start.trace),
+          walker_(profiler.blocks_) {
+        if (profiler.options_.with_context) contexts_.emplace(profiler.contexts_, start);
+    }
+
+    void digest(const trace::TraceChunk& chunk) override {
+        if (profiler_.by_block_.size() < profiler_.blocks_.size())
+            profiler_.by_block_.resize(profiler_.blocks_.size());
+        values_ = chunk.values;
+        walker_.digest(chunk, *this);
+        SHADOWPROF_ASSERT(values_.empty(), std::to_string(values_.size()) + " values left over");
+    }
+    void finish(const trace::TraceEnd&) override {}
+
+    void enter(trace::BlockId id) { read_values(id); }
+    void pass(trace::BlockId from, trace::BlockId to) {
+        if (contexts_) contexts_->pass(profiler_.blocks_.at(from), profiler_.blocks_.at(to));
+        read_values(to);
+    }
+    void leave(trace::BlockId, Address, const Location&) {}
+    void interrupted() {
+        values_ = values_.subspan(1);
+        if (contexts_) contexts_->interrupted();
+    }
+
+  private:
+    void read_values(trace::BlockId id) {
+        const auto context = contexts_ ? contexts_->current() : ContextId::unknown;
+        const auto& streams = profiler_.streams_of(id, context);
+        SHADOWPROF_ASSERT(streams.count <= values_.size(), "values of a block are missing");
+        for (std::uint32_t i = 0; i < streams.count; ++i) {
+            auto* stream = profiler_.stream_of_slot_[streams.first + i];
+            if (stream == nullptr) continue;
+            if (!stream->is_at(sample_)) [[unlikely]]
+                stream->turn_to(sample_, profiler_.samples_);
+            stream->add(values_[i], trace_, profiler_.random_);
+            ++values_of_sample_;
+        }
+        values_ = values_.subspan(streams.count);
+    }
+
+    ValueProfiler& profiler_;
+    std::uint64_t& values_of_sample_;
+    trace::SampleId sample_;
+    trace::TraceId trace_;
+    Walker walker_;
+    std::optional<ContextStack> contexts_;
+    std::span<const std::uint64_t> values_;  // of the chunk, not yet read
+};
+
+template <class Sketch>
+std::unique_ptr<Reader> ValueProfiler<Sketch>::open(const trace::TraceStart& start) {
+    return std::make_unique<ValueReader>(*this, start);
+}
+
+template <class Sketch>
+auto ValueProfiler<Sketch>::streams_of(trace::BlockId block, ContextId context) -> const Streams& {
+    auto& streams = context == ContextId::unknown
+                        ? by_block_[static_cast<std::uint32_t>(block)]
+                        : by_block_and_context_[(static_cast<std::uint64_t>(block) << 32) |
+                                                static_cast<std::uint32_t>(context)];
+    if (!streams.known) [[unlikely]]
+        streams = make_streams(blocks_.at(block), context);
+    return streams;
+}
+
+template <class Sketch>
+auto ValueProfiler<Sketch>::make_streams(const trace::Block& block, ContextId context) -> Streams {
+    const auto first = static_cast<std::uint32_t>(stream_of_slot_.size());
+    for (const auto& slot : block.slots) {
+        Stream* stream = nullptr;
+        if (options_.captures.has(slot.kind)) {
+            const auto place = block.place_of(block.instructions[slot.instruction]);
+            auto& known = by_key_[{place, slot.kind, slot.operand, slot.bits, context}];
+            if (known == nullptr) known = &streams_.emplace_back(slots_, slot.bits);
+            stream = known;
+        }
+        stream_of_slot_.push_back(stream);
+    }
+    return {first, static_cast<std::uint32_t>(block.slots.size()), true};
+}
+
+template <class Sketch>
+ValueEntry ValueProfiler<Sketch>::entry_of(const StreamKey& key, const Stream& stream) const {
+    ValueEntry entry;
+    entry.location = key.location;
+    entry.operand = key.operand;
+    entry.bits = key.bits;
+    entry.kind = static_cast<std::uint8_t>(key.kind);
+    if (key.context != ContextId::unknown) entry.context = contexts_.at(key.context);
+    entry.executions = stream.executions();
+    entry.executions.exhaustive = options_.exhaustive;
+    entry.stride = stream.stride().stride();
+
+    const auto& sketch = stream.sketch();
+    entry.probability_inverse = sketch.probability_inverse();
+    for (const auto& slot : sketch.slots().all()) {
+        if (sketch.resolves(slot))
+            entry.top.push_back({slot.value, slot.statistics.scaled_to(sketch.estimate(slot))});
+    }
+    sort_hotlist(entry.top, [](const ValueShare& share) { return share.value; });
+    entry.executions.unknown = entry.executions.total;
+    const auto first_too_many =
+        std::find_if(entry.top.begin(), entry.top.end(), [&](const ValueShare& share) {
+            if (share.statistics.count > entry.executions.unknown) return true;
+            entry.executions.unknown -= share.statistics.count;
+            return false;
+        });
+    entry.top.erase(first_too_many, entry.top.end());
+    return entry;
+}
+
+template <class Sketch>
+void ValueProfiler<Sketch>::yield(Hotlists& into) {
+    samples_.close_all([this](std::uint64_t& values) { fold(values); });
+    ValueHotlist list{totals_, {}};
+    list.totals.exhaustive = options_.exhaustive;
+    for (auto& [key, stream] : by_key_) {
+        stream->put_down(samples_);
+        if (stream->executions().total != 0) list.entries.push_back(entry_of(key, *stream));
+    }
+    sort_hotlist(
+        list.entries, [](const ValueEntry& e) { return e.executions.total; },
+        [](const ValueEntry& e) {
+            return std::tuple{e.location, e.operand, e.kind, e.bits, e.context};
+        });
+    into.values = std::move(list);
+}
+
+}  // namespace
+
+std::unique_ptr<Profiler> make_value_profiler(const trace::BlockTable& blocks,
+                                              const ValueOptions& options) {
+    switch (options.estimator) {
+        case ValueEstimator::counting_sample:
+            return std::make_unique<ValueProfiler<CountingSample>>(blocks, options);
+        case ValueEstimator::concise_sample:
+            return std::make_unique<ValueProfiler<ConciseSample>>(blocks, options);
+        case ValueEstimator::top_value_table:
+            return std::make_unique<ValueProfiler<TopValueTable>>(blocks, options);
+    }
+    return nullptr;
+}
+
+std::size_t most_memory_per_value_location() {
+    return sizeof(ValueStream<CountingSample>) +
+           CountingSample::memory(CountingSample::default_slots) - sizeof(CountingSample);
+}
+
+}  // namespace shadowprof::profile

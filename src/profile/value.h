@@ -1,0 +1,35 @@
+// Profile type value: the most frequent values of each instruction's operands, their share, and
+// strides.
+//
+// Of a location's values those are told that its estimator resolves, most frequent first. Estimates
+// of single values are unbiased; together they may come out above the number of executions by
+// chance, so the least frequent are left out from where the sum would exceed it. What is not told
+// counts as unknown.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "profile/profiler.h"
+#include "trace/block.h"
+
+namespace shadowprof::profile {
+
+enum class ValueEstimator : std::uint8_t { counting_sample, concise_sample, top_value_table };
+
+struct ValueOptions {
+    trace::CapturePlan captures = trace::Capture::destination_values;
+    bool with_context = false;  // tell values apart by return address
+    bool exhaustive = false;
+    ValueEstimator estimator = ValueEstimator::counting_sample;
+    std::size_t slots = 0;  // a location; 0: as many as suit the estimator
+    std::uint64_t seed = 0;
+};
+
+std::unique_ptr<Profiler> make_value_profiler(const trace::BlockTable& blocks,
+                                              const ValueOptions& options);
+
+// The most memory a location's operand can take, in bytes, with the default estimator.
+std::size_t most_memory_per_value_location();
+
+}  // namespace shadowprof::profile

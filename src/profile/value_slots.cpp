@@ -1,0 +1,59 @@
+#include "profile/value_slots.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+
+namespace shadowprof::profile {
+
+namespace {
+
+constexpr std::size_t first_slots = 4;
+
+}  // namespace
+
+void ValueSlot::lose(std::uint64_t occurrences) {
+    const auto folded = std::min(occurrences, statistics.count);
+    statistics = statistics.scaled_to(statistics.count - folded);
+    pending -= occurrences - folded;
+}
+
+void ValueSlots::insert(std::uint64_t value) {
+    SHADOWPROF_ASSERT(slots_.size() < most_slots, "value slots");
+    if (slots_.size() == slots_.capacity())
+        slots_.reserve(std::min(std::max(first_slots, 2 * slots_.size()), most_slots));
+    slots_.push_back({value, 0, {}});
+    if (2 * slots_.size() > index_.size()) {
+        rebuild_index();
+    } else {
+        auto at = home_of(value);
+        while (index_[at] != 0) at = (at + 1) & (index_.size() - 1);
+        index_[at] = static_cast<std::uint8_t>(slots_.size());
+    }
+    increment(slots_.back());
+}
+
+void ValueSlots::rebuild_index() {
+    const auto size = std::bit_ceil(2 * std::max(first_slots, slots_.size()));
+    index_.assign(size, 0);
+    shift_ = 64 - static_cast<unsigned>(std::countr_zero(size));
+    for (std::size_t i = 0; i < slots_.size(); ++i) {
+        auto at = home_of(slots_[i].value);
+        while (index_[at] != 0) at = (at + 1) & (size - 1);
+        index_[at] = static_cast<std::uint8_t>(i + 1);
+    }
+}
+
+void ValueSlots::remove_empty() {
+    std::erase_if(slots_, [](const ValueSlot& slot) { return slot.counter() == 0; });
+    rebuild_index();
+    touched_count_ = static_cast<std::uint8_t>(touched_.size() + 1);
+}
+
+std::size_t ValueSlots::memory_for(std::size_t slots) {
+    const auto capacity = std::min(std::bit_ceil(std::max(first_slots, slots)), most_slots);
+    return capacity * sizeof(ValueSlot) + std::bit_ceil(2 * capacity);
+}
+
+}  // namespace shadowprof::profile

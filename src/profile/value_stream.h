@@ -1,0 +1,102 @@
+// The values of one operand of one instruction (in one context): how often it ran, which values it
+// saw, and whether they follow a stride.
+//
+// Counts are folded into statistics when the stream is next touched in another sample, so that the
+// end of a sample does not visit every stream there is. Where samples are read at the same time, a
+// stream may be touched in turn by two that are both open: the counts of the one it turns away from
+// are parked until that sample has ended.
+#pragma once
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include "base/random.h"
+#include "profile/open_samples.h"
+#include "profile/statistics.h"
+#include "profile/stride.h"
+#include "profile/value_slots.h"
+
+namespace shadowprof::profile {
+
+template <class Sketch>
+class ValueStream {
+  public:
+    ValueStream(std::size_t slots, unsigned bits) : bits_(bits), sketch_(slots) {}
+
+    bool is_at(trace::SampleId sample) const { return sample == sample_; }
+    void add(std::uint64_t value, trace::TraceId trace, Random& random) {
+        ++pending_;
+        stride_.add(value, trace, bits_);
+        sketch_.add(value, random);
+    }
+
+    template <class State>
+    void turn_to(trace::SampleId sample, const OpenSamples<State>& samples) {
+        put_down(samples);
+        sample_ = sample;
+    }
+
+    // After this the results below are complete for all samples that have ended.
+    template <class State>
+    void put_down(const OpenSamples<State>& samples) {
+        if (pending_ != 0) {
+            if (parked_.empty() && !samples.is_open(sample_)) {
+                sketch_.slots().fold(pending_);
+                executions_.add_sample(pending_);
+            } else {
+                park();
+            }
+            pending_ = 0;
+        }
+        std::erase_if(parked_, [&](const Parked& parked) {
+            if (samples.is_open(parked.sample)) return false;
+            fold(parked);
+            return true;
+        });
+    }
+
+    const Totals& executions() const { return executions_; }
+    const Sketch& sketch() const { return sketch_; }
+    const StrideDetector& stride() const { return stride_; }
+
+  private:
+    struct Parked {
+        trace::SampleId sample{};
+        std::uint64_t executions = 0;
+        std::unordered_map<std::uint64_t, std::uint64_t> counts;  // by value
+    };
+
+    // Counters must stay right while the sums of squares wait.
+    void park() {
+        Parked* place = nullptr;
+        for (auto& parked : parked_)
+            if (parked.sample == sample_) place = &parked;
+        if (place == nullptr) place = &parked_.emplace_back(Parked{sample_, 0, {}});
+        place->executions += pending_;
+        sketch_.slots().fold_pending([&](ValueSlot& slot, std::uint64_t count) {
+            slot.statistics.count += count;
+            place->counts[slot.value] += count;
+        });
+    }
+
+    void fold(const Parked& parked) {
+        executions_.add_sample(parked.executions);
+        for (const auto& [value, count] : parked.counts) {
+            if (auto* slot = sketch_.slots().find(value)) {
+                slot->statistics.add_sample(count, parked.executions);
+                slot->statistics.count -= count;
+            }
+        }
+    }
+
+    std::uint64_t pending_ = 0;  // executions in the sample being read
+    trace::SampleId sample_{0xffffffff};
+    unsigned bits_;
+    StrideDetector stride_;
+    Sketch sketch_;
+    Totals executions_;
+    std::vector<Parked> parked_;
+};
+
+}  // namespace shadowprof::profile
