@@ -1,0 +1,89 @@
+# Completion of shadowprof's commands and options for bash.
+
+_shadowprof() {
+    local current=$2 previous=$3 command="" at
+    local commands="run attach report doctor"
+    local sampling="--output --mode --profile --sample-size --overhead --period --duration
+        --max-samples --exhaustive --value-context --limit --seed --quiet --verbose --no-progress --help"
+    COMPREPLY=()
+
+    # The command, and for run the place where the program's own words begin.
+    for ((at = 1; at < COMP_CWORD; at++)); do
+        if [ -z "$command" ]; then
+            case ${COMP_WORDS[at]} in
+                -*) ;;
+                *) command=${COMP_WORDS[at]} ;;
+            esac
+        elif [ "$command" = run ]; then
+            case ${COMP_WORDS[at]} in
+                --)
+                    _shadowprof_program $((at + 1))
+                    return
+                    ;;
+                -o | --output | -m | --mode | -p | --profile | --sample-size | --overhead | --period | \
+                    --duration | --max-samples | --limit | --seed) at=$((at + 1)) ;;
+                -*) ;;
+                *)
+                    _shadowprof_program "$at"
+                    return
+                    ;;
+            esac
+        fi
+    done
+
+    case $previous in
+        -o | --output)
+            _shadowprof_files "$current"
+            return
+            ;;
+        -m | --mode)
+            mapfile -t COMPREPLY < <(compgen -W "step" -- "$current")
+            return
+            ;;
+        -p | --profile)
+            mapfile -t COMPREPLY < <(compgen -W "all path edge call method value" -- "$current")
+            return
+            ;;
+    esac
+
+    case $command in
+        "") mapfile -t COMPREPLY < <(compgen -W "$commands --version --help" -- "$current") ;;
+        run)
+            case $current in
+                -*) mapfile -t COMPREPLY < <(compgen -W "$sampling" -- "$current") ;;
+                *) mapfile -t COMPREPLY < <(compgen -c -- "$current") ;;
+            esac
+            ;;
+        attach)
+            case $current in
+                -*) mapfile -t COMPREPLY < <(compgen -W "$sampling" -- "$current") ;;
+                *) mapfile -t COMPREPLY < <(cd /proc && compgen -G "${current:-[0-9]}*" | grep -x '[0-9]*') ;;
+            esac
+            ;;
+        report)
+            case $current in
+                -*) mapfile -t COMPREPLY < <(compgen -W "--top --function --no-color --help" -- "$current") ;;
+                *) _shadowprof_files "$current" ;;
+            esac
+            ;;
+        doctor) mapfile -t COMPREPLY < <(compgen -W "--help" -- "$current") ;;
+    esac
+}
+
+_shadowprof_files() {
+    compopt -o filenames 2>/dev/null
+    mapfile -t COMPREPLY < <(compgen -f -- "$1")
+}
+
+# The rest of the line is another command's.
+_shadowprof_program() {
+    if declare -F _command_offset >/dev/null; then
+        _command_offset "$1"
+    elif [ "$COMP_CWORD" = "$1" ]; then
+        mapfile -t COMPREPLY < <(compgen -c -- "${COMP_WORDS[COMP_CWORD]}")
+    else
+        _shadowprof_files "${COMP_WORDS[COMP_CWORD]}"
+    fi
+}
+
+complete -F _shadowprof shadowprof

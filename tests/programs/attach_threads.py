@@ -1,0 +1,54 @@
+"""attach, 100 times, to a program of 50 threads that come and go while half of them sleep: it
+notices nothing, and afterwards nothing is left."""
+
+import os
+import subprocess
+import sys
+import time
+
+from vocabulary import (
+    SHADOWPROF,
+    check,
+    check_equal,
+    memory_map,
+    read_profile,
+    run,
+    scratch,
+    stop,
+    tracer_of,
+)
+
+TARGET = sys.argv[1]
+ROUNDS = int(os.environ.get("ROUNDS", "100"))
+UNDISTURBED = b"""epoll_wait: 0 EINTR, 0 unexpected
+sigtimedwait: 0 EINTR, 0 unexpected
+semtimedop: 0 EINTR, 0 unexpected
+recv: 0 EINTR, 0 unexpected
+0 wrong results
+"""
+
+with scratch():
+    target = subprocess.Popen([TARGET], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        check_equal("the first line", target.stdout.readline(), b"ready\n")
+        time.sleep(1)
+        before = memory_map(target.pid)
+        samples = 0
+        for number in range(ROUNDS):
+            options = ["--duration", "100ms", "--no-progress"]
+            if number % 2:
+                options += ["--period", "2ms"]
+            outcome = run([SHADOWPROF, "attach", *options, "-o", "profile.json", str(target.pid)])
+            check(outcome.status == 0, f"round {number}: {outcome.status}, {outcome.stderr.decode()}")
+            check_equal(f"round {number}: tracers", tracer_of(target.pid), set())
+            check(target.poll() is None, f"round {number}: the target has ended: {target.returncode}")
+            check_equal(f"round {number}: the memory map", memory_map(target.pid), before)
+            profile = read_profile()
+            check(profile["targets"][0]["attached"], "the profile does not say that it was attached")
+            samples += profile["coverage"]["samples"]
+        check(samples >= ROUNDS, f"only {samples} samples in {ROUNDS} rounds")
+        said, _ = target.communicate(timeout=60)
+        check_equal("what the target tells", said, UNDISTURBED)
+        check_equal("its exit status", target.returncode, 0)
+    finally:
+        stop(target)

@@ -1,0 +1,85 @@
+"""Ctrl-Z and fg in an interactive shell: the job stops, program and shadowprof, and goes on."""
+
+import os
+import pty
+import re
+import select
+import signal
+import time
+
+from vocabulary import SHADOWPROF, check, read_profile, scratch, wait_until
+
+
+class Terminal:
+    """An interactive shell behind a pseudo-terminal."""
+
+    def __init__(self):
+        self.pid, self.master = pty.fork()
+        if self.pid == 0:
+            os.environ["PS1"] = "prompt> "
+            os.execvp("bash", ["bash", "--norc", "--noprofile", "-i"])
+        self.seen = ""
+
+    def type(self, text):
+        os.write(self.master, text.encode())
+
+    def read(self, seconds):
+        if select.select([self.master], [], [], seconds)[0]:
+            self.seen += os.read(self.master, 4096).decode(errors="replace")
+
+    def expect(self, pattern, seconds=60):
+        """Reads until the pattern was seen, and forgets everything up to it."""
+        deadline = time.monotonic() + seconds
+        while not (found := re.search(pattern, self.seen)):
+            check(time.monotonic() < deadline, f"waited for {pattern!r}, saw {self.seen[-2000:]!r}")
+            self.read(0.1)
+        self.seen = self.seen[found.end() :]
+        return found
+
+    def close(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.close(self.master)
+        os.waitpid(self.pid, 0)
+
+
+def state_of(pid):
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+        return file.read().rpartition(")")[2].split()[0]
+
+
+def last_tick(path):
+    with open(path, encoding="ascii") as file:
+        return file.read().count("\n")
+
+
+TICKER = "echo pid $$; i=0; while [ ! -e stop ]; do i=$((i + 1)); [ $((i % 5000)) = 0 ] && echo tick >> ticks; done; exit 5"
+
+with scratch():
+    with open("ticks", "w", encoding="ascii"):
+        pass
+    with open("ticker", "w", encoding="ascii") as script:
+        script.write(TICKER)
+    terminal = Terminal()
+    terminal.expect("prompt> ")
+    terminal.type(f"{SHADOWPROF} run --no-progress -o profile.json -- sh ticker\n")
+    program = int(terminal.expect(r"pid (\d+)")[1])
+    wait_until(lambda: last_tick("ticks") >= 3, "for the program to run")
+
+    for _ in range(3):
+        terminal.type("\x1a")
+        terminal.expect("Stopped")
+        wait_until(lambda: state_of(program) in "tT", "for the program to stop")
+        before = last_tick("ticks")
+        time.sleep(0.5)
+        check(last_tick("ticks") == before, "the program runs on while it is stopped")
+        terminal.type("fg\n")
+        wait_until(lambda: last_tick("ticks") > before + 2, "for the program to go on")
+
+    with open("stop", "w", encoding="ascii"):
+        pass
+    terminal.expect("prompt> ")
+    terminal.type("echo status $?\n")
+    check(terminal.expect(r"status (\d+)\r")[1] == "5", "the exit status is lost")
+    terminal.close()
+    profile = read_profile()
+    check(profile["targets"][0]["exit"] == 5, "the profile has another exit status")

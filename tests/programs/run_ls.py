@@ -1,0 +1,19 @@
+"""ls -lR on a tree that never changes, from its first instruction to its last."""
+
+import os
+
+from vocabulary import check, check_saw_code_of, same_as_native, scratch
+
+with scratch():
+    for folder in ("tree/a/b", "tree/c"):
+        os.makedirs(folder)
+        for size in range(3):
+            path = f"{folder}/{size}"
+            with open(path, "w", encoding="ascii") as file:
+                file.write("x" * size)
+            os.utime(path, (10**9, 10**9))
+    for folder, _, _ in os.walk("tree", topdown=False):
+        os.utime(folder, (10**9, 10**9))
+    profile = same_as_native(["ls", "-lR", "tree"], "--sample-size", "0", "--mode", "step")
+    check_saw_code_of(profile, "ls")
+    check(profile["edges"]["exhaustive"], "the whole program was stepped and yet not all was seen")

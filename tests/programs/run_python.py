@@ -1,0 +1,11 @@
+"""An interpreter with a program of its own."""
+
+import sys
+
+from vocabulary import check_saw_code_of, same_as_native, scratch
+
+PROGRAM = "print(sum(i * i for i in range(2000000)))"
+
+with scratch():
+    profile = same_as_native([sys.executable, "-S", "-E", "-c", PROGRAM])
+    check_saw_code_of(profile, r"python3.*", r"libpython3.*")

@@ -1,0 +1,34 @@
+"""stdin, stdout and stderr are the program's; shadowprof speaks on stderr only."""
+
+import subprocess
+
+from vocabulary import check, check_equal, profile_command, profiled, run, same_as_native, scratch
+
+with scratch():
+    with open("input", "wb") as file:
+        file.write(bytes(range(256)) * 300)
+    outcomes = []
+    for runner in (run, profiled):
+        with open("input", "rb") as file:
+            outcomes.append(runner(["cat"], stdin=file))
+    check_equal("what cat wrote", outcomes[1].stdout, outcomes[0].stdout)
+
+    # A reader that goes away: SIGPIPE ends the program, not shadowprof.
+    writer = subprocess.Popen(
+        profile_command(["sh", "-c", "while echo y; do :; done"]),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    writer.stdout.readline()
+    writer.stdout.close()
+    writer.stderr.read()
+    check_equal("the status of a broken pipe", writer.wait(), 128 + 13)
+
+    outcome = profiled(["sh", "-c", "echo mine; echo yours >&2"])
+    check_equal("stdout", outcome.stdout, b"mine\n")
+    check(b"yours\n" in outcome.stderr, "the program's stderr is lost")
+    outcome = profiled(["sh", "-c", "echo yours >&2"], "--quiet")
+    check_equal("stderr of a quiet run", outcome.stderr, b"yours\n")
+
+    # Options of the program are not shadowprof's.
+    same_as_native(["echo", "--mode", "-o", "--", "--help"])

@@ -1,0 +1,172 @@
+"""The words of the program tests: run a program with and without shadowprof, and say what must
+hold. A test is a script in this folder, its name says what it is about, and it needs the
+environment that meson.build gives it: SHADOWPROF, SCHEMA."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+SHADOWPROF = os.environ["SHADOWPROF"]
+SCHEMA = os.environ.get("SCHEMA", "")
+SKIPPED = 77
+HOTLISTS = ("stacks", "paths", "edges", "calls", "methods", "values")
+
+
+def check(condition, otherwise):
+    """Stops the test unless the condition holds."""
+    if not condition:
+        sys.exit(f"FAILED: {otherwise}")
+
+
+def check_equal(what, seen, expected):
+    check(seen == expected, f"{what} is {seen!r}, expected {expected!r}")
+
+
+def skip(why):
+    print(f"skipped: {why}")
+    sys.exit(SKIPPED)
+
+
+@contextlib.contextmanager
+def scratch():
+    """A folder of the test's own, and the current one."""
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory(prefix="shadowprof-test-") as folder:
+        os.chdir(folder)
+        try:
+            yield folder
+        finally:
+            os.chdir(before)
+
+
+class Outcome:
+    def __init__(self, status, stdout, stderr):
+        self.status = status
+        self.stdout = stdout
+        self.stderr = stderr
+
+    def own_lines(self):
+        """What shadowprof itself said."""
+        return [line for line in self.stderr.decode(errors="replace").splitlines() if line]
+
+
+def shell_status(status):
+    return 128 - status if status < 0 else status
+
+
+def run(command, stdin=subprocess.DEVNULL, timeout=300, **more):
+    done = subprocess.run(command, stdin=stdin, capture_output=True, timeout=timeout, check=False, **more)
+    return Outcome(shell_status(done.returncode), done.stdout, done.stderr)
+
+
+def profile_command(command, *options):
+    return [SHADOWPROF, "run", "-o", "profile.json", *options, "--", *command]
+
+
+def profiled(command, *options, **more):
+    """Runs the program under shadowprof; the profile is then in profile.json."""
+    return run(profile_command(command, *options), **more)
+
+
+def read_profile(path="profile.json"):
+    """A profile that keeps what every profile promises."""
+    with open(path, encoding="utf-8") as file:
+        profile = json.load(file)
+    check_equal("the schema", profile["schema"], "shadowprof-profile")
+    check_schema(profile)
+    for name in HOTLISTS:
+        if name not in profile:
+            continue
+        entries = profile[name]["entries"]
+        total = sum(e["executions"] if "executions" in e else e["count"] for e in entries)
+        check_equal(f"the sum of {name}", total + profile[name]["unknown"], profile[name]["total"])
+    return profile
+
+
+def check_schema(profile):
+    try:
+        import jsonschema
+    except ImportError:
+        return
+    with open(SCHEMA, encoding="utf-8") as file:
+        errors = list(jsonschema.Draft7Validator(json.load(file)).iter_errors(profile))
+    check(not errors, "the schema: " + "; ".join(e.message[:200] for e in errors[:5]))
+
+
+def same_as_native(command, *options, **more):
+    """Runs the program without and with shadowprof: nothing that the program does may differ. Gives
+    the profile."""
+    without = run(command, **more)
+    with_it = profiled(command, *options, **more)
+    check_equal("stdout", with_it.stdout, without.stdout)
+    check_equal("the exit status", with_it.status, without.status)
+    profile = read_profile()
+    check_equal("the recorded exit status", profile["targets"][0]["exit"], without.status)
+    return profile
+
+
+def refused(command, *statuses):
+    """shadowprof cannot run this: it says so in one line and leaves no profile."""
+    outcome = profiled(command)
+    check(outcome.status in statuses, f"the exit status is {outcome.status}, expected {statuses}")
+    check_equal("stdout", outcome.stdout, b"")
+    check_one_line(outcome)
+    check(not os.path.exists("profile.json"), "a profile was written")
+
+
+def check_one_line(outcome):
+    lines = outcome.own_lines()
+    check_equal("the number of lines on stderr", len(lines), 1)
+    check(lines[0].startswith("shadowprof: "), f"stderr says {lines[0]!r}")
+
+
+def modules_seen(profile):
+    """The base names of the modules that have code in the profile."""
+    used = {location["module"] for location in profile["locations"]}
+    return {os.path.basename(profile["modules"][i]["path"]) for i in used}
+
+
+def check_saw_code_of(profile, *names):
+    """The profile tells of the code of one of these files."""
+    check(profile["coverage"]["samples"] > 0, "there are no samples")
+    check(profile["coverage"]["instructions"] > 0, "there are no instructions")
+    seen = modules_seen(profile)
+    check(any(re.fullmatch(name, s) for name in names for s in seen), f"only code of {seen} was seen")
+
+
+def wait_until(condition, what, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        check(time.monotonic() < deadline, f"waited {seconds} s: {what}")
+        time.sleep(0.01)
+
+
+def start(command, **more):
+    return subprocess.Popen(command, stdin=subprocess.DEVNULL, **more)
+
+
+def stop(process):
+    if process.poll() is None:
+        process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def tracer_of(pid):
+    """Process ids that trace one of the process's threads."""
+    tracers = set()
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            with open(f"/proc/{pid}/task/{tid}/status", encoding="utf-8") as status:
+                tracers |= {int(l.split()[1]) for l in status if l.startswith("TracerPid:")}
+    return tracers - {0}
+
+
+def memory_map(pid):
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+        return maps.read()
