@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "report/output_file.h"
 #include "report/profile.h"
 
 namespace shadowprof::report {

@@ -43,6 +43,20 @@ std::string behind_links(const std::string& path) {
 
 }  // namespace
 
+void check_writable(const std::string& path) {
+    struct stat existing {};
+    const bool exists = ::stat(path.c_str(), &existing) == 0;
+    if (exists && S_ISDIR(existing.st_mode)) fail(path, EISDIR);
+    if (exists && !S_ISREG(existing.st_mode)) {
+        if (::access(path.c_str(), W_OK) != 0) fail(path, errno);
+        return;
+    }
+    const auto target = behind_links(path);
+    const auto slash = target.rfind('/');
+    const auto directory = slash == target.npos ? "." : target.substr(0, slash + 1);
+    if (::access(directory.c_str(), W_OK | X_OK) != 0) fail(path, errno);
+}
+
 void write_file(const std::string& path, std::string_view contents) {
     struct stat existing {};
     const bool exists = ::stat(path.c_str(), &existing) == 0;

@@ -7,6 +7,9 @@
 
 namespace shadowprof::report {
 
+// Before the work, so that it is not lost: throws UserError if the file cannot be written.
+void check_writable(const std::string& path);
+
 // Throws UserError.
 void write_file(const std::string& path, std::string_view contents);
 

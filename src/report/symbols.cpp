@@ -35,6 +35,11 @@ Symbols::Symbols(SymbolOptions options)
 
 Symbols::~Symbols() = default;
 
+void Symbols::use_runtime_map(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    runtime_names_ = RuntimeNames(path);
+}
+
 Symbols::File* Symbols::file_of(const trace::Module& module) {
     const auto [entry, is_new] = files_.try_emplace(module.path + '\n' + module.build_id);
     if (is_new && !module.path.empty()) {

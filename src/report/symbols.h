@@ -37,6 +37,9 @@ class Symbols {
     explicit Symbols(SymbolOptions options = {});
     ~Symbols();
 
+    // For a process whose id was not known when this was made.
+    void use_runtime_map(const std::string& path);
+
     std::optional<FunctionInfo> function_at(const trace::Module& module, std::uint64_t offset);
     SourceLine line_at(const trace::Module& module, std::uint64_t offset);
 

@@ -1,0 +1,322 @@
+#include "report/text_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "report/format.h"
+#include "report/listing.h"
+#include "report/steps.h"
+#include "report/text_table.h"
+#include "report/utf8.h"
+#include "report/value_notes.h"
+
+namespace shadowprof::report {
+
+namespace {
+
+constexpr std::size_t narrowest = 40;
+constexpr std::size_t label_columns = 11;
+constexpr std::size_t most_path_lines = 5;
+
+std::string joined(const std::vector<std::string>& items, const char* between) {
+    return fmt::format("{}", fmt::join(items, between));
+}
+
+class TextReport {
+  public:
+    TextReport(const Profile& profile, const TextOptions& options)
+        : p_(profile), top_(options.top), width_(options.width), paint_(options.color) {}
+
+    std::string render() {
+        header();
+        if (p_.methods) functions(*p_.methods);
+        if (p_.paths) paths(*p_.paths);
+        if (p_.edges) edges(*p_.edges);
+        if (p_.calls) calls(*p_.calls);
+        if (p_.values) values(*p_.values);
+        if (p_.stacks) stacks(*p_.stacks);
+        return std::move(out_);
+    }
+
+  private:
+    // --- what ran, what was seen, what it cost
+
+    void header() {
+        for (const auto& t : p_.targets) {
+            fact("Program", joined(t.command, " "), Tint::bold);
+            fact("", target_text(t));
+        }
+        const auto& run = p_.run;
+        fact("Run", fmt::format("mode {}, {}; {}; {}", run.mode, joined(run.profiles, " "),
+                                run.started, p_.tool));
+        fact("Machine", fmt::format("{}, {} core{}, Linux {}", p_.host.cpu, p_.host.cores,
+                                    p_.host.cores == 1 ? "" : "s", p_.host.kernel));
+        fact("Seen", seen_text());
+        fact("Ended", ended_text());
+        fact("Cost", cost_text());
+        if (run.interrupted)
+            fact("Cut short", "by " + *run.interrupted + ": what was seen until then",
+                 Tint::accent);
+        for (const auto& w : run.warnings) fact("Warning", w, Tint::accent);
+        for (const auto& f : run.failures) fact("Failed", f, Tint::accent);
+    }
+
+    void fact(const std::string& label, const std::string& text, Tint tint = Tint::none) {
+        if (text.empty()) return;
+        auto lines = wrap_words(printable(text), label_columns, width_);
+        lines.pop_back();
+        out_ += paint_.dim(pad_right(label, label_columns));
+        out_ += tint == Tint::bold     ? paint_.bold(lines)
+                : tint == Tint::accent ? paint_.accent(lines)
+                                       : lines;
+        out_ += "\n";
+    }
+
+    std::string target_text(const Target& t) const {
+        std::string text =
+            t.attached ? fmt::format("attached to pid {}", t.pid) : fmt::format("pid {}", t.pid);
+        if (!t.exit)
+            text += ", still running when profiling ended";
+        else if (*t.exit > 128 && *t.exit <= 128 + 64)
+            text += fmt::format(", killed by signal {}", *t.exit - 128);
+        else
+            text += fmt::format(", exit status {}", *t.exit);
+        return text + ", " + seconds_text(p_.run.duration);
+    }
+
+    std::string seen_text() const {
+        const auto& c = p_.coverage;
+        return fmt::format("{}{} instructions in {} blocks, {} sample{}",
+                           is_exhaustive() ? "everything: " : "", count_text(c.instructions),
+                           count_text(c.blocks), count_text(c.samples), c.samples == 1 ? "" : "s");
+    }
+
+    bool is_exhaustive() const {
+        return (p_.paths && p_.paths->totals.exhaustive) ||
+               (p_.edges && p_.edges->totals.exhaustive) ||
+               (p_.methods && p_.methods->totals.exhaustive);
+    }
+
+    std::string ended_text() const {
+        std::vector<std::pair<std::uint64_t, std::string>> reasons;
+        for (const auto& [reason, n] : p_.coverage.ended) reasons.emplace_back(n, reason);
+        std::stable_sort(reasons.begin(), reasons.end(),
+                         [](const auto& a, const auto& b) { return a.first > b.first; });
+        std::string text;
+        constexpr std::size_t most = 8;
+        for (std::size_t i = 0; i < std::min(reasons.size(), most); ++i)
+            text += fmt::format("{}{} × {}", i ? ", " : "", count_text(reasons[i].first),
+                                reasons[i].second);
+        if (reasons.size() > most) text += fmt::format(", {} more reasons", reasons.size() - most);
+        return text;
+    }
+
+    std::string cost_text() const {
+        const auto& c = p_.cost;
+        std::string text = fmt::format("{} stop{}, {} stopped", count_text(c.stops),
+                                       c.stops == 1 ? "" : "s", seconds_text(c.stop_time));
+        if (c.forks) text += fmt::format(", {} forks", count_text(c.forks));
+        if (c.extra_faults) text += fmt::format(", {} extra faults", count_text(c.extra_faults));
+        if (c.slowdown) text += ", slowdown " + share_text(*c.slowdown);
+        return text;
+    }
+
+    // --- hotlists
+
+    void title(const std::string& text, const std::string& explanation, const Totals& totals) {
+        std::string rest = explanation;
+        if (totals.unknown)
+            rest += "; " +
+                    share_text(static_cast<double>(totals.unknown) /
+                               static_cast<double>(totals.total)) +
+                    " in none of the entries";
+        out_ += "\n" + paint_.bold(text);
+        auto lines = wrap_words("(" + rest + ")", 2, width_ - std::min(width_, text.size() + 1));
+        lines.pop_back();
+        out_ += " " + paint_.dim(lines) + "\n";
+    }
+
+    template <class Entry>
+    std::size_t rows(const std::vector<Entry>& entries) const {
+        return std::min(entries.size(), top_);
+    }
+
+    void put(const TextTable& table) {
+        out_ +=
+            table.empty() ? "  " + paint_.dim("none seen") + "\n" : table.render(width_, paint_);
+    }
+
+    static Cell share_cell(const ShareTexts& share) {
+        return {share.text, Tint::heat, share.share};
+    }
+    static Cell dim(std::string text) { return {std::move(text), Tint::dim}; }
+
+    void functions(const MethodHotlist& list) {
+        title("Hot functions", "by instructions: " + count_text(list.instructions.total),
+              list.instructions);
+        std::vector<const MethodEntry*> order;
+        for (const auto& e : list.entries)
+            if (e.instructions.count + e.statistics.count > 0) order.push_back(&e);
+        std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+            return a->instructions.count > b->instructions.count;
+        });
+        TextTable table({{"share"},
+                         {"interval", Column::Align::right, 3},
+                         {"instructions", Column::Align::right, 4},
+                         {"calls", Column::Align::right, 6},
+                         {"tail calls", Column::Align::right, 1},
+                         {"loops", Column::Align::right, 5},
+                         {"function", Column::Align::left, 9, 3},
+                         {"where", Column::Align::left, 7, 2}});
+        for (std::size_t i = 0; i < rows(order); ++i) {
+            const auto& e = *order[i];
+            const auto& at = p_.at(e.function);
+            const auto share = share_of(e.instructions, list.instructions);
+            table.add({share_cell(share),
+                       dim(share.interval),
+                       {count_text(e.instructions.count)},
+                       {count_text(e.calls)},
+                       {e.tail_calls ? count_text(e.tail_calls) : ""},
+                       {count_text(e.back_edges)},
+                       {function_label(p_, at), Tint::bold},
+                       dim(at.file.empty() ? file_name(p_.modules[at.module].path)
+                                           : place_label(p_, at))});
+        }
+        put(table);
+    }
+
+    void paths(const Hotlist<PathEntry>& list) {
+        title("Hot paths", count_text(list.totals.total) + " executions of paths", list.totals);
+        if (list.entries.empty()) out_ += "  " + paint_.dim("none seen") + "\n";
+        for (std::size_t i = 0; i < rows(list.entries); ++i) path(list.entries[i], list.totals);
+    }
+
+    void path(const PathEntry& e, const Totals& totals) {
+        const auto share = share_of(e.statistics, totals);
+        const auto length = e.instructions();
+        const auto total = static_cast<double>(p_.coverage.instructions);
+        const auto work = static_cast<double>(length) * static_cast<double>(e.statistics.count);
+        std::string line = fmt::format("{} × {} instruction{}", count_text(e.statistics.count),
+                                       count_text(length), length == 1 ? "" : "s");
+        if (total > 0) line += fmt::format(", {} of all instructions", share_text(work / total));
+        const auto interval = share.interval.empty() ? "" : "  " + share.interval;
+        const auto room = width_ - std::min(width_, columns_of(share.text + interval) + 6);
+        out_ += "  " + paint_.heat(share.share, pad_left(share.text, 7)) + paint_.dim(interval) +
+                "  " + paint_.dim(shorten_end(line, room)) + "\n";
+        out_ += wrap_steps(path_steps(p_, e), 6, width_, most_path_lines);
+    }
+
+    void edges(const Hotlist<EdgeEntry>& list) {
+        title("Hot edges", count_text(list.totals.total) + " executions of edges", list.totals);
+        TextTable table({{"share"},
+                         {"interval", Column::Align::right, 3},
+                         {"count", Column::Align::right, 5},
+                         {"kind", Column::Align::left, 6},
+                         {"from", Column::Align::left, 9, 1},
+                         {"to", Column::Align::left, 9, 1}});
+        for (std::size_t i = 0; i < rows(list.entries); ++i) {
+            const auto& e = list.entries[i];
+            const auto share = share_of(e.statistics, list.totals);
+            table.add({share_cell(share),
+                       dim(share.interval),
+                       {count_text(e.statistics.count)},
+                       {std::string(name(e.kind))},
+                       {full_label(p_, p_.at(e.from))},
+                       {full_label(p_, p_.at(e.to))}});
+        }
+        put(table);
+    }
+
+    void calls(const Hotlist<CallEntry>& list) {
+        title("Hot calls", count_text(list.totals.total) + " calls", list.totals);
+        TextTable table({{"share"},
+                         {"interval", Column::Align::right, 3},
+                         {"count", Column::Align::right, 5},
+                         {"from", Column::Align::left, 9, 1},
+                         {"to", Column::Align::left, 9, 1}});
+        for (std::size_t i = 0; i < rows(list.entries); ++i) {
+            const auto& e = list.entries[i];
+            const auto share = share_of(e.statistics, list.totals);
+            table.add({share_cell(share),
+                       dim(share.interval),
+                       {count_text(e.statistics.count)},
+                       {full_label(p_, p_.at(e.from))},
+                       {function_label(p_, p_.at(e.to)), Tint::bold}});
+        }
+        put(table);
+    }
+
+    void values(const Hotlist<ValueEntry>& list) {
+        struct Row {
+            const ValueEntry* entry;
+            Regularity regularity;
+            double weight;  // executions that see the regular value
+        };
+        std::vector<Row> found;
+        for (const auto& e : list.entries) {
+            if (is_constant_by_construction(p_, e)) continue;
+            auto regularity = regularity_of(e);
+            const auto weight = regularity.share * static_cast<double>(e.executions.total);
+            if (weight > 0) found.push_back({&e, std::move(regularity), weight});
+        }
+        std::stable_sort(found.begin(), found.end(),
+                         [](const auto& a, const auto& b) { return a.weight > b.weight; });
+        title("Predictable values",
+              fmt::format("of {} instructions seen to yield values; those that cannot vary are "
+                          "left out",
+                          count_text(list.entries.size())),
+              list.totals);
+        TextTable table({{"share"},
+                         {"interval", Column::Align::right, 3},
+                         {"see", Column::Align::left, 9, 3},
+                         {"in", Column::Align::left, 8, 2},
+                         {"executions", Column::Align::right, 5},
+                         {"of", Column::Align::left, 6, 4},
+                         {"where", Column::Align::left, 7, 4}});
+        for (std::size_t i = 0; i < rows(found); ++i) {
+            const auto& [entry, regularity, weight] = found[i];
+            const auto& at = p_.at(entry->location);
+            auto where = full_label(p_, at);
+            if (entry->context) where += " called from " + full_label(p_, p_.at(*entry->context));
+            table.add({{share_text(regularity.share), Tint::heat, regularity.share},
+                       dim(regularity.interval),
+                       {regularity.text, Tint::bold},
+                       {operand_label(*entry)},
+                       {count_text(entry->executions.total)},
+                       dim(printable(at.text)),
+                       {where}});
+        }
+        put(table);
+    }
+
+    void stacks(const Hotlist<StackEntry>& list) {
+        title("Stacks", "where samples began, outermost call first", list.totals);
+        if (list.entries.empty()) out_ += "  " + paint_.dim("none seen") + "\n";
+        for (std::size_t i = 0; i < rows(list.entries); ++i) {
+            const auto& e = list.entries[i];
+            const auto share = share_of(e.statistics, list.totals);
+            const auto interval = share.interval.empty() ? "" : "  " + share.interval;
+            out_ += "  " + paint_.heat(share.share, pad_left(share.text, 7)) +
+                    paint_.dim(interval) + "\n";
+            out_ += wrap_steps(stack_steps(p_, e), 6, width_, most_path_lines);
+        }
+    }
+
+    const Profile& p_;
+    const std::size_t top_;
+    const std::size_t width_;
+    const Paint paint_;
+    std::string out_;
+};
+
+}  // namespace
+
+std::string render_text(const Profile& profile, const TextOptions& options) {
+    TextOptions sane = options;
+    sane.width = std::max(sane.width, narrowest);
+    if (sane.function) return render_listing(profile, *sane.function, sane);
+    return TextReport(profile, sane).render();
+}
+
+}  // namespace shadowprof::report

@@ -1,0 +1,67 @@
+// Tables for a terminal, no wider than it. Text is measured as the terminal shows it; where room
+// is short, unimportant columns go first, then names are cut in the middle.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace shadowprof::report {
+
+class Paint {
+  public:
+    explicit Paint(bool on) : on_(on) {}
+    std::string bold(const std::string& text) const { return with("1", text); }
+    std::string dim(const std::string& text) const { return with("2", text); }
+    std::string alarm(const std::string& text) const { return with("1;31", text); }
+    std::string accent(const std::string& text) const { return with("36", text); }
+    // The hotter the redder; cool things are left alone.
+    std::string heat(double share, const std::string& text) const;
+
+  private:
+    std::string with(const char* code, const std::string& text) const;
+    bool on_;
+};
+
+enum class Tint { none, dim, bold, accent, heat };
+
+struct Cell {
+    std::string text;  // printable, unpainted
+    Tint tint = Tint::none;
+    double heat = 0;
+};
+
+struct Column {
+    std::string title;
+    enum class Align { left, right } align = Align::right;
+    int importance = 9;       // the least important column goes first; 9 stays
+    std::size_t stretch = 0;  // of the room that is left, what part this column takes; 0: it is
+                              // as wide as its widest cell
+};
+
+class TextTable {
+  public:
+    explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
+    void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
+    bool empty() const { return rows_.empty(); }
+    std::string render(std::size_t width, const Paint& paint) const;
+
+  private:
+    std::vector<std::size_t> fit(std::size_t width, std::vector<bool>& shown) const;
+    std::vector<Column> columns_;
+    std::vector<std::vector<Cell>> rows_;
+};
+
+// Pads to a width in terminal columns.
+std::string pad_left(const std::string& text, std::size_t columns);
+std::string pad_right(const std::string& text, std::size_t columns);
+
+// Joins steps with " → " into lines of at most `width`, each indented; at most `most_lines`, the
+// middle steps making way.
+std::string wrap_steps(const std::vector<std::string>& steps, std::size_t indent, std::size_t width,
+                       std::size_t most_lines);
+
+// Words into lines of at most `width`; the lines after the first are indented.
+std::string wrap_words(const std::string& text, std::size_t indent, std::size_t width);
+
+}  // namespace shadowprof::report
