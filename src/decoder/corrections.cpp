@@ -4,62 +4,33 @@
 #include "decoder/corrections.h"
 
 #include <algorithm>
-#include <string_view>
-
-#include "decoder/decoder.h"
 
 namespace shadowprof::decoder {
 namespace {
 
-std::span<Operand> operands_of(Instruction& i) {
-    return {i.operand_storage.data(), i.operand_count};
-}
-
-bool is_one_of(Mnemonic m, std::initializer_list<Mnemonic> set) {
-    return std::find(set.begin(), set.end(), m) != set.end();
-}
-
-bool is_prefetch(Mnemonic m) {
-    using enum Mnemonic;
-    return is_one_of(m, {prefetch, prefetchnta, prefetcht0, prefetcht1, prefetcht2, prefetchw,
-                         prefetchwt1, cldemote});
-}
-
 // Wide NOPs name operands and use none of them; prefetches of bad addresses do nothing.
-void hints_touch_nothing(Instruction& i) {
-    if (i.mnemonic != Mnemonic::nop && !is_prefetch(i.mnemonic)) return;
-    for (auto& operand : operands_of(i)) {
+void touches_nothing(Instruction& i) {
+    for (auto& operand : i.operand_storage) {
         operand.reads = operand.writes = operand.conditional = operand.conditional_read = false;
         if (operand.kind == OperandKind::memory) operand.memory.use = MemoryUse::address_only;
     }
 }
 
-// bsf and bsr of zero leave the destination alone; rdssp does while there is no shadow stack.
-void destinations_that_may_stay(Instruction& i) {
-    using enum Mnemonic;
-    if (is_one_of(i.mnemonic, {bsf, bsr, rdsspd, rdsspq})) i.operand_storage[0].conditional = true;
+void destination_may_stay(Instruction& i) {
+    i.operand_storage[0].conditional = true;
 }
 
-// xlat's index is al.
-void index_of_xlat(Instruction& i) {
-    if (i.mnemonic != Mnemonic::xlat) return;
+void index_is_al(Instruction& i) {
     const Register al{.kind = RegisterKind::general, .number = rax, .high_byte = false, .bits = 8};
-    for (auto& operand : operands_of(i)) {
+    for (auto& operand : i.operand_storage) {
         if (operand.kind == OperandKind::memory) operand.memory.index = al;
         if (operand.reg == al) operand.reads = true;
     }
 }
 
-// Masked-off elements are not read, so their memory need not exist.
-void masked_memory(Instruction& i) {
-    const auto name = mnemonic_name(i);
-    const bool always_masked = name.starts_with("vmaskmov") || name.starts_with("vpmaskmov") ||
-                               name.starts_with("maskmov");
-    const auto all = i.operands();
-    const bool by_mask_register = std::any_of(
-        all.begin(), all.end(), [](const Operand& operand) { return operand.is_write_mask; });
-    if (!always_masked && !by_mask_register) return;
-    for (auto& operand : operands_of(i)) {
+// Masked-off elements are neither read nor written, so their memory need not exist.
+void memory_is_masked(Instruction& i) {
+    for (auto& operand : i.operand_storage) {
         if (operand.kind != OperandKind::memory) continue;
         operand.conditional = true;
         operand.conditional_read = operand.reads;
@@ -67,27 +38,21 @@ void masked_memory(Instruction& i) {
 }
 
 // Tiles are loaded and stored row by row, the index being the distance between rows.
-void rows_of_tiles(Instruction& i) {
-    const auto name = mnemonic_name(i);
-    if (!name.starts_with("tileload") && !name.starts_with("tilestore")) return;
-    for (auto& operand : operands_of(i))
+void memory_is_rows(Instruction& i) {
+    for (auto& operand : i.operand_storage)
         if (operand.kind == OperandKind::memory) operand.memory.use = MemoryUse::gather;
 }
 
 // bt with memory and a register counts bits from the address on, forwards or backwards: what it
 // touches is not where its operand points.
-void bit_strings(Instruction& i) {
-    using enum Mnemonic;
-    if (!is_one_of(i.mnemonic, {bt, bts, btr, btc})) return;
+void memory_may_be_bit_string(Instruction& i) {
     auto& first = i.operand_storage[0];
     if (first.kind == OperandKind::memory && i.operand_storage[1].kind == OperandKind::reg)
         first.conditional = first.conditional_read = true;
 }
 
 // A shift or rotation by zero changes no flag.
-void shifts_by_zero(Instruction& i) {
-    using enum Mnemonic;
-    if (!is_one_of(i.mnemonic, {shl, shr, sar, rol, ror, rcl, rcr, shld, shrd})) return;
+void flags_depend_on_count(Instruction& i) {
     const auto& count = i.operand_storage[i.explicit_count - 1u];
     if (count.kind != OperandKind::immediate) {
         i.flags_conditional = true;
@@ -96,35 +61,94 @@ void shifts_by_zero(Instruction& i) {
     const auto mask = i.operand_storage[0].bits == 64 ? 63u : 31u;
     if (count.immediate & mask) return;
     i.flags_written = i.flags_undefined = 0;
-    for (auto& operand : operands_of(i))
+    for (auto& operand : i.operand_storage)
         if (operand.reg.kind == RegisterKind::flags) operand.writes = operand.conditional = false;
 }
 
-void implied_lock(Instruction& i) {
-    if (i.mnemonic == Mnemonic::xchg && i.operand_storage[0].kind == OperandKind::memory)
-        i.lock = true;
-}
+void by_name(Instruction& i) {
+    switch (i.mnemonic) {
+        case Mnemonic::nop:
+        case Mnemonic::prefetch:
+        case Mnemonic::prefetchnta:
+        case Mnemonic::prefetcht0:
+        case Mnemonic::prefetcht1:
+        case Mnemonic::prefetcht2:
+        case Mnemonic::prefetchw:
+        case Mnemonic::prefetchwt1:
+        case Mnemonic::cldemote:
+            return touches_nothing(i);
 
-// Port and interrupt-flag instructions are allowed by I/O privilege, which no program has by
-// default.
-void input_and_output(Instruction& i) {
-    using enum Mnemonic;
-    if (is_one_of(i.mnemonic, {in, out, insb, insw, insd, outsb, outsw, outsd, cli, sti}))
-        i.privileged = true;
+        case Mnemonic::bsf:  // of zero
+        case Mnemonic::bsr:
+        case Mnemonic::rdsspd:  // without a shadow stack
+        case Mnemonic::rdsspq:
+            return destination_may_stay(i);
+
+        case Mnemonic::xlat:
+            return index_is_al(i);
+
+        case Mnemonic::maskmovq:
+        case Mnemonic::maskmovdqu:
+        case Mnemonic::vmaskmovdqu:
+        case Mnemonic::vmaskmovps:
+        case Mnemonic::vmaskmovpd:
+        case Mnemonic::vpmaskmovd:
+        case Mnemonic::vpmaskmovq:
+            return memory_is_masked(i);
+
+        case Mnemonic::tileloadd:
+        case Mnemonic::tileloaddt1:
+        case Mnemonic::tilestored:
+            return memory_is_rows(i);
+
+        case Mnemonic::bt:
+        case Mnemonic::bts:
+        case Mnemonic::btr:
+        case Mnemonic::btc:
+            return memory_may_be_bit_string(i);
+
+        case Mnemonic::shl:
+        case Mnemonic::shr:
+        case Mnemonic::sar:
+        case Mnemonic::rol:
+        case Mnemonic::ror:
+        case Mnemonic::rcl:
+        case Mnemonic::rcr:
+        case Mnemonic::shld:
+        case Mnemonic::shrd:
+            return flags_depend_on_count(i);
+
+        case Mnemonic::xchg:  // locks by nature
+            i.lock |= i.operand_storage[0].kind == OperandKind::memory;
+            return;
+
+        // Allowed by I/O privilege, which no program has by default.
+        case Mnemonic::in:
+        case Mnemonic::out:
+        case Mnemonic::insb:
+        case Mnemonic::insw:
+        case Mnemonic::insd:
+        case Mnemonic::outsb:
+        case Mnemonic::outsw:
+        case Mnemonic::outsd:
+        case Mnemonic::cli:
+        case Mnemonic::sti:
+            i.privileged = true;
+            return;
+
+        default:
+            return;
+    }
 }
 
 }  // namespace
 
 void correct(Instruction& i) {
-    hints_touch_nothing(i);
-    destinations_that_may_stay(i);
-    index_of_xlat(i);
-    masked_memory(i);
-    rows_of_tiles(i);
-    bit_strings(i);
-    shifts_by_zero(i);
-    implied_lock(i);
-    input_and_output(i);
+    by_name(i);
+    const auto operands = i.operands();
+    if (std::any_of(operands.begin(), operands.end(),
+                    [](const Operand& operand) { return operand.is_write_mask; }))
+        memory_is_masked(i);
 }
 
 }  // namespace shadowprof::decoder

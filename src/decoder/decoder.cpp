@@ -328,11 +328,12 @@ std::optional<Instruction> decode(std::span<const std::byte> bytes, Address at) 
     std::copy_n(bytes.begin(), z.length, instruction.bytes.begin());
     if (z.cpu_flags) set_flags(instruction, *z.cpu_flags);
 
+    instruction.operand_storage.reserve(z.operand_count);
     for (std::uint8_t i = 0; i < z.operand_count; ++i) {
         const auto& operand = operands[i];
         if (means_unmasked(operand)) continue;
-        const auto& copy = instruction.operand_storage[instruction.operand_count++] =
-            operand_of(operand, z.address_width);
+        const auto& copy =
+            instruction.operand_storage.emplace_back(operand_of(operand, z.address_width));
         if (i < z.operand_count_visible) ++instruction.explicit_count;
         if (copy.reg.kind == RegisterKind::flags && copy.writes)
             instruction.flags_conditional = copy.conditional;

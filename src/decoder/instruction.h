@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "base/address.h"
 #include "decoder/mnemonic.h"
@@ -80,11 +81,13 @@ struct Operand {
     OperandKind kind = OperandKind::none;
     Visibility visibility = Visibility::explicit_;
     ElementType element_type = ElementType::other;
-    bool reads = false;
-    bool writes = false;
-    bool conditional = false;  // the write (or read) may not happen: cmov, masked vectors, cmpxchg
-    bool conditional_read = false;  // the read may not happen: memory there need not be readable
-    bool is_write_mask = false;     // an EVEX mask register other than k0
+    bool reads : 1 = false;
+    bool writes : 1 = false;
+    // The write (or read) may not happen: cmov, masked vectors, cmpxchg.
+    bool conditional : 1 = false;
+    // The read may not happen: memory there need not be readable.
+    bool conditional_read : 1 = false;
+    bool is_write_mask : 1 = false;  // an EVEX mask register other than k0
     std::uint16_t bits = 0;
     std::uint16_t element_bits = 0;
     std::uint16_t elements = 0;
@@ -130,7 +133,6 @@ struct Instruction {
     bool privileged = false;         // faults in a user's program
     bool flags_conditional = false;  // may leave flags_written as they were: shl by cl, rep cmps
     std::uint8_t length = 0;
-    std::uint8_t operand_count = 0;
     std::uint8_t explicit_count = 0;  // explicit and implicit operands, as in the text, come first
     std::uint8_t scalar_bits = 0;     // of vector instructions on the lowest element only: its size
     std::uint8_t isa_extension_id = 0;
@@ -139,11 +141,12 @@ struct Instruction {
     std::uint32_t flags_written = 0;    // including set, cleared and undefined ones
     std::uint32_t flags_undefined = 0;  // subset of flags_written
     std::array<std::byte, 15> bytes{};
-    std::array<Operand, 10> operand_storage{};
+    // No array for the most there can be: a large program's blocks hold millions of instructions.
+    std::vector<Operand> operand_storage;
 
     Address end() const { return address + length; }
     std::span<const std::byte> encoding() const { return {bytes.data(), length}; }
-    std::span<const Operand> operands() const { return {operand_storage.data(), operand_count}; }
+    std::span<const Operand> operands() const { return operand_storage; }
     std::span<const Operand> explicit_operands() const {
         return {operand_storage.data(), explicit_count};
     }

@@ -80,6 +80,9 @@ namespace shadowprof::decoder {
     X(vzeroupper, VZEROUPPER) X(vzeroall, VZEROALL) \
     /* Memory that no operand shows, or that is not one plain access */ \
     X(maskmovq, MASKMOVQ) X(maskmovdqu, MASKMOVDQU) X(vmaskmovdqu, VMASKMOVDQU) \
+    X(vmaskmovps, VMASKMOVPS) X(vmaskmovpd, VMASKMOVPD) X(vpmaskmovd, VPMASKMOVD) \
+    X(vpmaskmovq, VPMASKMOVQ) X(tileloadd, TILELOADD) X(tileloaddt1, TILELOADDT1) \
+    X(tilestored, TILESTORED) \
     X(movdiri, MOVDIRI) X(movdir64b, MOVDIR64B) X(enqcmd, ENQCMD) X(enqcmds, ENQCMDS)
 // clang-format on
 

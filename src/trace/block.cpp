@@ -76,11 +76,11 @@ std::vector<decoder::Instruction> decode_block(CodeSource& code, Address at) {
     CodeWindow window(code, at);
     std::size_t offset = 0;
     while (instructions.size() < most_instructions_in_block) {
-        const auto instruction = decoder::decode(window.from(offset), at + offset);
+        auto instruction = decoder::decode(window.from(offset), at + offset);
         if (!instruction) break;
-        instructions.push_back(*instruction);
-        if (instruction->flow != Flow::next) break;
         offset += instruction->length;
+        instructions.push_back(std::move(*instruction));
+        if (instructions.back().flow != Flow::next) break;
     }
     instructions.shrink_to_fit();
     return instructions;

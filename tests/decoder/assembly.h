@@ -3,24 +3,13 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <stdexcept>
 #include <string>
-#include <vector>
 
+#include "../hexadecimal.h"
 #include "decoder/decoder.h"
 
 namespace shadowprof::decoder {
-
-inline std::vector<std::byte> bytes_of(const std::string& hexadecimal) {
-    std::vector<std::byte> bytes;
-    const char* at = hexadecimal.c_str();
-    for (char* end = nullptr; *at; at = end) {
-        bytes.push_back(static_cast<std::byte>(std::strtoul(at, &end, 16)));
-        if (end == at) throw std::runtime_error("not hexadecimal: " + hexadecimal);
-    }
-    return bytes;
-}
 
 inline constexpr Address usual_place{0x401000};
 

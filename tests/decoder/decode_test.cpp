@@ -306,7 +306,7 @@ TEST_CASE("any bytes: what is decoded is consistent") {
         REQUIRE(instruction->length <= bytes.size());
         REQUIRE(std::equal(instruction->encoding().begin(), instruction->encoding().end(),
                            bytes.begin()));
-        REQUIRE(instruction->explicit_count <= instruction->operand_count);
+        REQUIRE(instruction->explicit_count <= instruction->operands().size());
         REQUIRE((instruction->flags_undefined & ~instruction->flags_written) == 0);
         // The same with exactly its own bytes, and nothing with one less.
         REQUIRE(decode(instruction->encoding(), usual_place)->length == instruction->length);

@@ -40,8 +40,8 @@ std::string difference(const Instruction& before, const Instruction& after, bool
     if (before.repeat != after.repeat || before.lock != after.lock) return "prefix";
     if (before.flags_read != after.flags_read || before.flags_written != after.flags_written)
         return "flags";
-    if (before.operand_count != after.operand_count) return "operand count";
-    for (std::size_t i = 0; i < before.operand_count; ++i) {
+    if (before.operands().size() != after.operands().size()) return "operand count";
+    for (std::size_t i = 0; i < before.operands().size(); ++i) {
         const auto& b = before.operands()[i];
         const auto& a = after.operands()[i];
         if (b.kind != a.kind || b.visibility != a.visibility) return "operand kind";
@@ -108,7 +108,7 @@ void try_base(const Instruction& before, std::uint8_t base, Tally& tally) {
 }
 
 void check(const Tally& tally) {
-    for (const auto& [what, example] : tally.wrong) CHECK_MESSAGE(false, what, ": ", example);
+    for (const auto& entry : tally.wrong) CHECK_MESSAGE(false, entry.first, ": ", entry.second);
     CHECK(tally.encoded > 0);
 }
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -128,6 +129,7 @@ TEST_CASE("objdump agrees") {
         if (text.ends_with('\n')) text.pop_back();
         if (const auto line = parse(text)) compare(*line, text, tally);
     }
-    for (const auto& [how, example] : tally.differences) CHECK_MESSAGE(false, how, ": ", example);
+    for (const auto& entry : tally.differences)
+        CHECK_MESSAGE(false, entry.first, ": ", entry.second);
     CHECK(tally.lines > 10'000);
 }

@@ -1,24 +1,14 @@
 // Instructions as tests write them: bytes in hexadecimal, one after the other.
 #pragma once
 
-#include <cstdlib>
-#include <stdexcept>
+#include <algorithm>
 #include <string>
 #include <vector>
 
+#include "../hexadecimal.h"
 #include "trace/block.h"
 
 namespace shadowprof::trace {
-
-inline std::vector<std::byte> bytes_of(const std::string& hexadecimal) {
-    std::vector<std::byte> bytes;
-    const char* at = hexadecimal.c_str();
-    for (char* end = nullptr; *at; at = end) {
-        bytes.push_back(static_cast<std::byte>(std::strtoul(at, &end, 16)));
-        if (end == at) throw std::runtime_error("not hexadecimal: " + hexadecimal);
-    }
-    return bytes;
-}
 
 // Code at one address; nothing is readable before or behind it.
 class TestCode : public CodeSource {
