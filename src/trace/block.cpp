@@ -95,8 +95,8 @@ BlockTable::~BlockTable() {
 
 const Block& BlockTable::publish(Block block) {
     const auto id = size_.load(std::memory_order_relaxed);
-    auto& page = pages_[id / blocks_per_page];
     SHADOWPROF_ASSERT(id / blocks_per_page < most_pages, "too many blocks");
+    auto& page = pages_[id / blocks_per_page];
     if (id % blocks_per_page == 0) page.store(new Page, std::memory_order_release);
     auto& place = (*page.load(std::memory_order_relaxed))[id % blocks_per_page];
     block.id = BlockId{id};
