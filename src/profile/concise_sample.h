@@ -16,7 +16,7 @@ class ConciseSample {
   public:
     static constexpr std::size_t default_slots = 200;
 
-    explicit ConciseSample(std::size_t slots) : most_(slots) {}
+    explicit ConciseSample(std::size_t slots) : slots_(slots + 1), most_(slots) {}
 
     void add(std::uint64_t value, Random& random) {
         if (arrivals_to_skip_ != 0) {

@@ -21,11 +21,11 @@ ContextStack::ContextStack(ContextTable& contexts, const trace::TraceStart& star
     for (auto i = frames; i > 1; --i) frames_.push_back(contexts_.intern(stack[i - 1]));
 }
 
-void ContextStack::pass(const trace::Block& from, const trace::Block& to) {
+void ContextStack::pass(const trace::Block& from, const trace::Location& to) {
     if (is_call(from.exit))
         push(contexts_.intern(from.place + from.size()));
     else if (from.exit == trace::BlockExit::return_)
-        return_to(to.place);
+        return_to(to);
 }
 
 void ContextStack::push(ContextId frame) {
@@ -36,9 +36,12 @@ void ContextStack::push(ContextId frame) {
 
 void ContextStack::return_to(const trace::Location& place) {
     const auto returned = contexts_.intern(place);
-    const auto frame = std::find(frames_.rbegin(), frames_.rend(), returned);
-    frames_.erase(frame == frames_.rend() ? frames_.begin() : std::prev(frame.base()),
-                  frames_.end());
+    auto frame = std::find(frames_.rbegin(), frames_.rend(), returned);
+    if (frame != frames_.rend())
+        ++frame;  // it is left, too
+    else
+        frame = std::find(frames_.rbegin(), frames_.rend(), ContextId::unknown);
+    frames_.erase(frame.base(), frames_.end());
 }
 
 }  // namespace shadowprof::profile

@@ -1,10 +1,12 @@
 // In which call a thread is, told by return address: a shadow stack, started from the unwound stack
 // of the Trace and kept by its calls and returns.
 //
-// It is often not known, and then said to be unknown until it is: when the stack could not be
-// unwound, and after a discontinuity (a signal handler has no caller), until the next call or
-// until a return leads to a frame that is on the stack. Returns that skip frames (longjmp,
-// exceptions, calls that only push their address) drop what they skip.
+// Sometimes it is not known, and then said to be unknown: when the stack could not be unwound, and
+// after a discontinuity, which leaves a marker on the stack. A signal handler's callees are known,
+// the handler itself has no caller; when it is over, contexts are known again from the first call,
+// or return to a frame below the marker. Returns that skip frames (longjmp, exceptions, calls that
+// only push their address) drop what they skip; one to a place that is not on the stack drops
+// everything down to the innermost marker.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +40,11 @@ class ContextStack {
     ContextStack(ContextTable& contexts, const trace::TraceStart& start);
 
     ContextId current() const { return frames_.empty() ? ContextId::unknown : frames_.back(); }
-    void pass(const trace::Block& from, const trace::Block& to);
-    void interrupted() { push(ContextId::unknown); }
+    // The block's exit led there.
+    void pass(const trace::Block& from, const trace::Location& to);
+    void interrupted() {
+        if (current() != ContextId::unknown) push(ContextId::unknown);
+    }
 
   private:
     void push(ContextId frame);

@@ -48,6 +48,7 @@ const ProfileType profile_types[] = {
          options.with_context = in.options.value_context;
          options.exhaustive = in.options.exhaustive;
          options.estimator = in.options.value_estimator;
+         options.slots = in.options.value_slots;
          options.seed = in.options.seed;
          return make_value_profiler(in.blocks, options);
      }},

@@ -17,6 +17,7 @@ struct ProfileOptions {
     bool exhaustive = false;  // the whole program is seen: nothing is estimated
     std::uint64_t seed = 0;
     ValueEstimator value_estimator = ValueEstimator::counting_sample;
+    std::size_t value_slots = 0;  // a location; 0: as many as suit the estimator
     trace::CapturePlan value_captures = trace::Capture::destination_values;
 };
 

@@ -17,7 +17,7 @@ class TopValueTable {
     static constexpr std::size_t default_slots = 50;
     static constexpr std::uint64_t arrivals_between_flushes = 2000;
 
-    explicit TopValueTable(std::size_t slots) : most_(slots) {}
+    explicit TopValueTable(std::size_t slots) : slots_(slots), most_(slots) {}
 
     void add(std::uint64_t value, Random&) {
         if (--arrivals_to_flush_ == 0) flush();

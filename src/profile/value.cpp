@@ -110,10 +110,12 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
 
     void enter(trace::BlockId id) { read_values(id); }
     void pass(trace::BlockId from, trace::BlockId to) {
-        if (contexts_) contexts_->pass(profiler_.blocks_.at(from), profiler_.blocks_.at(to));
+        if (contexts_) contexts_->pass(profiler_.blocks_.at(from), profiler_.blocks_.at(to).place);
         read_values(to);
     }
-    void leave(trace::BlockId, Address, const Location&) {}
+    void leave(trace::BlockId from, Address, const Location& place) {
+        if (contexts_) contexts_->pass(profiler_.blocks_.at(from), place);
+    }
     void interrupted() {
         values_ = values_.subspan(1);
         if (contexts_) contexts_->interrupted();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <string>
 
 #include "base/error.h"
 
@@ -19,10 +20,14 @@ void ValueSlot::lose(std::uint64_t occurrences) {
     pending -= occurrences - folded;
 }
 
+ValueSlots::ValueSlots(std::size_t most) : most_(static_cast<std::uint8_t>(most)) {
+    SHADOWPROF_ASSERT(0 < most && most <= most_slots, std::to_string(most) + " slots");
+}
+
 void ValueSlots::insert(std::uint64_t value) {
-    SHADOWPROF_ASSERT(slots_.size() < most_slots, "value slots");
+    SHADOWPROF_ASSERT(slots_.size() < most_, std::to_string(most_) + " slots are full");
     if (slots_.size() == slots_.capacity())
-        slots_.reserve(std::min(std::max(first_slots, 2 * slots_.size()), most_slots));
+        slots_.reserve(std::min<std::size_t>(std::max(first_slots, 2 * slots_.size()), most_));
     slots_.push_back({value, 0, {}});
     if (2 * slots_.size() > index_.size()) {
         rebuild_index();
@@ -52,8 +57,7 @@ void ValueSlots::remove_empty() {
 }
 
 std::size_t ValueSlots::memory_for(std::size_t slots) {
-    const auto capacity = std::min(std::bit_ceil(std::max(first_slots, slots)), most_slots);
-    return capacity * sizeof(ValueSlot) + std::bit_ceil(2 * capacity);
+    return slots * sizeof(ValueSlot) + std::bit_ceil(2 * std::max(first_slots, slots));
 }
 
 }  // namespace shadowprof::profile

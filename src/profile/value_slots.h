@@ -25,7 +25,10 @@ struct ValueSlot {
 
 class ValueSlots {
   public:
-    static constexpr std::size_t most_slots = 254;  // a byte counts them, with one to spare
+    // Slot numbers fit a byte, with one to spare.
+    static constexpr std::size_t most_slots = 254;
+
+    explicit ValueSlots(std::size_t most);
 
     std::size_t size() const { return slots_.size(); }
     const std::vector<ValueSlot>& all() const { return slots_; }
@@ -77,6 +80,7 @@ class ValueSlots {
         touched_count_ = 0;
     }
 
+    // The most bytes that many slots take.
     static std::size_t memory_for(std::size_t slots);
 
   private:
@@ -97,6 +101,7 @@ class ValueSlots {
     std::vector<ValueSlot> slots_;
     std::vector<std::uint8_t> index_;  // slot number + 1; a power of two, at most half full
     unsigned shift_ = 0;
+    std::uint8_t most_;
     // A sample usually sees few of a location's values: which, unless there are more than fit.
     std::array<std::uint8_t, 15> touched_{};
     std::uint8_t touched_count_ = 0;
