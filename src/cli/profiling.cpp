@@ -16,6 +16,7 @@
 #include "profile/profiles.h"
 #include "ptrace/process_info.h"
 #include "report/assemble.h"
+#include "report/host_facts.h"
 #include "report/json_writer.h"
 #include "report/symbols.h"
 
@@ -25,11 +26,9 @@ namespace {
 
 constexpr std::uint64_t default_step_sample = 500;
 
-const std::vector<std::string> all_profiles{"path", "edge", "call", "method", "value"};
-
 std::vector<std::string> profiles_asked_for(const std::vector<std::string>& names) {
     const bool all = names.empty() || std::find(names.begin(), names.end(), "all") != names.end();
-    return all ? all_profiles : names;
+    return all ? profile::profile_names() : names;
 }
 
 std::uint64_t draw_seed() {
@@ -86,20 +85,20 @@ void watch(shadow::Session& session, const shadow::Target& target,
     }
 }
 
-report::Profile facts_of(const ProfilingOptions& options, const shadow::Options& sampling,
+report::RunFacts facts_of(const ProfilingOptions& options, const shadow::Options& sampling,
                          const shadow::Target& target, const shadow::Result& result,
                          std::string started, std::vector<std::string> command) {
-    report::Profile profile;
-    profile.tool = std::string{"shadowprof "} + version;
-    profile.host = report::host_facts();
+    report::RunFacts facts;
+    facts.tool = std::string{"shadowprof "} + version;
+    facts.host = report::host_facts();
     report::Target who;
     who.command = std::move(command);
     who.pid = result.pid;
     who.attached = std::holds_alternative<shadow::Attach>(target);
     if (result.exit_status) who.exit = shell_status(*result.exit_status);
-    profile.targets.push_back(std::move(who));
+    facts.targets.push_back(std::move(who));
 
-    auto& run = profile.run;
+    auto& run = facts.run;
     run.mode = options.mode;
     run.profiles = profiles_asked_for(options.profiles);
     run.options = {{"sample-size", std::to_string(sampling.sample_size)},
@@ -113,14 +112,14 @@ report::Profile facts_of(const ProfilingOptions& options, const shadow::Options&
     run.interrupted = result.stopped_by;
     run.warnings = result.warnings;
 
-    profile.cost.stops = result.cost.stops;
-    profile.cost.stop_time = result.cost.stop_time.count();
+    facts.cost.stops = result.cost.stops;
+    facts.cost.stop_time = result.cost.stop_time.count();
     const auto undisturbed = (result.duration - result.cost.stop_time).count();
     if (undisturbed > 0 && !result.exhaustive)
-        profile.cost.slowdown = result.cost.stop_time.count() / undisturbed;
-    profile.coverage = {result.coverage.samples, result.coverage.instructions,
-                        result.coverage.blocks, result.coverage.ended};
-    return profile;
+        facts.cost.slowdown = result.cost.stop_time.count() / undisturbed;
+    facts.coverage = {result.coverage.samples, result.coverage.instructions,
+                      result.coverage.blocks, result.coverage.ended};
+    return facts;
 }
 
 }  // namespace
@@ -133,14 +132,7 @@ void ProfilingOptions::add_to(CLI::App& command) {
     command
         .add_option("-p,--profile", profiles,
                     "Which profiles: path, edge, call, method, value, or all (the default)")
-        ->delimiter(',')
-        ->check([](const std::string& name) {
-            return name == "all" || std::find(all_profiles.begin(), all_profiles.end(), name) !=
-                                        all_profiles.end()
-                       ? std::string{}
-                       : "no profile is called '" + name +
-                             "' (there are path, edge, call, method, value, all)";
-        });
+        ->delimiter(',');
     const auto count = [&command](const char* name, std::optional<std::uint64_t>& into,
                                   const char* help) {
         command.add_option_function<std::string>(
@@ -186,12 +178,14 @@ shadow::Result profile_target(const ProfilingOptions& options, const shadow::Tar
                           : std::get<shadow::Launch>(target).command;
     const auto started = now_utc();
 
+    const auto names = profiles_asked_for(options.profiles);
     shadow::Session session{sampling, target};
     report::Symbols symbols;
     report::SymbolFunctionMap functions{symbols, session.modules()};
     profile::ProfileOptions profile_options{
-        .names = profiles_asked_for(options.profiles),
+        .names = {names.begin(), names.end()},
         .value_context = options.value_context,
+        .exhaustive = sampling.sample_size == 0,
         .seed = sampling.seed,
     };
     session.start(profile::make_profilers(profile_options, session.blocks(), functions));

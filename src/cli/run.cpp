@@ -25,19 +25,16 @@ void add_run(CLI::App& app, Action& action) {
     auto options = std::make_shared<RunOptions>();
     auto* command = app.add_subcommand("run", "Start a program and profile it");
     options->profiling.add_to(*command);
-    command->prefix_command();
+    // What follows the program is the program's, options or not.
+    command->positionals_at_end();
+    command->add_option("PROGRAM", options->command, "The program and its arguments")
+        ->expected(-1)
+        ->required()
+        ->type_name("[ARG...]");
     command->footer(
         "The exit status is the program's (128+N if signal N ended it); 125 if shadowprof failed\n"
         "before the program ran, 126 if it cannot be executed, 127 if it was not found.");
-    command->callback([&action, options, command] {
-        options->command = command->remaining();
-        if (!options->command.empty() && options->command.front() == "--")
-            options->command.erase(options->command.begin());
-        if (options->command.empty())
-            throw UserError("run: which program? (shadowprof run [options] PROGRAM [ARG...])",
-                            ExitStatus::bad_usage);
-        action = [options] { return run(*options); };
-    });
+    command->callback([&action, options] { action = [options] { return run(*options); }; });
 }
 
 }  // namespace shadowprof::cli
