@@ -1,0 +1,223 @@
+// What a sample does when the guest reaches a system call.
+//
+// A sample must never act on the world, yet it should see as much code as it can. One table (rows
+// in system_calls.cpp, shown to users as docs/system-calls.md) says for every x86-64 Linux system
+// call how far that goes, in the two places where guest code runs apart from its own process:
+//
+//   burst     Our interpreter runs a stopped thread's next instructions on a private view of its
+//             memory. Nothing may be executed: a call is answered from what is known, or the burst
+//             ends. Afterwards the thread goes on natively and repeats everything for real, so an
+//             answered write has not happened twice: it has not happened at all.
+//   replica   A forked copy of the program under PTRACE_SYSEMU: each call stops before it executes.
+//             A call that touches only what fork copied (memory, descriptor table, signal
+//             dispositions, directory, limits) may be executed in the replica. Open file
+//             descriptions, though, are shared with the target, offsets and status flags included:
+//             no call that changes one is ever executed; reads go through pread at an offset kept
+//             here. Output is answered with success, and a later call that could observe that the
+//             effect is missing ends the replica.
+//
+// A call without a row is unsafe: it ends the sample.
+#pragma once
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/address.h"
+
+namespace shadowprof::emu {
+
+// `number` is eax: the kernel looks at no more of rax. Arguments are rdi, rsi, rdx, r10, r8, r9.
+struct SystemCall {
+    std::int32_t number = 0;
+    std::array<std::uint64_t, 6> arguments{};
+
+    bool operator==(const SystemCall&) const = default;
+};
+
+// The guest's memory as the sample sees it (a burst's private view, a replica's own memory).
+// All or nothing; false where the kernel would answer EFAULT.
+class GuestMemory {
+  public:
+    virtual ~GuestMemory() = default;
+    virtual bool read(Address from, std::span<std::byte> into) = 0;
+    virtual bool write(Address to, std::span<const std::byte> bytes) = 0;
+
+    template <typename T>
+    std::optional<T> read_as(Address from) {
+        T value;
+        if (!read(from, std::as_writable_bytes(std::span{&value, 1}))) return {};
+        return value;
+    }
+    template <typename T>
+    bool write_as(Address to, const T& value) {
+        return write(to, std::as_bytes(std::span{&value, 1}));
+    }
+};
+
+struct FileId {
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+
+    auto operator<=>(const FileId&) const = default;
+};
+
+// An open file description as the sample sees it. Its offset and flags are the sample's own from
+// the sample's start on.
+struct OpenFile {
+    enum class Kind : std::uint8_t {
+        unknown,  // nobody looked (bursts)
+        closed,   // no such descriptor
+        file,     // a regular file
+        directory,
+        withdrawn,  // anything else. In a replica a placeholder holds its number, so that newly
+                    // opened descriptors get the numbers they would have got in the target.
+    };
+    Kind kind = Kind::unknown;
+    FileId id;
+    std::optional<int> status_flags;      // as F_GETFL tells them
+    std::optional<std::uint64_t> offset;  // of a regular file
+    bool opened_here = false;             // by the replica itself: shared with nobody
+};
+
+enum class PathType : std::uint8_t {
+    unknown,
+    missing,
+    ordinary,  // a file or directory that can be opened and read without any effect
+    special,   // device, FIFO, file of a pseudo file system …
+};
+
+// What the caller can find out about the guest without any effect on it. Whoever cannot tell keeps
+// the default, and calls that depend on it end the sample.
+class GuestQueries {
+  public:
+    virtual ~GuestQueries() = default;
+    // Descriptors of one description share one object. Offset and flags as they were at the
+    // sample's start, for the target moves on.
+    virtual std::shared_ptr<OpenFile> open_file(int fd);
+    virtual std::optional<struct stat> file_status(int fd);
+    // `directory` as in openat(2).
+    virtual PathType path_type(int directory, const std::string& path, bool follow_links);
+    // Nanoseconds the target's process, or its sampled thread, has run.
+    virtual std::optional<std::uint64_t> process_cpu_time();
+    virtual std::optional<std::uint64_t> thread_cpu_time();
+};
+
+class Descriptors {
+  public:
+    explicit Descriptors(GuestQueries& queries) : queries_(queries) {}
+
+    OpenFile& at(int fd);  // asks once for each descriptor
+    void close(int fd);
+    void close_range(unsigned first, unsigned last);
+    void duplicate(int from, int to);
+    void opened(int fd);  // in a replica, by an executed call
+
+  private:
+    static std::shared_ptr<OpenFile> closed_file();
+
+    GuestQueries& queries_;
+    std::map<int, std::shared_ptr<OpenFile>> files_;
+    std::vector<std::pair<unsigned, unsigned>> closed_ranges_;  // of those that are not in files_
+};
+
+// Effects that the sample was told have happened and that have not.
+struct FakedEffects {
+    std::set<FileId> files;     // their contents, size or attributes
+    bool unknown_file = false;  // of a file that was given by name
+    bool names = false;         // something was created, removed, renamed or changed by name
+    bool scheduling = false;    // priority, policy, affinity
+
+    bool of(const FileId& file) const { return unknown_file || files.count(file) != 0; }
+    bool any_file() const { return unknown_file || !files.empty(); }
+};
+
+// What is known of the sampled thread, and what has become of it during the sample. All numbers are
+// the program's own view, that is, of its namespaces.
+struct GuestFacts {
+    explicit GuestFacts(GuestQueries& source) : queries(source), descriptors(source) {}
+
+    struct Credentials {
+        uid_t uid = 0, effective_uid = 0, saved_uid = 0;
+        gid_t gid = 0, effective_gid = 0, saved_gid = 0;
+    };
+
+    GuestQueries& queries;
+    pid_t pid = 0;
+    pid_t tid = 0;
+    std::optional<pid_t> parent;
+    std::optional<Credentials> credentials;
+    bool same_time_namespace = false;   // the profiler's monotonic clocks are the program's
+    std::uint64_t signal_mask = 0;      // bit n-1 is signal n; kept up to date
+    std::uint64_t pending_signals = 0;  // of thread and process at the sample's start
+    Descriptors descriptors;
+
+    // Replicas only.
+    std::vector<AddressRange> shared_mappings;  // MAP_SHARED at birth: must not become writable
+    std::vector<AddressRange> engine_memory;    // ours, in the replica's address space
+    FakedEffects faked;
+};
+
+// Goes to rax: a value, or -errno. What the call writes to memory has been written.
+struct Answer {
+    std::int64_t result = 0;
+
+    bool operator==(const Answer&) const = default;
+};
+
+// What to do with a call of a replica.
+struct Execute {  // as it is: rip -= 2 and PTRACE_SYSCALL
+    bool operator==(const Execute&) const = default;
+};
+struct ExecuteInstead {  // another one; the program gets its result
+    SystemCall call;
+
+    bool operator==(const ExecuteInstead&) const = default;
+};
+struct End {
+    std::string reason;
+
+    bool operator==(const End&) const = default;
+};
+using ReplicaAction = std::variant<Execute, ExecuteInstead, Answer, End>;
+
+// Nothing: the burst ends, for system_call_end_reason().
+std::optional<Answer> answer_in_burst(const SystemCall&, GuestFacts&, GuestMemory&);
+
+ReplicaAction decide_in_replica(const SystemCall&, GuestFacts&, GuestMemory&);
+// To be told of every call that was executed, itself or another in its place: keeps descriptors and
+// offsets up to date. `call` is the program's.
+void note_executed(const SystemCall& call, std::int64_t result, GuestFacts&);
+
+// "system call NAME", or "system call #N" for an unknown one.
+std::string system_call_end_reason(std::int32_t number);
+
+// --- The table, for those who show it ---
+
+enum class SystemCallClass : std::uint8_t { benign, output, input, miscellaneous, unsafe };
+std::string_view to_string(SystemCallClass);
+
+struct SystemCallTreatment {
+    std::int32_t number = 0;
+    std::string_view name;
+    SystemCallClass kind{};
+    std::string in_burst;  // in words
+    std::string in_replica;
+};
+std::vector<SystemCallTreatment> system_call_treatments();
+
+}  // namespace shadowprof::emu

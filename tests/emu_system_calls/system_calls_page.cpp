@@ -1,0 +1,90 @@
+// Prints docs/system-calls.md from the table. With a file's name it compares instead, so that the
+// page cannot differ from what is done:  system-calls-page docs/system-calls.md
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include "emu/system_calls.h"
+
+namespace {
+
+using shadowprof::emu::SystemCallClass;
+using shadowprof::emu::SystemCallTreatment;
+
+constexpr const char* introduction =
+    R"(# What a sample does with each system call
+
+<!-- Made from the table in src/emu/system_calls.cpp by the program system-calls-page. -->
+
+shadowprof runs parts of your program a second time, apart from the program itself. There, a system
+call must not act on the world. This page says what happens with each one.
+
+- A **burst** (`--mode burst`) interprets a stopped thread's next instructions on a private view of
+  its memory. It executes no system call. A call is *answered* from what is known, or the burst
+  *ends*; the thread then goes on and does everything for real.
+- A **replica** (`--mode shadow`) is a forked copy of the program in which every system call is
+  stopped before it executes. Calls that touch only the copy are *executed* in it. Open files are
+  shared with your program, so nothing that would change one is executed: reads go through `pread64`
+  at an offset of the replica's own, and output is *answered* with success. A later call that could
+  notice that the output never happened *ends* the replica.
+
+The profile counts why samples ended, by reason, as `system call NAME`. Numbers that are not listed
+here end a sample as `system call #N`.
+)";
+
+struct Section {
+    SystemCallClass kind;
+    const char* text;
+};
+constexpr Section sections[] = {
+    {SystemCallClass::benign, "They change nothing outside the process."},
+    {SystemCallClass::output, "They change the world, and are told they did."},
+    {SystemCallClass::input, "They bring in data, or wait for it."},
+    {SystemCallClass::miscellaneous, "It depends on the arguments."},
+    {SystemCallClass::unsafe, "They end a sample, apart from harmless forms."},
+};
+
+bool always_ends(const SystemCallTreatment& treatment) {
+    return treatment.in_burst == "ends" && treatment.in_replica == "ends";
+}
+
+std::string page() {
+    const auto treatments = shadowprof::emu::system_call_treatments();
+    std::ostringstream out;
+    out << introduction;
+    for (const auto& section : sections) {
+        std::string title(to_string(section.kind));
+        title[0] = static_cast<char>(std::toupper(title[0]));
+        out << "\n## " << title << "\n\n" << section.text << "\n\n";
+        out << "| number | call | in a burst | in a replica |\n|---:|---|---|---|\n";
+        std::string ending;
+        for (const auto& treatment : treatments) {
+            if (treatment.kind != section.kind) continue;
+            if (always_ends(treatment)) {
+                ending += ending.empty() ? "`" : ", `";
+                ending += std::string(treatment.name) + "`";
+                continue;
+            }
+            out << "| " << treatment.number << " | `" << treatment.name << "` | "
+                << treatment.in_burst << " | " << treatment.in_replica << " |\n";
+        }
+        if (!ending.empty()) out << "\nAlways end both: " << ending << ".\n";
+    }
+    return out.str();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    if (argc < 2) {
+        std::cout << page();
+        return 0;
+    }
+    std::ifstream file(argv[1]);
+    std::ostringstream written;
+    written << file.rdbuf();
+    if (written.str() == page()) return 0;
+    std::cerr << argv[1] << " is not what the table says; write it anew: " << argv[0] << " > "
+              << argv[1] << "\n";
+    return 1;
+}
