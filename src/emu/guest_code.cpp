@@ -18,6 +18,9 @@ bool same_code(const ptrace::Mapping& a, const ptrace::Mapping& b) {
            a.inode == b.inode && a.device == b.device && a.file_offset == b.file_offset;
 }
 
+// Code that only another mapping can replace.
+bool is_fixed(const ptrace::Mapping& mapping) { return mapping.is_file() && !mapping.writable; }
+
 }  // namespace
 
 trace::Location locate(const ptrace::Maps& maps, trace::ModuleTable& modules, Address at) {
@@ -30,26 +33,22 @@ GuestCode::GuestCode(pid_t pid, trace::BlockTable& blocks, trace::ModuleTable& m
                      trace::CapturePlan plan)
     : pid_(pid), memory_(pid), blocks_(blocks), modules_(modules), plan_(plan) {}
 
-const trace::Block* GuestCode::block_at(Address at) {
+const trace::Block* GuestCode::block_at(Address at, trace::CodeSource& memory) {
     if (!maps_are_current_) maps();
     if (auto known = by_address_.find(at); known != by_address_.end()) {
-        if (!known->second.may_change || still_in_memory(*known->second.block))
+        if (!known->second.may_change || still_holds(*known->second.block, memory))
             return known->second.block;
         const auto changed = page_of(known->second.block->last().address);
         ++generation_of_page_[changed];
         forget_blocks_in({{changed * page_size}, {(changed + 1) * page_size}});
         by_address_.erase(at);
     }
-    auto instructions = trace::decode_block(*this, at);
+    auto instructions = trace::decode_block(memory, at);
     if (instructions.empty()) return nullptr;
     if (!maps_->mapping_at(at)) maps_are_current_ = false;  // mapped since we looked
 
     trace::Block block;
-    const auto& last = instructions.back();
-    block.exit = last.flow != decoder::Flow::next ? trace::exit_of(last.flow)
-                 : instructions.size() == trace::most_instructions_in_block
-                     ? trace::BlockExit::length
-                     : trace::BlockExit::cut;
+    block.exit = trace::exit_of(instructions);
     block.start = at;
     block.place = block_place(instructions);
     block.slots = trace::slots_of(instructions, plan_);
@@ -79,6 +78,7 @@ trace::Location GuestCode::place_of(Address at) {
 }
 
 void GuestCode::forget_everything() {
+    ++epoch_;
     by_address_.clear();
     generation_of_page_.clear();
     maps_.reset();
@@ -97,7 +97,9 @@ std::shared_ptr<const ptrace::Maps> GuestCode::maps() {
         for (const auto& before : maps_->mappings()) {
             if (!before.executable) continue;
             const auto* after = fresh->mapping_at(before.range.begin);
-            if (!after || !same_code(before, *after)) forget_blocks_in(before.range);
+            if (after && same_code(before, *after)) continue;
+            forget_blocks_in(before.range);
+            if (is_fixed(before)) ++epoch_;
         }
     }
     maps_ = std::move(fresh);
@@ -107,13 +109,13 @@ std::shared_ptr<const ptrace::Maps> GuestCode::maps() {
 
 bool GuestCode::may_change(Address at) {
     const auto* mapping = maps()->mapping_at(at);
-    return !mapping || mapping->writable || !mapping->is_file();
+    return !mapping || !is_fixed(*mapping);
 }
 
-bool GuestCode::still_in_memory(const trace::Block& block) {
+bool GuestCode::still_holds(const trace::Block& block, trace::CodeSource& memory) {
     std::array<std::byte, trace::most_instructions_in_block * decoder::longest_instruction> now;
     const std::span bytes{now.data(), block.size()};
-    if (memory_.read(block.start, bytes) != bytes.size()) return false;
+    if (memory.read_code(block.start, bytes) != bytes.size()) return false;
     return std::all_of(block.instructions.begin(), block.instructions.end(), [&](const auto& i) {
         return std::memcmp(i.bytes.data(), bytes.data() + (i.address - block.start), i.length) == 0;
     });

@@ -29,9 +29,12 @@ class GuestCode : public trace::CodeSource {
     GuestCode(pid_t pid, trace::BlockTable& blocks, trace::ModuleTable& modules,
               trace::CapturePlan plan);
 
-    // The block that begins here; nullptr if its bytes cannot be read or decoded. Blocks outside
-    // read-only file mappings are compared with memory each time.
-    const trace::Block* block_at(Address at);
+    // The block that begins here; nullptr if its bytes cannot be read or decoded. Blocks that
+    // may_change() are compared with memory each time: the guest's, or a private view of it.
+    const trace::Block* block_at(Address at) { return block_at(at, *this); }
+    const trace::Block* block_at(Address at, trace::CodeSource& memory);
+    // Whether other code may come to be there without a change of mappings.
+    bool may_change(Address at);
     // The first n instructions of a block, published as a block of its own with exit `cut`.
     const trace::Block& cut(const trace::Block& block, std::size_t instructions);
     // The location of code, equal to that of the block that begins there if there is one.
@@ -43,6 +46,10 @@ class GuestCode : public trace::CodeSource {
     // next needed, and forgets the blocks of executable mappings that changed.
     void mappings_may_have_changed() { maps_are_current_ = false; }
 
+    // Changes when code was forgotten that may_change() denied for: what was derived from blocks
+    // is void then.
+    std::uint64_t epoch() const { return epoch_; }
+
     std::size_t read_code(Address at, std::span<std::byte> into) override;
     std::shared_ptr<const ptrace::Maps> maps();
     const ptrace::Memory& memory() const { return memory_; }
@@ -53,8 +60,7 @@ class GuestCode : public trace::CodeSource {
         const trace::Block* block = nullptr;
         bool may_change = false;
     };
-    bool may_change(Address at);
-    bool still_in_memory(const trace::Block& block);
+    static bool still_holds(const trace::Block& block, trace::CodeSource& memory);
     trace::Location block_place(const std::vector<decoder::Instruction>& instructions);
     void forget_blocks_in(AddressRange range);
 
@@ -65,6 +71,7 @@ class GuestCode : public trace::CodeSource {
     trace::CapturePlan plan_;
     std::shared_ptr<const ptrace::Maps> maps_;
     bool maps_are_current_ = false;
+    std::uint64_t epoch_ = 0;
     std::unordered_map<Address, Entry> by_address_;
     std::unordered_map<std::uint64_t, const trace::Block*> cuts_;  // block id and length
     // How often code of a page made at run time was seen to change: the `content` of its locations.

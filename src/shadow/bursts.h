@@ -1,0 +1,51 @@
+// Sampling by bursts: at randomised times a running thread is stopped, looked at for some
+// instructions, and released. This is what all kinds of bursts share: when, which thread, and what
+// it may cost. How the thread is looked at is the business of the kinds (StepBursts,
+// EmulatedBursts).
+#pragma once
+
+#include <cstdint>
+
+#include "shadow/budget.h"
+#include "shadow/sampling.h"
+
+namespace shadowprof::shadow {
+
+class Bursts : public Sampling {
+  public:
+    explicit Bursts(Workplace place);
+
+    ptrace::Clock::time_point next_tick() const final { return next_tick_; }
+    void tick() final;
+    bool take(const ptrace::Event& event) final;
+    Cost cost() const final { return cost_; }
+
+  protected:
+    // The thread is stopped, in 64-bit code, and free of side effects of having been interrupted.
+    // Calls finished(), now or later.
+    virtual void begin(ptrace::Thread& thread, const ptrace::Registers& registers) = 0;
+    // Of bursts that last: events of their thread, and what to do when one takes too long.
+    virtual bool in_progress() const { return false; }
+    virtual bool take_own(const ptrace::Event&) { return false; }
+    virtual void overdue() {}
+    // Before a thread is stopped: what takes time and can be done while the target runs.
+    virtual void prepare() {}
+
+    trace::TraceStart next_sample();
+    void finished(Seconds cost);
+    void schedule(Seconds wait);
+
+    // A thread that sleeps in a system call during its burst is let go after this.
+    static constexpr Seconds patience{0.1};
+
+    Workplace place_;
+
+  private:
+    Budget budget_;
+    ptrace::Clock::time_point next_tick_;
+    ptrace::Thread* interrupting_ = nullptr;  // asked to stop, has not yet
+    std::uint32_t samples_ = 0;
+    Cost cost_;
+};
+
+}  // namespace shadowprof::shadow
