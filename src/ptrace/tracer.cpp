@@ -16,12 +16,14 @@
 #include "ptrace/tracer.h"
 
 #include <fmt/format.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 
 #include "base/error.h"
 #include "ptrace/cpu_follower.h"
@@ -62,12 +64,17 @@ bool is_end_of_step(const Thread& thread, const siginfo_t& info) {
     constexpr int entered_handler = SIGTRAP;
     if (info.si_code == TRAP_TRACE || info.si_code == entered_handler) return true;
     if (info.si_code != TRAP_BRKPT) return false;
-    // A step over a system call ends with this code too. int1 leaves orig_rax negative, but so does
-    // rt_sigreturn.
+    // A step over a system call ends with this code too, and rt_sigreturn, unlike others, leaves
+    // orig_rax negative, as int1 does. It may even return to just behind an int1. But the debug
+    // status register then still shows the step before it.
     const auto registers = thread.registers();
     if (!registers || registers->in_system_call()) return true;
     constexpr std::byte int1{0xf1};
-    return Memory{thread.tid()}.read_as<std::byte>(registers->rip() - 1) != int1;
+    if (Memory{thread.tid()}.read_as<std::byte>(registers->rip() - 1) != int1) return true;
+    constexpr long single_step = 1 << 14;
+    const auto status =
+        request(PTRACE_PEEKUSER, thread.tid(), offsetof(user, u_debugreg[6]), nullptr);
+    return (status & single_step) != 0;
 }
 
 void sleep_until_child_changes(Clock::time_point deadline) {
@@ -176,6 +183,11 @@ std::optional<Event> Tracer::after_trap_stop(Thread& thread, int stop_signal) {
         thread.call_saw_group_stop_ = false;
     }
     thread.stop_kind_ = event.kind;
+    // These stops come before signals, so also before the one that ends a step.
+    if (thread.motion_ == Thread::Motion::step) {
+        const auto sets = signal_sets(pid_, thread.tid());
+        thread.step_trap_is_pending_ = sets && (sets->pending >> (SIGTRAP - 1) & 1);
+    }
     if (event.kind == EventKind::interrupted && !std::exchange(thread.interrupt_wanted_, false)) {
         repair_interrupted_call(thread);
         thread.go(thread.motion_, 0);
@@ -190,8 +202,14 @@ std::optional<Event> Tracer::after_signal_stop(Thread& thread, int signal) {
         thread.stopped_ = false;  // killed meanwhile; its end is still to be reported
         return {};
     }
-    if (signal == SIGTRAP && thread.motion_ == Thread::Motion::step &&
+    const bool steps = thread.motion_ == Thread::Motion::step;
+    if (signal == SIGTRAP && (steps || thread.step_trap_is_pending_) &&
         is_end_of_step(thread, event.info)) {
+        thread.step_trap_is_pending_ = false;
+        if (!steps) {
+            thread.go(thread.motion_, 0);
+            return {};
+        }
         event.kind = EventKind::stepped;
         event.signal = 0;
     } else {
@@ -216,6 +234,7 @@ Event Tracer::after_exec(Thread& thread) {
     }
     thread.is_started_ = true;
     thread.interrupt_wanted_ = thread.in_group_stop_ = thread.call_saw_group_stop_ = false;
+    thread.step_trap_is_pending_ = false;
     thread.reissued_.reset();
     thread.stop_kind_ = EventKind::exec;
     return Event{.kind = EventKind::exec, .thread = &thread};
@@ -328,23 +347,25 @@ Tracer::~Tracer() {
 // sleeper that was interrupted would see EINTR, and a step in flight would end with a SIGTRAP that
 // kills the program.
 void Tracer::let_go_of_everything() {
-    const auto release = [this](Thread& thread) {
+    std::vector<pid_t> awaited;
+    const auto release = [&](Thread& thread) {
         repair_interrupted_call(thread);
         thread.interrupt_wanted_ = false;
-        thread.motion_ = Thread::Motion::run;
-        thread.release(thread.held_signal_);
+        if (thread.step_trap_is_pending_) {
+            thread.step();  // only as far as the pending trap
+            awaited.push_back(thread.tid());
+        } else {
+            thread.release(thread.held_signal_);
+        }
     };
-    const auto cannot_be_left = [](const Thread& thread) {
-        return thread.interrupt_wanted_ || thread.motion_ == Thread::Motion::step;
-    };
-    for (auto& event : std::exchange(events_, {})) {
-        if (event.thread) release(*event.thread);
-    }
-    std::vector<pid_t> awaited;
+    // Their threads are stopped; an exec at the start leaves its event unread.
+    events_.clear();
     for (auto& [tid, thread] : threads_) {
+        const bool cannot_be_left =
+            thread->interrupt_wanted_ || thread->motion_ == Thread::Motion::step;
         if (thread->stopped_) {
             release(*thread);
-        } else if (cannot_be_left(*thread) && request(PTRACE_INTERRUPT, tid) == 0) {
+        } else if (cannot_be_left && request(PTRACE_INTERRUPT, tid) == 0) {
             thread->interrupt_wanted_ = true;
             awaited.push_back(tid);
         }
@@ -360,9 +381,8 @@ void Tracer::let_go_of_everything() {
         }
         const auto event = digest(tid, status);
         if (!event) continue;
-        if (event->kind == EventKind::process_gone) return;
-        if (event->thread->stopped_) release(*event->thread);
         awaited.pop_back();
+        if (event->thread && event->thread->stopped_) release(*event->thread);
     }
 }
 

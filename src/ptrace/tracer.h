@@ -96,7 +96,8 @@ class Thread {
     bool interrupt_wanted_ = false;  // interrupt() is still to be answered
     bool is_started_ = true;         // false until thread_started was reported
     bool in_group_stop_ = false;
-    bool call_saw_group_stop_ = false;  // natively that makes some calls return EINTR
+    bool call_saw_group_stop_ = false;   // natively that makes some calls return EINTR
+    bool step_trap_is_pending_ = false;  // the kernel queued a step's SIGTRAP behind another stop
     std::optional<Reissued> reissued_;
 };
 

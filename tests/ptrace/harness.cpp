@@ -2,12 +2,14 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <thread>
 
@@ -172,9 +174,19 @@ char Target::state() const {
     return stat ? stat->state : '-';
 }
 
-pid_t Target::tracer() const {
-    const auto status = read_proc_file("/proc/" + std::to_string(pid_) + "/status");
-    return std::atoi(status_field(status, "TracerPid").c_str());
+bool Target::is_released() const {
+    const auto is_traced = [&](pid_t tid) {
+        const auto tracer = status_field(
+            read_proc_file(fmt::format("/proc/{}/task/{}/status", pid_, tid)), "TracerPid");
+        return !tracer.empty() && tracer != "0";
+    };
+    const auto deadline = Clock::now() + std::chrono::seconds{1};
+    while (true) {
+        const auto tids = threads_of(pid_);
+        if (std::none_of(tids.begin(), tids.end(), is_traced)) return true;
+        if (Clock::now() > deadline) return false;
+        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
 }
 
 void in_tracing_thread(const std::function<void()>& body) {
@@ -222,7 +234,7 @@ Outcome run_native(const Arguments& command) {
 bool step_everything(Tracer& tracer, const Event& event) {
     if (!event.thread || !event.thread->stopped()) return false;
     if (event.kind == EventKind::group_stop) return false;
-    if (event.kind == EventKind::signal) tracer.repair_interrupted_call(*event.thread);
+    tracer.repair_interrupted_call(*event.thread);
     event.thread->step(event.kind == EventKind::signal ? event.signal : 0);
     return true;
 }

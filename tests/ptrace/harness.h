@@ -36,7 +36,9 @@ class Target {
     int exit_status();
 
     char state() const;  // of its first thread
-    pid_t tracer() const;
+    // No thread of it is traced any more. The kernel lets go of them just after the tracing thread
+    // can be joined.
+    bool is_released() const;
 
   private:
     pid_t keeper_ = -1;
@@ -60,7 +62,7 @@ using Handler = std::function<bool(Tracer&, const Event&)>;
 Outcome run_traced(const Arguments& command, const Handler& = {});
 Outcome run_native(const Arguments& command);
 
-// Every thread is stepped whenever it could run, except through system calls' sleep.
+// A handler that steps every thread through everything.
 bool step_everything(Tracer&, const Event&);
 
 // Passes events on until the time is over, the process ended, or `until` says so.

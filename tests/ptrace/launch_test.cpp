@@ -74,14 +74,14 @@ TEST_CASE("a launched program ends as it would natively") {
     }
 }
 
-TEST_CASE("the first event is exec, and nothing comes before") {
+TEST_CASE("the first event is exec, before anything that the program does") {
     std::vector<EventKind> kinds;
     run_traced({target_program(), "exit", "3"}, [&](Tracer& tracer, const Event& event) {
         kinds.push_back(event.kind);
         CHECK((event.kind == EventKind::process_gone || event.thread->tid() == tracer.pid()));
         return false;
     });
-    CHECK(kinds == std::vector{EventKind::exec, EventKind::process_gone});
+    CHECK(kinds == std::vector{EventKind::exec, EventKind::signal, EventKind::process_gone});
 }
 
 TEST_CASE("a launched program finds the surroundings that shadowprof was started in") {

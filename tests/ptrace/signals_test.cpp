@@ -99,7 +99,7 @@ TEST_CASE("stopping and continuing works as from a shell") {
             }
         });
         CHECK(target.line() != "");
-        CHECK(target.tracer() == 0);
+        CHECK(target.is_released());
         CHECK(target.state() != 'T');
     }
 }

@@ -1,0 +1,125 @@
+#include <doctest/doctest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <set>
+
+#include "base/random.h"
+#include "ptrace/harness.h"
+#include "ptrace/process_info.h"
+#include "ptrace/system.h"
+
+using namespace shadowprof;
+using namespace shadowprof::ptrace;
+using namespace shadowprof::ptrace::testing;
+using namespace std::chrono_literals;
+
+TEST_CASE("every thread's start and end is told") {
+    int started = 0, gone = 0;
+    std::set<pid_t> alive;
+    const auto outcome =
+        run_traced({target_program(), "storm", "100"}, [&](Tracer&, const Event& event) {
+            if (event.kind == EventKind::thread_started) {
+                ++started;
+                CHECK(alive.insert(event.thread->tid()).second);
+            }
+            if (event.kind == EventKind::thread_gone) {
+                ++gone;
+                CHECK(alive.erase(event.thread->tid()) == 1);
+            }
+            return false;
+        });
+    CHECK(outcome.output == "fine\n");
+    CHECK(outcome.status == 0);
+    CHECK(started == 404);
+    CHECK(gone == 404);
+}
+
+TEST_CASE("attaching catches threads that are being created") {
+    for (int round = 0; round < 30; ++round) {
+        Target target{{"hectic"}};
+        REQUIRE(target.line() == "ready");
+        in_tracing_thread([&] {
+            const auto tracer = Tracer::attach(target.pid());
+            pass_on_for(*tracer, 2ms);
+            // Each thread is ours, or too young to have been reported, or dead.
+            for (const pid_t tid : threads_of(target.pid())) {
+                const auto status = read_proc_file("/proc/" + std::to_string(target.pid()) +
+                                                   "/task/" + std::to_string(tid) + "/status");
+                const auto owner = status_field(status, "TracerPid");
+                CHECK((owner == std::to_string(gettid()) || owner.empty() ||
+                       status_field(status, "State").front() == 'X' ||
+                       status_field(status, "State").front() == 'Z'));
+            }
+        });
+    }
+}
+
+TEST_CASE("exec from a thread that is not the first leaves one thread, the first") {
+    std::vector<EventKind> execs;
+    const auto outcome =
+        run_traced({target_program(), "exec-from-thread"}, [&](Tracer& tracer, const Event& event) {
+            if (event.kind == EventKind::exec) {
+                execs.push_back(event.kind);
+                CHECK(event.thread->tid() == tracer.pid());
+                CHECK(tracer.threads() == std::vector{event.thread});
+                CHECK(event.thread->registers());
+            }
+            return false;
+        });
+    CHECK(execs.size() == 2);
+    CHECK(outcome.status == 42 << 8);
+}
+
+TEST_CASE("children run free and undisturbed") {
+    std::set<pid_t> seen;
+    const auto outcome =
+        run_traced({target_program(), "run-children", "20"}, [&](Tracer&, const Event& event) {
+            if (event.thread) seen.insert(event.thread->tid());
+            return false;
+        });
+    CHECK(outcome.output == "fine\n");
+    CHECK(outcome.status == 0);
+    CHECK(seen.size() == 1);
+}
+
+TEST_CASE("a process that shares the program's memory is not taken for a thread") {
+    const auto outcome = run_traced({target_program(), "shares-memory"});
+    CHECK(outcome.output == "fine\n");
+    CHECK(outcome.status == 0);
+}
+
+TEST_CASE("killing the program at any moment ends everything") {
+    Random random{4};
+    for (int round = 0; round < 60; ++round) {
+        Target target{{"hectic"}};
+        REQUIRE(target.line() == "ready");
+        in_tracing_thread([&] {
+            const auto tracer = Tracer::attach(target.pid());
+            const auto killed_at = Clock::now() + std::chrono::microseconds{random.below(8000)};
+            bool killed = false, gone = false;
+            const bool steps = round % 2 == 0;
+            const auto deadline = Clock::now() + 10s;
+            while (!gone && Clock::now() < deadline) {
+                if (!killed && Clock::now() >= killed_at) {
+                    target.signal(SIGKILL);
+                    killed = true;
+                }
+                if (!killed)
+                    for (auto* thread : tracer->threads())
+                        if (!thread->stopped() && random.chance(0.2)) thread->interrupt();
+                const auto event = tracer->wait(Clock::now() + 1ms);
+                if (!event) continue;
+                gone = event->kind == EventKind::process_gone;
+                if (gone) CHECK(event->exit_status == SIGKILL);
+                if (!steps || !step_everything(*tracer, *event)) tracer->pass_on(*event);
+            }
+            CHECK(gone);
+            CHECK(!tracer->alive());
+            CHECK(tracer->threads().empty());
+            CHECK(!tracer->wait(Clock::now() + 1ms));
+        });
+        CHECK(target.exit_status() == SIGKILL);
+    }
+}
