@@ -28,7 +28,7 @@ with scratch():
     first = start([SHADOWPROF, "attach", "--no-progress", "-o", "first.json", str(busy.pid)])
     try:
         time.sleep(1)
-        refused(busy.pid, "traced")
+        refused(busy.pid, "already traces")
         check(busy.poll() is None, "the target has ended")
         first.terminate()
         check_equal("the status of the first", first.wait(60), 0)

@@ -13,7 +13,7 @@ import tempfile
 import time
 
 SHADOWPROF = os.environ["SHADOWPROF"]
-SCHEMA = os.environ.get("SCHEMA", "")
+SCHEMA = os.environ["SCHEMA"]
 SKIPPED = 77
 HOTLISTS = ("stacks", "paths", "edges", "calls", "methods", "values")
 
@@ -93,6 +93,7 @@ def check_schema(profile):
     try:
         import jsonschema
     except ImportError:
+        print("python3-jsonschema is not installed: the schema is not checked")
         return
     with open(SCHEMA, encoding="utf-8") as file:
         errors = list(jsonschema.Draft7Validator(json.load(file)).iter_errors(profile))
