@@ -25,6 +25,7 @@ namespace shadowprof::cli {
 namespace {
 
 constexpr std::uint64_t default_step_sample = 500;
+constexpr std::uint64_t default_burst_sample = 20'000;
 
 std::vector<std::string> profiles_asked_for(const std::vector<std::string>& names) {
     const bool all = names.empty() || std::find(names.begin(), names.end(), "all") != names.end();
@@ -39,8 +40,9 @@ std::uint64_t draw_seed() {
 
 shadow::Options sampling_options(const ProfilingOptions& options) {
     shadow::Options sampling;
-    sampling.mode = shadow::Mode::step;
-    sampling.sample_size = options.sample_size.value_or(default_step_sample);
+    sampling.mode = options.mode == "step" ? shadow::Mode::step : shadow::Mode::burst;
+    sampling.sample_size = options.sample_size.value_or(
+        sampling.mode == shadow::Mode::step ? default_step_sample : default_burst_sample);
     sampling.overhead = options.overhead;
     if (options.period) sampling.period = shadow::Seconds{*options.period};
     if (options.duration) sampling.duration = shadow::Seconds{*options.duration};
@@ -127,7 +129,7 @@ report::RunFacts facts_of(const ProfilingOptions& options, const shadow::Options
 void ProfilingOptions::add_to(CLI::App& command) {
     command.add_option("-o,--output", output, "The profile")->capture_default_str();
     command.add_option("-m,--mode", mode, "How to sample")
-        ->check(CLI::IsMember({"step"}))
+        ->check(CLI::IsMember({"step", "burst"}))
         ->capture_default_str();
     command
         .add_option("-p,--profile", profiles,
@@ -168,6 +170,9 @@ int shell_status(int wait_status) {
 shadow::Result profile_target(const ProfilingOptions& options, const shadow::Target& target) {
     const auto sampling = sampling_options(options);
     const auto* attach = std::get_if<shadow::Attach>(&target);
+    if (sampling.sample_size == 0 && sampling.mode != shadow::Mode::step)
+        throw UserError("--sample-size 0 is for --mode step: the whole program, step by step",
+                        ExitStatus::bad_usage);
     if (attach && sampling.sample_size == 0)
         throw UserError("--sample-size 0 follows a program from its start: use run, not attach",
                         ExitStatus::bad_usage);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -20,6 +21,12 @@ class TraceRecorder {
     void block(const trace::Block& block) {
         chunk_.blocks.push_back(block.id);
         instructions_ += block.instructions.size();
+        if (chunk_.blocks.size() >= blocks_per_chunk) flush();
+    }
+    // Several at once, with all their values.
+    void append(std::span<const trace::BlockId> blocks, std::span<const std::uint64_t> values) {
+        chunk_.blocks.insert(chunk_.blocks.end(), blocks.begin(), blocks.end());
+        chunk_.values.insert(chunk_.values.end(), values.begin(), values.end());
         if (chunk_.blocks.size() >= blocks_per_chunk) flush();
     }
     void value(std::uint64_t value) { chunk_.values.push_back(value); }

@@ -33,7 +33,6 @@ extern "C" int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t, unw_word_t, 
 namespace shadowprof::ptrace {
 namespace {
 
-constexpr std::size_t largest_snapshot = 65536;
 constexpr std::uint64_t page_size = 4096;
 
 // What .eh_frame_hdr of a module says: where its functions' unwind instructions are, sorted by the
@@ -224,7 +223,7 @@ class ProcessUnwinder {
 
 StackSnapshot snapshot_stack(pid_t pid, const Registers& registers) {
     StackSnapshot snapshot{.pid = pid, .registers = registers, .bytes = {}};
-    snapshot.bytes.resize(largest_snapshot);
+    snapshot.bytes.resize(stack_snapshot_size);
     snapshot.bytes.resize(Memory{pid}.read(registers.rsp(), snapshot.bytes));
     return snapshot;
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "shadow/emulated_bursts.h"
 #include "shadow/step_bursts.h"
 #include "shadow/whole_program.h"
 
@@ -17,6 +18,7 @@ using ptrace::Clock;
 using ptrace::EventKind;
 
 std::unique_ptr<Sampling> make_sampling(Workplace place) {
+    if (place.options.mode == Mode::burst) return std::make_unique<EmulatedBursts>(std::move(place));
     if (place.options.sample_size == 0) return std::make_unique<WholeProgram>(std::move(place));
     return std::make_unique<StepBursts>(std::move(place));
 }

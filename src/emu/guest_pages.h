@@ -1,0 +1,34 @@
+// Pages of a live process for a private view.
+//
+// Protection comes from the process's mappings, contents from its memory, in one call for pages
+// that lie together. [vvar], which the kernel lets nobody read in another process, is copied from
+// our own: it is the same page, as long as both are in one time namespace.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "emu/memory_view.h"
+#include "ptrace/maps.h"
+#include "ptrace/memory.h"
+
+namespace shadowprof::emu {
+
+class GuestPages : public PageSource {
+  public:
+    GuestPages(ptrace::Memory memory, bool shares_our_clocks);
+
+    // Before a burst: where things are in the guest.
+    void use(std::shared_ptr<const ptrace::Maps> maps) { maps_ = std::move(maps); }
+
+    void fetch(Address first, std::span<Page> pages) override;
+
+  private:
+    bool fetch_clock_page(const ptrace::Mapping& mapping, Address at, std::byte* into) const;
+
+    ptrace::Memory memory_;
+    std::shared_ptr<const ptrace::Maps> maps_;
+    std::vector<ptrace::Mapping> our_clock_pages_;
+};
+
+}  // namespace shadowprof::emu
