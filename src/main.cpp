@@ -2,4 +2,6 @@
 // wait, at about 1 % slowdown. The commands are in src/cli, one file each.
 #include "cli/commands.h"
 
-int main(int argc, char** argv) { return shadowprof::cli::main(argc, argv); }
+int main(int argc, char** argv) {
+    return shadowprof::cli::main(argc, argv);
+}

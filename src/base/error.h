@@ -38,8 +38,8 @@ class UserError : public std::runtime_error {
 
 }  // namespace shadowprof
 
-#define SHADOWPROF_ASSERT(condition, context)                                             \
-    do {                                                                                  \
-        if (!(condition)) [[unlikely]]                                                    \
-            ::shadowprof::assertion_failed(#condition, __FILE__, __LINE__, (context));    \
+#define SHADOWPROF_ASSERT(condition, context)                                          \
+    do {                                                                               \
+        if (!(condition)) [[unlikely]]                                                 \
+            ::shadowprof::assertion_failed(#condition, __FILE__, __LINE__, (context)); \
     } while (false)

@@ -22,9 +22,7 @@ void add_attach(CLI::App& app, Action& action) {
     auto options = std::make_shared<AttachOptions>();
     auto* command = app.add_subcommand("attach", "Profile a process that is already running");
     options->profiling.add_to(*command);
-    command->add_option("PID", options->pid, "The process")
-        ->required()
-        ->check(CLI::PositiveNumber);
+    command->add_option("PID", options->pid, "The process")->required()->check(CLI::PositiveNumber);
     command->footer("Ctrl-C detaches and writes the profile; the process runs on.");
     command->callback([&action, options] { action = [options] { return attach(*options); }; });
 }

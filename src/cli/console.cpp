@@ -11,7 +11,9 @@ void write_to_stderr(const std::string& text) {
 
 }  // namespace
 
-void say_line(const std::string& line) { write_to_stderr("shadowprof: " + line + "\n"); }
+void say_line(const std::string& line) {
+    write_to_stderr("shadowprof: " + line + "\n");
+}
 
 void ProgressLine::show(const std::string& text) {
     if (!wanted_) return;

@@ -67,8 +67,9 @@ Finding tracing() {
                     const auto registers = event->thread->registers();
                     if (!registers ||
                         !ptrace::Memory{tracer->pid()}.read_as<std::uint64_t>(registers->rsp())) {
-                        problem = "process_vm_readv is refused: run the container with "
-                                  "--cap-add=SYS_PTRACE or a seccomp profile that allows it";
+                        problem =
+                            "process_vm_readv is refused: run the container with "
+                            "--cap-add=SYS_PTRACE or a seccomp profile that allows it";
                         return;
                     }
                 }
@@ -101,9 +102,10 @@ Finding attaching() {
 Finding seccomp() {
     const int mode = prctl(PR_GET_SECCOMP);
     if (mode == 0) return {Verdict::fine, "no seccomp filter in the way"};
-    return {Verdict::limited,
-            "a seccomp filter is in force (a container?); programs started with run share it and "
-            "work; if attach is refused: --cap-add=SYS_PTRACE or --security-opt seccomp=unconfined"};
+    return {
+        Verdict::limited,
+        "a seccomp filter is in force (a container?); programs started with run share it and "
+        "work; if attach is refused: --cap-add=SYS_PTRACE or --security-opt seccomp=unconfined"};
 }
 
 Finding huge_pages() {
@@ -142,14 +144,10 @@ Finding cores() {
 
 int doctor() {
     const std::vector<std::pair<const char*, std::function<Finding()>>> checks{
-        {"kernel", kernel},
-        {"tracing", tracing},
-        {"attach", attaching},
-        {"seccomp", seccomp},
-        {"huge pages", huge_pages},
-        {"debug information", debug_information},
-        {"libraries", libraries},
-        {"processors", cores},
+        {"kernel", kernel},         {"tracing", tracing},
+        {"attach", attaching},      {"seccomp", seccomp},
+        {"huge pages", huge_pages}, {"debug information", debug_information},
+        {"libraries", libraries},   {"processors", cores},
     };
     bool broken = false;
     for (const auto& [name, check] : checks) {

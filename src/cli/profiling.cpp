@@ -2,9 +2,11 @@
 
 #include <fmt/chrono.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <cstring>
 #include <ctime>
 #include <random>
 
@@ -40,7 +42,9 @@ std::uint64_t draw_seed() {
 
 shadow::Options sampling_options(const ProfilingOptions& options) {
     shadow::Options sampling;
-    sampling.mode = options.mode == "step" ? shadow::Mode::step : shadow::Mode::burst;
+    const bool whole_program = options.mode.empty() && options.sample_size == 0;
+    sampling.mode =
+        options.mode == "step" || whole_program ? shadow::Mode::step : shadow::Mode::burst;
     sampling.sample_size = options.sample_size.value_or(
         sampling.mode == shadow::Mode::step ? default_step_sample : default_burst_sample);
     sampling.overhead = options.overhead;
@@ -51,7 +55,13 @@ shadow::Options sampling_options(const ProfilingOptions& options) {
     return sampling;
 }
 
-std::string now_utc() { return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr))); }
+std::string name_of(shadow::Mode mode) {
+    return mode == shadow::Mode::step ? "step" : "burst";
+}
+
+std::string now_utc() {
+    return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
 
 std::string human(std::uint64_t n) {
     if (n < 10'000) return fmt::format("{}", n);
@@ -59,24 +69,18 @@ std::string human(std::uint64_t n) {
     return fmt::format("{}M", n / 1'000'000);
 }
 
-// Waits for the session's end, passing on signals and showing progress.
-void watch(shadow::Session& session, const shadow::Target& target,
-           const ProfilingOptions& options) {
-    const bool attached = std::holds_alternative<shadow::Attach>(target);
-    SignalWatch signals{[&](int signal) {
-        switch (signal) {
-            case SIGTSTP:
-                // Ctrl-Z reached the program as well; we stop when it does.
-                attached ? static_cast<void>(raise(SIGSTOP)) : session.suspend_with_target();
-                break;
-            case SIGTERM:
-                session.stop("SIGTERM");
-                break;
-            default:
-                // In `run` the terminal sends these to the program too, and its answer counts.
-                if (attached) session.stop(signal == SIGINT ? "SIGINT" : "signal");
-        }
-    }};
+// A signal to shadowprof itself. In `run` the terminal sends Ctrl-C and the like to the program
+// too, and the program's answer counts.
+void heed(int signal, shadow::Session& session, bool attached) {
+    if (signal == SIGTERM || (attached && signal != SIGTSTP))
+        session.stop(fmt::format("SIG{}", sigabbrev_np(signal)));
+    else if (signal == SIGTSTP && attached)
+        kill(getpid(), SIGSTOP);
+    else if (signal == SIGTSTP)
+        session.suspend_with_target();  // Ctrl-Z reached the program as well: we stop when it does
+}
+
+void wait_for_end(shadow::Session& session, const ProfilingOptions& options) {
     ProgressLine line{!options.no_progress && !options.quiet};
     const auto began = std::chrono::steady_clock::now();
     while (!session.wait_for(std::chrono::milliseconds{line.wanted() ? 250 : 60'000})) {
@@ -88,8 +92,8 @@ void watch(shadow::Session& session, const shadow::Target& target,
 }
 
 report::RunFacts facts_of(const ProfilingOptions& options, const shadow::Options& sampling,
-                         const shadow::Target& target, const shadow::Result& result,
-                         std::string started, std::vector<std::string> command) {
+                          const shadow::Target& target, const shadow::Result& result,
+                          std::string started, std::vector<std::string> command) {
     report::RunFacts facts;
     facts.tool = std::string{"shadowprof "} + version;
     facts.host = report::host_facts();
@@ -101,7 +105,7 @@ report::RunFacts facts_of(const ProfilingOptions& options, const shadow::Options
     facts.targets.push_back(std::move(who));
 
     auto& run = facts.run;
-    run.mode = options.mode;
+    run.mode = name_of(sampling.mode);
     run.profiles = profiles_asked_for(options.profiles);
     run.options = {{"sample-size", std::to_string(sampling.sample_size)},
                    {"overhead", fmt::format("{:g}%", sampling.overhead * 100)},
@@ -119,8 +123,8 @@ report::RunFacts facts_of(const ProfilingOptions& options, const shadow::Options
     const auto undisturbed = (result.duration - result.cost.stop_time).count();
     if (undisturbed > 0 && !result.exhaustive)
         facts.cost.slowdown = result.cost.stop_time.count() / undisturbed;
-    facts.coverage = {result.coverage.samples, result.coverage.instructions,
-                      result.coverage.blocks, result.coverage.ended};
+    facts.coverage = {result.coverage.samples, result.coverage.instructions, result.coverage.blocks,
+                      result.coverage.ended};
     return facts;
 }
 
@@ -128,9 +132,11 @@ report::RunFacts facts_of(const ProfilingOptions& options, const shadow::Options
 
 void ProfilingOptions::add_to(CLI::App& command) {
     command.add_option("-o,--output", output, "The profile")->capture_default_str();
-    command.add_option("-m,--mode", mode, "How to sample")
-        ->check(CLI::IsMember({"step", "burst"}))
-        ->capture_default_str();
+    command
+        .add_option("-m,--mode", mode,
+                    "How to sample: burst (the default) emulates a stopped thread's next\n"
+                    "instructions, step single-steps it, slowly and beyond doubt")
+        ->check(CLI::IsMember({"burst", "step"}));
     command
         .add_option("-p,--profile", profiles,
                     "Which profiles: path, edge, call, method, value, or all (the default)")
@@ -149,7 +155,8 @@ void ProfilingOptions::add_to(CLI::App& command) {
     command.add_option_function<std::string>(
         "--overhead", [this](const std::string& text) { overhead = parse_share(text); },
         "Budget for the target's slowdown (1%)");
-    time("--period", period, "Mean time between samples, randomised (by default what the budget allows)");
+    time("--period", period,
+         "Mean time between samples, randomised (by default what the budget allows)");
     time("--duration", duration, "Stop profiling after this; the program runs on");
     count("--max-samples", most_samples, "Stop sampling after so many samples");
     command.add_flag("--exhaustive", exhaustive, "Every value of every execution, however slow");
@@ -160,7 +167,8 @@ void ProfilingOptions::add_to(CLI::App& command) {
     count("--seed", seed, "Makes random choices repeatable");
     command.add_flag("-q,--quiet", quiet, "Say nothing but errors");
     command.add_flag("-v,--verbose", verbose, "Say more");
-    command.add_flag("--no-progress", no_progress, "No progress line (there is none but on a terminal)");
+    command.add_flag("--no-progress", no_progress,
+                     "No progress line (there is none but on a terminal)");
 }
 
 int shell_status(int wait_status) {
@@ -179,8 +187,8 @@ shadow::Result profile_target(const ProfilingOptions& options, const shadow::Tar
     report::check_writable(options.output);
 
     // Taken now: a process that is gone has no command line.
-    auto command = attach ? ptrace::command_line(attach->pid)
-                          : std::get<shadow::Launch>(target).command;
+    auto command =
+        attach ? ptrace::command_line(attach->pid) : std::get<shadow::Launch>(target).command;
     const auto started = now_utc();
 
     const auto names = profiles_asked_for(options.profiles);
@@ -193,18 +201,27 @@ shadow::Result profile_target(const ProfilingOptions& options, const shadow::Tar
         .exhaustive = sampling.sample_size == 0,
         .seed = sampling.seed,
     };
+    // Before any thread is started, so that all block these signals.
+    const SignalWatch signals{[&](int signal) { heed(signal, session, attach != nullptr); }};
     session.start(profile::make_profilers(profile_options, session.blocks(), functions));
-    watch(session, target, options);
+    wait_for_end(session, options);
     auto result = session.finish();
 
-    const auto profile =
-        report::assemble(facts_of(options, sampling, target, result, started, std::move(command)),
-                         result.hotlists, session.blocks(), session.modules(), symbols,
-                         {.limit = options.limit});
+    const auto profile = report::assemble(
+        facts_of(options, sampling, target, result, started, std::move(command)), result.hotlists,
+        session.blocks(), session.modules(), symbols, {.limit = options.limit});
     report::write_profile(profile, options.output);
 
     if (!options.quiet) {
         for (const auto& warning : result.warnings) say("{}", warning);
+        if (options.verbose) {
+            say("mode {}, seed {}, {} instructions a sample", name_of(sampling.mode), sampling.seed,
+                sampling.sample_size);
+            for (const auto& [reason, count] : result.coverage.ended)
+                say("{} x ended by: {}", count, reason);
+            say("stopped {} times, {:.1f} ms in all", result.cost.stops,
+                result.cost.stop_time.count() * 1e3);
+        }
         say("{} samples, {} instructions: {}", result.coverage.samples,
             human(result.coverage.instructions), options.output);
     }

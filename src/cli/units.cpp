@@ -16,24 +16,24 @@ double scaled(const std::string& text, const std::map<std::string, double>& unit
     const double number = std::strtod(text.c_str(), &end);
     const auto unit = units.find(end);
     const bool is_number = end != text.c_str() && std::isfinite(number) && number >= 0;
-    if (!is_number || unit == units.end()) throw CLI::ValidationError("'" + text + "' is not " + what);
+    if (!is_number || unit == units.end())
+        throw CLI::ValidationError("'" + text + "' is not " + what);
     return number * unit->second;
 }
 
 }  // namespace
 
 std::uint64_t parse_count(const std::string& text) {
-    const auto count = scaled(text,
-                              {{"", 1}, {"k", 1e3}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}},
+    const auto count = scaled(text, {{"", 1}, {"k", 1e3}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}},
                               "a count (500, 10k, 1M, 2G)");
     if (count >= 0x1p63) throw CLI::ValidationError("'" + text + "' is too large");
     return static_cast<std::uint64_t>(std::llround(count));
 }
 
 double parse_seconds(const std::string& text) {
-    return scaled(text,
-                  {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"m", 60}, {"min", 60}, {"h", 3600}},
-                  "a time (2s, 500ms, 1m)");
+    return scaled(
+        text, {{"", 1}, {"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"m", 60}, {"min", 60}, {"h", 3600}},
+        "a time (2s, 500ms, 1m)");
 }
 
 double parse_share(const std::string& text) {

@@ -11,7 +11,9 @@ namespace shadowprof::emu {
 namespace {
 
 constexpr std::uint64_t page_size = 4096;
-constexpr std::uint64_t page_of(Address a) { return a.value / page_size; }
+constexpr std::uint64_t page_of(Address a) {
+    return a.value / page_size;
+}
 
 bool same_code(const ptrace::Mapping& a, const ptrace::Mapping& b) {
     return a.range == b.range && a.executable == b.executable && a.writable == b.writable &&
@@ -19,7 +21,9 @@ bool same_code(const ptrace::Mapping& a, const ptrace::Mapping& b) {
 }
 
 // Code that only another mapping can replace.
-bool is_fixed(const ptrace::Mapping& mapping) { return mapping.is_file() && !mapping.writable; }
+bool is_fixed(const ptrace::Mapping& mapping) {
+    return mapping.is_file() && !mapping.writable;
+}
 
 }  // namespace
 
@@ -66,8 +70,9 @@ const trace::Block& GuestCode::cut(const trace::Block& block, std::size_t instru
     part.exit = trace::BlockExit::cut;
     part.start = block.start;
     part.place = block.place;
-    part.instructions.assign(block.instructions.begin(),
-                             block.instructions.begin() + static_cast<std::ptrdiff_t>(instructions));
+    part.instructions.assign(
+        block.instructions.begin(),
+        block.instructions.begin() + static_cast<std::ptrdiff_t>(instructions));
     part.slots = trace::slots_of(part.instructions, plan_);
     return *(cuts_[key] = &blocks_.publish(std::move(part)));
 }

@@ -9,7 +9,9 @@ namespace shadowprof::emu {
 
 namespace {
 
-bool is_clock_page(const ptrace::Mapping& mapping) { return mapping.path.starts_with("[vvar"); }
+bool is_clock_page(const ptrace::Mapping& mapping) {
+    return mapping.path.starts_with("[vvar");
+}
 
 // Of our own memory, of which some pages of [vvar] may not be there: a pipe refuses where a load
 // would raise a signal.
@@ -46,12 +48,10 @@ void GuestPages::fetch(Address first, std::span<Page> pages) {
         }
         // As many as lie together in this mapping and in our memory.
         std::size_t run = 1;
-        while (fetched + run < pages.size() &&
-               mapping->range.contains(at + run * page_size) &&
+        while (fetched + run < pages.size() && mapping->range.contains(at + run * page_size) &&
                pages[fetched + run].into == pages[fetched].into + run * page_size)
             ++run;
-        const auto read =
-            memory_.read(at, {pages[fetched].into, run * page_size}) / page_size;
+        const auto read = memory_.read(at, {pages[fetched].into, run * page_size}) / page_size;
         for (std::size_t i = 0; i < read; ++i) {
             pages[fetched + i].readable = true;
             pages[fetched + i].writable = mapping->writable;

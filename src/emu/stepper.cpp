@@ -91,7 +91,9 @@ Stepper::State Stepper::on_event(const ptrace::Event& event) {
     return go_on();
 }
 
-void Stepper::request_end(std::string reason) { end_requested_ = std::move(reason); }
+void Stepper::request_end(std::string reason) {
+    end_requested_ = std::move(reason);
+}
 
 // Executes the next instruction, delivering a signal first.
 Stepper::State Stepper::go_on(int signal) {
@@ -145,8 +147,8 @@ Stepper::State Stepper::on_stepped(const ptrace::Event&) {
         return go_on();
     }
     const auto& instruction = block_->instructions[index_];
-    const bool iterates = instruction.repeat != decoder::Repeat::none &&
-                          registers->rip() == instruction.address;
+    const bool iterates =
+        instruction.repeat != decoder::Repeat::none && registers->rip() == instruction.address;
     registers_ = *registers;
     if (iterates) return end_requested_ ? finish(*end_requested_) : step_instruction(0);
 
@@ -258,13 +260,13 @@ void Stepper::capture_before(const decoder::Instruction& instruction) {
         const auto& slot = block_->slots[slot_];
         if (slot.instruction != index_ || slot.kind == trace::Capture::destination_values) return;
         const auto& operand = instruction.operands()[slot.operand];
-        const auto address = effective_address(instruction, operand.memory, registers_);
+        const auto address = effective_address(instruction, operand, registers_);
         if (slot.kind == trace::Capture::memory_addresses) {
             recorder_.value(address.value);
         } else {
             std::uint64_t loaded = 0;
-            code_.memory().read(address, std::as_writable_bytes(std::span{&loaded, 1})
-                                             .first(slot.bits / 8u));
+            code_.memory().read(
+                address, std::as_writable_bytes(std::span{&loaded, 1}).first(slot.bits / 8u));
             recorder_.value(loaded);
         }
     }

@@ -30,8 +30,8 @@ namespace shadowprof::emu {
 class Stepper {
   public:
     // The thread is stopped. `most_instructions` 0: until it exits.
-    Stepper(ptrace::Tracer& tracer, ptrace::Thread& thread, GuestCode& code,
-            trace::TraceSink& sink, trace::TraceId trace, std::uint64_t most_instructions);
+    Stepper(ptrace::Tracer& tracer, ptrace::Thread& thread, GuestCode& code, trace::TraceSink& sink,
+            trace::TraceId trace, std::uint64_t most_instructions);
 
     enum class State { running, finished };
 
@@ -85,7 +85,8 @@ class Stepper {
     bool captured_before_ = false;  // the next instruction's addresses are captured already
     bool in_system_call_ = false;
     bool entering_handler_ = false;
-    std::optional<std::uint64_t> hidden_mask_;  // the program's mask while SIGTRAP is taken out of it
+    std::optional<std::uint64_t>
+        hidden_mask_;  // the program's mask while SIGTRAP is taken out of it
     std::optional<std::string> end_requested_;
     int undelivered_signal_ = 0;
 };

@@ -26,10 +26,10 @@ class Budget {
         ++samples_;
     }
     Seconds next_wait() {
-        const auto affordable = samples_ == 0 ? Seconds{first_mean}
-                                              : spent_ / static_cast<double>(samples_) / share_;
-        return Seconds{random_.exponential(
-            std::max(affordable, least_period_.value_or(Seconds{0})).count())};
+        const auto affordable =
+            samples_ == 0 ? Seconds{first_mean} : spent_ / static_cast<double>(samples_) / share_;
+        return Seconds{
+            random_.exponential(std::max(affordable, least_period_.value_or(Seconds{0})).count())};
     }
     Seconds total() const { return spent_; }
 

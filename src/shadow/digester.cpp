@@ -34,16 +34,24 @@ Digester::~Digester() {
     if (worker_.joinable()) worker_.join();
 }
 
-void Digester::begin(trace::TraceStart start) { put(Begin{std::move(start), {}, {}}); }
+void Digester::begin(trace::TraceStart start) {
+    put(Begin{std::move(start), {}, {}});
+}
 
 void Digester::begin(trace::TraceStart start, ptrace::StackSnapshot stack,
                      std::shared_ptr<const ptrace::Maps> maps) {
     put(Begin{std::move(start), std::move(stack), std::move(maps)});
 }
 
-void Digester::chunk(trace::TraceChunk chunk) { put(std::move(chunk)); }
-void Digester::end(trace::TraceEnd end) { put(std::move(end)); }
-void Digester::end_sample(trace::SampleId sample) { put(EndOfSample{sample}); }
+void Digester::chunk(trace::TraceChunk chunk) {
+    put(std::move(chunk));
+}
+void Digester::end(trace::TraceEnd end) {
+    put(std::move(end));
+}
+void Digester::end_sample(trace::SampleId sample) {
+    put(EndOfSample{sample});
+}
 
 profile::Hotlists Digester::finish() {
     {

@@ -46,7 +46,7 @@ class Digester : public trace::TraceSink {
     // Reads what is queued, then yields everything. Call once.
     profile::Hotlists finish();
 
-    Coverage coverage() const;  // so far
+    Coverage coverage() const;                   // so far
     std::optional<std::string> failure() const;  // of a profiler: profiling went on without it
 
   private:

@@ -117,7 +117,8 @@ std::optional<std::string> EmulatedBursts::emulate(ptrace::Thread& thread, emu::
         if (stop.kind == emu::StopKind::instructions) return {};
         if (stop.kind != emu::StopKind::system_call) return stop.reason;
         if (answers == most_answers || !answer_system_call(thread, state))
-            return emu::system_call_end_reason(static_cast<std::int32_t>(state.general[decoder::rax]));
+            return emu::system_call_end_reason(
+                static_cast<std::int32_t>(state.general[decoder::rax]));
         instructions -= std::min(instructions, stop.instructions);
     }
     return {};

@@ -18,7 +18,8 @@ using ptrace::Clock;
 using ptrace::EventKind;
 
 std::unique_ptr<Sampling> make_sampling(Workplace place) {
-    if (place.options.mode == Mode::burst) return std::make_unique<EmulatedBursts>(std::move(place));
+    if (place.options.mode == Mode::burst)
+        return std::make_unique<EmulatedBursts>(std::move(place));
     if (place.options.sample_size == 0) return std::make_unique<WholeProgram>(std::move(place));
     return std::make_unique<StepBursts>(std::move(place));
 }
@@ -69,7 +70,9 @@ void Session::stop(const std::string& why) {
     ptrace::Tracer::wake();
 }
 
-Coverage Session::progress() const { return digester_->coverage(); }
+Coverage Session::progress() const {
+    return digester_->coverage();
+}
 
 Result Session::finish() {
     tracing_thread_.join();
@@ -125,7 +128,8 @@ void Session::run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCod
         const auto event = tracer.wait(next);
         if (!event) continue;
         if (event->kind == EventKind::process_gone) {
-            result_.exit_status = event->exit_status;
+            if (event->exit_status_known) result_.exit_status = event->exit_status;
+            result_.ended = true;
             sampling.wind_up("exit");
             return;
         }
@@ -140,7 +144,8 @@ void Session::on_exec(const ptrace::Event& event, emu::GuestCode& code) {
     const auto registers = event.thread->registers();
     cannot_profile_ = registers && !registers->is_64bit();
     if (cannot_profile_)
-        warn_once("this is a 32-bit program, and shadowprof profiles 64-bit ones: it runs unprofiled");
+        warn_once(
+            "this is a 32-bit program, and shadowprof profiles 64-bit ones: it runs unprofiled");
 }
 
 // A shell that runs us as a job must see the job stop when the program does, or the terminal stays

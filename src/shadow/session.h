@@ -36,9 +36,10 @@ using Target = std::variant<Launch, Attach>;
 
 struct Result {
     pid_t pid = 0;
-    std::optional<int> exit_status;  // as waitpid(2) gives it; nothing if it runs on
+    bool ended = false;                     // the program, not just profiling
+    std::optional<int> exit_status;         // as waitpid(2) gives it, where we may know it
     std::optional<std::string> stopped_by;  // why profiling ended before the program did
-    bool exhaustive = false;         // every instruction was seen
+    bool exhaustive = false;                // every instruction was seen
     Seconds duration{0};
     Cost cost;
     Coverage coverage;
