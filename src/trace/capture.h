@@ -57,7 +57,8 @@ struct Slot {
 // Accesses are explicit operands that are one access: not gathers, nor what lea, nops and
 // prefetches name. Only loads that certainly happen have a value and a latency: masked ones and the
 // bit strings of bt may name memory that does not exist. A load of more than 64 bits yields its
-// lowest 64.
+// lowest 64. Addresses are effective addresses as the processor's manual defines them: of bt and its
+// like where the bit string begins, of a pop to memory with rsp as it is after the pop.
 //
 // Of an instruction that ends a block with a system call or a trap nothing is captured.
 std::vector<Slot> slots_of(std::span<const decoder::Instruction> instructions, CapturePlan plan);
