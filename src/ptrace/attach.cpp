@@ -1,7 +1,8 @@
 // Taking hold of a running process without stopping it.
 //
 // Threads come and go meanwhile. A thread that we hold passes the hold on to those it starts, so
-// looking again until nothing new is seen ends with all of them held.
+// looking again until nothing new is seen ends with all of them held; all but those that were being
+// born, and not yet to be seen, when their creators were seized. One looks again for these later.
 #include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -73,16 +74,19 @@ std::unique_ptr<Tracer> Tracer::attach(pid_t pid) {
     refuse_what_cannot_be_profiled(pid);
     prepare_tracing_thread();
     std::unique_ptr<Tracer> tracer{new Tracer(pid, false)};
-    tracer->seize_all_threads();
+    tracer->seize_threads();
+    if (tracer->threads_.empty()) throw UserError(why_not_seized(pid, ESRCH));
+    tracer->between_looks_ = std::chrono::milliseconds{1};
+    tracer->next_look_ = Clock::now() + tracer->between_looks_;
     return tracer;
 }
 
-void Tracer::seize_all_threads() {
+void Tracer::seize_threads() {
     std::set<pid_t> tried;
     for (bool found_new = true; found_new;) {
         found_new = false;
         for (const pid_t tid : threads_of(pid_)) {
-            if (!tried.insert(tid).second) continue;
+            if (threads_.count(tid) || !tried.insert(tid).second) continue;
             found_new = true;
             if (seize(tid)) {
                 threads_[tid] = std::make_unique<Thread>(pid_, tid);
@@ -91,7 +95,20 @@ void Tracer::seize_all_threads() {
             }
         }
     }
-    if (threads_.empty()) throw UserError(why_not_seized(pid_, ESRCH));
+}
+
+void Tracer::look_for_missed_threads() {
+    const auto now = Clock::now();
+    if (now < next_look_) return;
+    // A birth takes well under a millisecond of processor time, but may be kept waiting for it.
+    constexpr auto longest = std::chrono::seconds{10};
+    between_looks_ *= 2;
+    next_look_ = between_looks_ < longest ? now + between_looks_ : Clock::time_point::max();
+    try {
+        seize_threads();
+    } catch (const UserError&) {
+        // Another tracer took one while we were not looking; it may keep it.
+    }
 }
 
 }  // namespace shadowprof::ptrace

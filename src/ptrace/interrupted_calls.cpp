@@ -1,53 +1,91 @@
 #include "ptrace/interrupted_calls.h"
 
+#include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
 #include <iterator>
+
+#include "ptrace/memory.h"
 
 namespace shadowprof::ptrace {
 namespace {
 
-// signal(7), "Interruption of system calls and library functions by stop signals", and what has
-// come since.
-constexpr std::uint64_t calls[] = {
-    SYS_epoll_wait,       //
-    SYS_epoll_pwait,      //
-    SYS_epoll_pwait2,     //
-    SYS_semop,            //
-    SYS_semtimedop,       //
-    SYS_rt_sigtimedwait,  //
-    SYS_msgrcv,           // before Linux 3.16
-    SYS_msgsnd,           // before Linux 3.16
-    SYS_io_getevents,     //
-    SYS_io_pgetevents,    //
-    SYS_io_uring_enter,   //
-    SYS_futex,            // before Linux 2.6.22
-    SYS_read,             // of sockets with SO_RCVTIMEO, of inotify before 3.8; of FUSE files
-    SYS_readv,            //
-    SYS_recvfrom,         //
-    SYS_recvmsg,          //
-    SYS_recvmmsg,         //
-    SYS_accept,           //
-    SYS_accept4,          //
-    SYS_write,            // to sockets with SO_SNDTIMEO
-    SYS_writev,           //
-    SYS_sendto,           //
-    SYS_sendmsg,          //
-    SYS_sendmmsg,         //
-    SYS_connect,          //
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+
+using Argument = unsigned long long user_regs_struct::*;
+constexpr Argument first = &user_regs_struct::rdi, third = &user_regs_struct::rdx,
+                   fourth = &user_regs_struct::r10, fifth = &user_regs_struct::r8;
+
+enum class Timeout { none, in_milliseconds, timespec_at, of_socket_receiving, of_socket_sending };
+
+struct Call {
+    std::uint64_t number;
+    Timeout timeout;
+    Argument argument;  // the timeout, or the socket
+    int timed_out;      // the answer when time is over
 };
+
+// signal(7), "Interruption of system calls and library functions by stop signals", and what has
+// come since. Reading and writing answer EINTR for sockets with a timeout, and for FUSE files.
+constexpr Call calls[] = {
+    {SYS_epoll_wait, Timeout::in_milliseconds, fourth, 0},
+    {SYS_epoll_pwait, Timeout::in_milliseconds, fourth, 0},
+    {SYS_epoll_pwait2, Timeout::timespec_at, fourth, 0},
+    {SYS_semop, Timeout::none, first, 0},
+    {SYS_semtimedop, Timeout::timespec_at, fourth, -EAGAIN},
+    {SYS_rt_sigtimedwait, Timeout::timespec_at, third, -EAGAIN},
+    {SYS_io_getevents, Timeout::timespec_at, fifth, 0},
+    {SYS_io_pgetevents, Timeout::timespec_at, fifth, 0},
+    {SYS_io_uring_enter, Timeout::none, first, 0},
+    {SYS_read, Timeout::of_socket_receiving, first, -EAGAIN},
+    {SYS_readv, Timeout::of_socket_receiving, first, -EAGAIN},
+    {SYS_recvfrom, Timeout::of_socket_receiving, first, -EAGAIN},
+    {SYS_recvmsg, Timeout::of_socket_receiving, first, -EAGAIN},
+    {SYS_recvmmsg, Timeout::of_socket_receiving, first, -EAGAIN},
+    {SYS_accept, Timeout::of_socket_receiving, first, -EAGAIN},
+    {SYS_accept4, Timeout::of_socket_receiving, first, -EAGAIN},
+    {SYS_write, Timeout::of_socket_sending, first, -EAGAIN},
+    {SYS_writev, Timeout::of_socket_sending, first, -EAGAIN},
+    {SYS_sendto, Timeout::of_socket_sending, first, -EAGAIN},
+    {SYS_sendmsg, Timeout::of_socket_sending, first, -EAGAIN},
+    {SYS_sendmmsg, Timeout::of_socket_sending, first, -EAGAIN},
+    {SYS_connect, Timeout::of_socket_sending, first, -EINPROGRESS},
+};
+
+const Call* find_call(std::uint64_t number) {
+    const auto found = std::find_if(std::begin(calls), std::end(calls),
+                                    [&](const Call& call) { return call.number == number; });
+    return found == std::end(calls) ? nullptr : found;
+}
+
+// Asks the socket itself, through a second descriptor of our own that is closed at once.
+std::optional<nanoseconds> timeout_of_socket(pid_t process, int descriptor, int option) {
+    const auto pidfd = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
+    if (pidfd < 0) return {};
+    const auto socket = static_cast<int>(syscall(SYS_pidfd_getfd, pidfd, descriptor, 0));
+    close(pidfd);
+    if (socket < 0) return {};
+    timeval timeout{};
+    socklen_t size = sizeof timeout;
+    const bool got = getsockopt(socket, SOL_SOCKET, option, &timeout, &size) == 0;
+    close(socket);
+    if (!got || (timeout.tv_sec == 0 && timeout.tv_usec == 0)) return {};
+    return seconds{timeout.tv_sec} + microseconds{timeout.tv_usec};
+}
 
 }  // namespace
 
-bool may_answer_eintr_unhandled(std::uint64_t system_call) {
-    return std::find(std::begin(calls), std::end(calls), system_call) != std::end(calls);
-}
-
 bool answered_eintr(const Registers& registers) {
     return registers.in_system_call() && registers.result() == -EINTR &&
-           may_answer_eintr_unhandled(registers.raw.orig_rax);
+           find_call(registers.raw.orig_rax) != nullptr;
 }
 
 void issue_again(Registers& registers) {
@@ -58,6 +96,35 @@ void issue_again(Registers& registers) {
 void answer_eintr(Registers& registers) {
     registers.raw.rax = static_cast<std::uint64_t>(-EINTR);
     registers.raw.rip += system_call_length;
+}
+
+void answer_timed_out(Registers& registers) {
+    const auto* call = find_call(registers.raw.orig_rax);
+    registers.raw.rax = static_cast<std::uint64_t>(std::int64_t{call->timed_out});
+}
+
+std::optional<nanoseconds> timeout_of_call(pid_t process, const Registers& registers) {
+    const auto* call = find_call(registers.raw.orig_rax);
+    const auto argument = registers.raw.*call->argument;
+    switch (call->timeout) {
+        case Timeout::none:
+            return {};
+        case Timeout::in_milliseconds: {
+            const auto timeout = static_cast<std::int32_t>(argument);
+            if (timeout < 0) return {};
+            return milliseconds{timeout};
+        }
+        case Timeout::timespec_at: {
+            const auto timeout = Memory{process}.read_as<timespec>({argument});
+            if (!timeout) return {};
+            return seconds{timeout->tv_sec} + nanoseconds{timeout->tv_nsec};
+        }
+        case Timeout::of_socket_receiving:
+            return timeout_of_socket(process, static_cast<int>(argument), SO_RCVTIMEO);
+        case Timeout::of_socket_sending:
+            return timeout_of_socket(process, static_cast<int>(argument), SO_SNDTIMEO);
+    }
+    return {};
 }
 
 }  // namespace shadowprof::ptrace

@@ -7,15 +7,20 @@
 // which the kernel queues only because a tracer might want to see it. For the calls listed here the
 // remedy is to do what the kernel does for the others: put the call's number back into rax and rip
 // back onto the instruction. They answer EINTR only when they have done nothing yet.
+//
+// Issued again, a call waits for its whole timeout again. Disturbed often enough it would never
+// end, so a call that has waited long enough in all is answered as if its time were over.
 #pragma once
 
+#include <sys/types.h>
+
+#include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "ptrace/registers.h"
 
 namespace shadowprof::ptrace {
-
-bool may_answer_eintr_unhandled(std::uint64_t system_call);
 
 // The thread is past a system call that answered EINTR and is one of those.
 bool answered_eintr(const Registers&);
@@ -24,5 +29,9 @@ constexpr std::uint64_t system_call_length = 2;
 
 void issue_again(Registers&);
 void answer_eintr(Registers&);  // undoes issue_again()
+void answer_timed_out(Registers&);
+
+// How long the call would have waited; nothing if forever, or unknown.
+std::optional<std::chrono::nanoseconds> timeout_of_call(pid_t process, const Registers&);
 
 }  // namespace shadowprof::ptrace

@@ -98,6 +98,12 @@ std::optional<SignalSets> signal_sets(pid_t pid, pid_t tid) {
     return sets;
 }
 
+std::optional<std::uint64_t> times_slept(pid_t pid, pid_t tid) {
+    const auto text = read_proc_file(task_file(pid, tid, "status"));
+    if (text.empty()) return {};
+    return number(status_field(text, "voluntary_ctxt_switches"), 10);
+}
+
 std::vector<pid_t> threads_of(pid_t pid) {
     std::vector<pid_t> tids;
     const std::unique_ptr<DIR, int (*)(DIR*)> tasks{

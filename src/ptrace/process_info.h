@@ -33,6 +33,8 @@ std::optional<ThreadStat> thread_stat(pid_t pid, pid_t tid);
 // Nanoseconds on a CPU (schedstat); nothing if gone.
 std::optional<std::uint64_t> thread_cpu_time(pid_t pid, pid_t tid);
 std::optional<SignalSets> signal_sets(pid_t pid, pid_t tid);
+// How often the thread has gone to sleep, in system calls and in ptrace stops.
+std::optional<std::uint64_t> times_slept(pid_t pid, pid_t tid);
 std::vector<pid_t> threads_of(pid_t pid);
 std::vector<std::string> command_line(pid_t pid);
 

@@ -112,25 +112,31 @@ void Tracer::wake() {
 std::optional<Event> Tracer::wait(Clock::time_point deadline) {
     waiting_thread = gettid();
     gone_.clear();
-    while (true) {
-        if (wake_requested.exchange(false)) return {};
-        if (!events_.empty()) {
-            const auto event = events_.front();
-            events_.pop_front();
+    while (alive_ && !wake_requested.exchange(false)) {
+        if (next_look_ != Clock::time_point::max()) look_for_missed_threads();
+        if (auto event = next_event()) {
+            alive_ = event->kind != EventKind::process_gone;
             return event;
         }
-        if (!alive_) return {};
+        if (Clock::now() >= deadline) return {};
+        sleep_until_child_changes(deadline);
+    }
+    return {};
+}
+
+// Without waiting.
+std::optional<Event> Tracer::next_event() {
+    if (!events_.empty()) {
+        const auto event = events_.front();
+        events_.pop_front();
+        return event;
+    }
+    while (true) {
         int status = 0;
         const pid_t tid = waitpid(-1, &status, __WALL | __WNOTHREAD | WNOHANG);
-        if (tid > 0) {
-            if (auto event = digest(tid, status)) return event;
-        } else if (tid < 0 && errno == ECHILD) {
-            return process_is_gone({});
-        } else if (Clock::now() >= deadline) {
-            return {};
-        } else {
-            sleep_until_child_changes(deadline);
-        }
+        if (tid < 0 && errno == ECHILD) return process_is_gone({});
+        if (tid <= 0) return {};
+        if (auto event = digest(tid, status)) return event;
     }
 }
 
@@ -235,7 +241,7 @@ Event Tracer::after_exec(Thread& thread) {
     thread.is_started_ = true;
     thread.interrupt_wanted_ = thread.in_group_stop_ = thread.call_saw_group_stop_ = false;
     thread.step_trap_is_pending_ = false;
-    thread.reissued_.reset();
+    thread.reissue_.reset();
     thread.stop_kind_ = EventKind::exec;
     return Event{.kind = EventKind::exec, .thread = &thread};
 }
@@ -256,7 +262,6 @@ std::optional<Event> Tracer::after_end(pid_t tid, int status) {
 Event Tracer::process_is_gone(std::optional<int> status) {
     for (auto& [tid, thread] : threads_) gone_.push_back(std::move(thread));
     threads_.clear();
-    alive_ = false;
     return Event{.kind = EventKind::process_gone,
                  .exit_status = status.value_or(0),
                  .exit_status_known = status.has_value()};
@@ -291,7 +296,10 @@ bool Tracer::repair_interrupted_call(Thread& thread) {
     const bool saw_group_stop = std::exchange(thread.call_saw_group_stop_, false);
     auto registers = thread.registers();
     if (!registers || !answered_eintr(*registers) || saw_group_stop) return false;
-    if (kind != EventKind::interrupted) {
+    // The exit of a call comes before the answer to the interruption that ended it.
+    const bool is_ours = kind == EventKind::interrupted ||
+                         (kind == EventKind::system_call_exit && thread.interrupt_wanted_);
+    if (!is_ours) {
         const auto sets = signal_sets(pid_, thread.tid());
         if (!sets) return false;
         auto causes = (sets->pending | sets->process_pending) & ~sets->blocked;
@@ -303,28 +311,50 @@ bool Tracer::repair_interrupted_call(Thread& thread) {
     constexpr std::uint16_t system_call_instruction = 0x050f;
     const auto instruction = registers->rip() - system_call_length;
     if (Memory{pid_}.read_as<std::uint16_t>(instruction) != system_call_instruction) return false;
+    const bool again = is_still_in_reissued_call(thread, *registers);
+    const auto first = again ? thread.reissue_->first : Clock::now();
+    if (const auto timeout = again ? timeout_of_call(pid_, *registers) : std::nullopt;
+        timeout && Clock::now() - first >= *timeout) {
+        answer_timed_out(*registers);
+        thread.reissue_.reset();
+        thread.set_registers(*registers);
+        return false;
+    }
     issue_again(*registers);
     if (!thread.set_registers(*registers)) return false;
-    thread.reissued_ = Thread::Reissued{instruction.value, registers->raw.rax};
+    thread.reissue_ = {*registers, first, times_slept(pid_, thread.tid()).value_or(0)};
     return true;
+}
+
+// Since the last reissue the thread has slept twice at most, in the call and in the present stop,
+// and would begin the same call: it is the same one, or one that began not much later.
+bool Tracer::is_still_in_reissued_call(const Thread& thread, const Registers& registers) const {
+    if (!thread.reissue_) return false;
+    auto begun = registers;
+    issue_again(begun);
+    const auto& before = thread.reissue_->registers.raw;
+    const auto& now = begun.raw;
+    const bool same = now.rip == before.rip && now.rax == before.rax && now.rsp == before.rsp &&
+                      now.rdi == before.rdi && now.rsi == before.rsi && now.rdx == before.rdx &&
+                      now.r10 == before.r10 && now.r8 == before.r8 && now.r9 == before.r9;
+    return same &&
+           times_slept(pid_, thread.tid()).value_or(0) <= thread.reissue_->times_slept_since + 2;
 }
 
 // A signal with a handler came just after we set a call to be issued again, before that happened:
 // the call then does answer EINTR, as it would have if the signal had come first. A program that
 // waits with epoll_pwait relies on it.
 void Tracer::undo_reissue_for(Thread& thread, int signal) {
-    if (!thread.reissued_) return;
+    if (!thread.reissue_) return;
     auto registers = thread.registers();
-    if (!registers || registers->raw.rip != thread.reissued_->instruction ||
-        registers->raw.rax != thread.reissued_->call) {
-        thread.reissued_.reset();
+    if (!registers || registers->raw.rip != thread.reissue_->registers.raw.rip ||
+        registers->raw.rax != thread.reissue_->registers.raw.rax)
         return;
-    }
     const auto sets = signal_sets(pid_, thread.tid());
     if (!sets || sets->ignores(signal)) return;
     answer_eintr(*registers);
     thread.set_registers(*registers);
-    thread.reissued_.reset();
+    thread.reissue_.reset();
 }
 
 void Tracer::follow(const Thread& thread) {
@@ -372,7 +402,7 @@ void Tracer::let_go_of_everything() {
     }
     // A thread that is being stepped answers late only while it sleeps uninterruptibly; leaving
     // then would kill the program when it wakes.
-    while (alive_ && !awaited.empty()) {
+    while (!awaited.empty()) {
         int status = 0;
         const pid_t tid = waitpid(awaited.back(), &status, __WALL);
         if (tid < 0) {

@@ -81,10 +81,11 @@ class Thread {
     bool go(Motion, int signal);
     bool release(int signal);  // of a stopped thread, for good
 
-    // A system call that was set to be issued again, until the thread is seen elsewhere.
-    struct Reissued {
-        std::uint64_t instruction;  // address of the system call instruction
-        std::uint64_t call;         // its number
+    // A system call that was set to be issued again, and the registers with which.
+    struct Reissue {
+        Registers registers;
+        Clock::time_point first;          // when it was first done to this call
+        std::uint64_t times_slept_since;  // the thread's count at the last time
     };
 
     pid_t process_;
@@ -98,7 +99,7 @@ class Thread {
     bool in_group_stop_ = false;
     bool call_saw_group_stop_ = false;   // natively that makes some calls return EINTR
     bool step_trap_is_pending_ = false;  // the kernel queued a step's SIGTRAP behind another stop
-    std::optional<Reissued> reissued_;
+    std::optional<Reissue> reissue_;
 };
 
 struct Event {
@@ -126,7 +127,7 @@ class Tracer {
 
     pid_t pid() const { return pid_; }
     bool launched() const { return launched_; }
-    bool alive() const { return alive_; }
+    bool alive() const { return alive_; }  // until process_gone was reported
     std::vector<Thread*> threads();
     Thread* thread(pid_t tid);
 
@@ -155,6 +156,7 @@ class Tracer {
   private:
     Tracer(pid_t pid, bool launched);
 
+    std::optional<Event> next_event();
     std::optional<Event> digest(pid_t tid, int status);
     std::optional<Event> after_trap_stop(Thread&, int stop_signal);
     std::optional<Event> after_signal_stop(Thread&, int signal);
@@ -162,7 +164,9 @@ class Tracer {
     std::optional<Event> after_end(pid_t tid, int status);
     Event process_is_gone(std::optional<int> status);
     void undo_reissue_for(Thread&, int signal);
-    void seize_all_threads();
+    bool is_still_in_reissued_call(const Thread&, const Registers&) const;
+    void seize_threads();
+    void look_for_missed_threads();
     void let_go_of_everything();
 
     pid_t pid_;
@@ -172,6 +176,9 @@ class Tracer {
     std::vector<std::unique_ptr<Thread>> gone_;  // valid until the next wait()
     std::deque<Event> events_;                   // that happened before anyone waited
     std::unique_ptr<CpuFollower> follower_;
+    // When to look for threads that were being born while we attached.
+    Clock::time_point next_look_ = Clock::time_point::max();
+    Clock::duration between_looks_{};
 };
 
 }  // namespace shadowprof::ptrace

@@ -151,9 +151,10 @@ std::string Target::line() {
     return line;
 }
 
-std::string Target::rest_of_output() {
+std::string Target::verdict() {
     std::string all;
-    for (std::string next; !(next = line()).empty();) all += next + "\n";
+    for (std::string next; !(next = line()).empty();)
+        if (next != "ready") all += (all.empty() ? "" : "; ") + next;
     return all;
 }
 
@@ -167,6 +168,16 @@ int Target::exit_status() {
     while (const auto status = next_status())
         if (WIFEXITED(*status) || WIFSIGNALED(*status)) return *status;
     return -1;
+}
+
+bool Target::sleeps_in(long system_call) const {
+    const auto wanted = std::to_string(system_call) + " ";
+    for (int look = 0; look < patience_ms; ++look) {
+        const auto call = read_proc_file(fmt::format("/proc/{}/syscall", pid_));
+        if (call.starts_with(wanted)) return true;
+        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+    return false;
 }
 
 char Target::state() const {

@@ -29,12 +29,15 @@ class Target {
     void signal(int) const;
     // The next line of its output; empty if none comes for a long time.
     std::string line();
-    std::string rest_of_output();
+    // What is left of its output, but for "ready".
+    std::string verdict();
     // The next change that its parent sees, as waitpid(2) with WUNTRACED and WCONTINUED tells it.
     std::optional<int> next_status();
     // Waits for its end.
     int exit_status();
 
+    // Waits until its first thread sleeps in a system call.
+    bool sleeps_in(long system_call) const;
     char state() const;  // of its first thread
     // No thread of it is traced any more. The kernel lets go of them just after the tracing thread
     // can be joined.

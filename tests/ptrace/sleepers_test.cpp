@@ -1,6 +1,9 @@
 // Sleeping threads must not notice that a profiler comes, looks and goes.
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <thread>
 
@@ -55,7 +58,7 @@ void attach_again_and_again(bool sleeping_ones_too) {
         CHECK(target.is_released());
     }
     target.signal(SIGTERM);
-    CHECK(target.rest_of_output() == "fine\n");
+    CHECK(target.verdict() == "fine");
     CHECK(target.exit_status() == 0);
     CHECK(interruptions > 20);
 }
@@ -70,10 +73,34 @@ TEST_CASE("even interrupted in their sleep, they see no EINTR") {
     attach_again_and_again(true);
 }
 
+TEST_CASE("the program survives the profiler's sudden death") {
+    Target target{{"threads-that-sleep", "30"}};
+    REQUIRE(target.line() == "ready");
+    Random random{5};
+    for (int round = 0; round < 30; ++round) {
+        const pid_t profiler = fork();
+        if (profiler == 0) {
+            in_tracing_thread([&] {
+                const auto tracer = Tracer::attach(target.pid());
+                interrupt_at_random(*tracer, random, 10s, false);
+            });
+            _exit(1);
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds{random.below(20)});
+        kill(profiler, SIGKILL);
+        int status = 0;
+        waitpid(profiler, &status, 0);
+        CHECK(WTERMSIG(status) == SIGKILL);
+        CHECK(target.is_released());
+    }
+    target.signal(SIGTERM);
+    CHECK(target.verdict() == "fine");
+    CHECK(target.exit_status() == 0);
+}
+
 TEST_CASE("a visit leaves the memory map as it was") {
     Target target{{"sleep-long"}};
-    REQUIRE(target.line() == "ready");
-    std::this_thread::sleep_for(20ms);
+    REQUIRE(target.sleeps_in(SYS_epoll_wait));
     const auto before = maps_of(target);
     in_tracing_thread([&] {
         const auto tracer = Tracer::attach(target.pid());
@@ -86,32 +113,36 @@ TEST_CASE("a visit leaves the memory map as it was") {
 }
 
 TEST_CASE("an interruption is answered, once, also when other events come first") {
-    Target target{{"hectic"}};
-    REQUIRE(target.line() == "ready");
-    in_tracing_thread([&] {
-        const auto tracer = Tracer::attach(target.pid());
-        Random random{3};
-        int answered = 0;
-        for (int round = 0; round < 300; ++round) {
-            const auto threads = tracer->threads();
-            auto* thread = threads[random.below(threads.size())];
-            const pid_t tid = thread->tid();
-            if (!thread->interrupt()) continue;
-            bool over = false;
-            pass_on_for(*tracer, 5s, [&](Tracer&, const Event& event) {
-                if (event.thread && event.thread->tid() == tid) {
-                    answered += event.kind == EventKind::interrupted;
-                    over = event.kind == EventKind::interrupted ||
-                           event.kind == EventKind::thread_gone;
-                } else {
-                    CHECK(event.kind != EventKind::interrupted);
-                }
-                if (over) tracer->pass_on(event);
-                return over;
-            });
-            CHECK(over);
-        }
-        CHECK(answered > 100);
-    });
-    CHECK(target.is_released());
+    for (const char* scenario : {"hectic", "breed"}) {
+        CAPTURE(std::string{scenario});
+        Target target{{scenario}};
+        REQUIRE(target.line() == "ready");
+        in_tracing_thread([&] {
+            const auto tracer = Tracer::attach(target.pid());
+            Random random{3};
+            int answered = 0;
+            bool over = true;
+            for (int round = 0; round < 300 && over; ++round) {
+                const auto threads = tracer->threads();
+                auto* thread = threads[random.below(threads.size())];
+                const pid_t tid = thread->tid();
+                if (!thread->interrupt()) continue;
+                over = false;
+                pass_on_for(*tracer, 5s, [&](Tracer&, const Event& event) {
+                    const bool ours = event.thread && event.thread->tid() == tid;
+                    if (event.kind == EventKind::interrupted) {
+                        CHECK(ours);
+                        ++answered;
+                    }
+                    over = ours && (event.kind == EventKind::interrupted ||
+                                    event.kind == EventKind::thread_gone);
+                    if (over) tracer->pass_on(event);
+                    return over;
+                });
+                CHECK(over);
+            }
+            CHECK(answered > 100);
+        });
+        CHECK(target.is_released());
+    }
 }

@@ -214,17 +214,67 @@ int children_end(const char* number) {
     epoll_event event{};
     event.events = EPOLLIN;
     epoll_ctl(epoll, EPOLL_CTL_ADD, done[0], &event);
-    say("ready");
-    std::thread starter([&] {
-        for (int n = 0; n < std::atoi(number); ++n) {
-            if (fork() == 0) _exit(0);
-            std::this_thread::sleep_for(2ms);
+    // The signal goes to the thread that forked, if it wants it: to this one.
+    const int children = std::atoi(number);
+    for (int n = 0; n < children; ++n)
+        if (fork() == 0) {
+            std::this_thread::sleep_for(20ms + n * 2ms);
+            _exit(0);
         }
+    std::thread last([&] {
+        for (int n = 0; n < children; ++n) waitpid(-1, nullptr, 0);
         if (write(done[1], "x", 1) != 1) surprise("write", 0);
     });
     const int result = epoll_wait(epoll, &event, 1, 30000);
     if (result != 1) surprise("epoll_wait", result);
-    starter.join();
+    last.join();
+    return verdict();
+}
+
+// Waits with timeouts, each of them disturbed by ignored signals that come much more often: it must
+// end neither before its time nor much later, and not with EINTR.
+using Wait = bool (*)(int epoll, int socket);  // true if its time was over
+
+constexpr Wait waits[] = {
+    [](int epoll, int) {
+        epoll_event event;
+        return epoll_wait(epoll, &event, 1, 100) == 0;
+    },
+    [](int, int socket) {
+        char byte;
+        return recv(socket, &byte, 1, 0) == -1 && errno == EAGAIN;
+    },
+    [](int, int) {
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, SIGRTMIN + 5);
+        const timespec timeout{0, 100'000'000};
+        return sigtimedwait(&set, nullptr, &timeout) == -1 && errno == EAGAIN;
+    },
+};
+
+int disturbed_timeouts(const char*) {
+    const int epoll = epoll_create1(EPOLL_CLOEXEC);
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) return 1;
+    const timeval timeout{0, 100'000};
+    setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
+    const pthread_t self = pthread_self();
+    std::thread disturber([&] {
+        while (!stop_requested) {
+            pthread_kill(self, SIGURG);
+            std::this_thread::sleep_for(5ms);
+        }
+    });
+    for (const auto wait : waits) {
+        const auto begin = std::chrono::steady_clock::now();
+        expect(wait(epoll, ends[0]), "wait");
+        const auto waited = std::chrono::steady_clock::now() - begin;
+        expect(waited >= 99ms, "too early");
+        expect(waited < 2s, "too late");
+    }
+    stop_requested = true;
+    disturber.join();
     return verdict();
 }
 
@@ -420,6 +470,11 @@ int storm(const char* number) {
     return verdict();
 }
 
+int breed(const char*) {
+    say("ready");
+    for (;;) std::thread([] {}).join();
+}
+
 int exec_from_thread(const char*) {
     std::thread sleeper([] { pause(); });
     std::thread runner([] {
@@ -539,10 +594,12 @@ constexpr Scenario scenarios[] = {
     {"spin", spin},
     {"atomic-wait", atomic_wait},
     {"children-end", children_end},
+    {"disturbed-timeouts", disturbed_timeouts},
     {"threads-that-sleep", threads_that_sleep},
     {"run-children", run_children},
     {"shares-memory", shares_memory},
     {"storm", storm},
+    {"breed", breed},
     {"exec-from-thread", exec_from_thread},
     {"leader-exits-first", leader_exits_first},
     {"leader-exits-and-others-run", leader_exits_and_others_run},
