@@ -27,11 +27,6 @@ class FlatMap {
         return cell->value;
     }
 
-    const Value* find(std::uint64_t key) const {
-        const auto& cell = const_cast<FlatMap*>(this)->cell_of(key);
-        return cell.key == key ? &cell.value : nullptr;
-    }
-
     template <class Visit>
     void for_each(Visit visit) {
         for (auto& cell : cells_)

@@ -72,16 +72,16 @@ struct MethodHotlist {
 
 struct ValueShare {
     std::uint64_t value = 0;
-    Statistics statistics;  // estimated counts; totals are the location's
+    Statistics statistics;  // estimated counts; see estimate_value_share
 };
 struct ValueEntry {
     Location location;
     std::uint8_t operand = 0;  // index in the instruction
     std::uint8_t bits = 64;
-    std::uint8_t kind = 0;            // a trace::Capture
-    std::optional<Location> context;  // return address, with --value-context
-    Totals executions;
-    std::uint64_t probability_inverse = 1;  // 1/p of the counting sample, rounded
+    std::uint8_t kind = 0;                  // a trace::Capture
+    std::optional<Location> context;        // return address, with --value-context
+    Totals executions;                      // unknown: those whose value is not in `top`
+    std::uint64_t probability_inverse = 1;  // 1/p of the counting sample
     std::vector<ValueShare> top;            // most frequent first
     struct Stride {
         std::int64_t step = 0;

@@ -1,6 +1,8 @@
 #include "profile/path.h"
 
+#include <algorithm>
 #include <array>
+#include <span>
 
 #include "profile/tally.h"
 #include "profile/walk.h"
@@ -10,15 +12,13 @@ namespace shadowprof::profile {
 namespace {
 
 // A block as it counts in a path, whichever of its ids it has.
-PathKey key_of(const trace::Block& block) {
-    const auto identity = combine_hashes(hash_of(block.place), block.instructions.size());
-    return {identity, mix_bits(~identity)};
+std::uint64_t key_of(const trace::Block& block) {
+    return combine_hashes(hash_of(block.place), block.instructions.size());
 }
 
 constexpr auto position_factors = [] {
-    std::array<PathKey, most_blocks_in_path> factors{};
-    for (std::size_t i = 0; i < factors.size(); ++i)
-        factors[i] = {mix_bits(2 * i) | 1, mix_bits(2 * i + 1) | 1};
+    std::array<std::uint64_t, most_blocks_in_path> factors{};
+    for (std::size_t i = 0; i < factors.size(); ++i) factors[i] = mix_bits(i) | 1;
     return factors;
 }();
 
@@ -39,52 +39,62 @@ class PathReader : public Reader {
     }
     void finish(const trace::TraceEnd& end) override { walker_.finish(end, *this); }
 
-    void enter(trace::BlockId id) { append(id); }
-    void pass(trace::BlockId from, trace::BlockId to) {
-        const auto& next = facts(to);
-        if (facts(from).path_ends.contain(next.start, next.module)) {
-            finish_path();
-            at_head_known_ = true;
-        } else if (length_ == most_blocks_in_path) {
-            finish_path();
+    void run(trace::BlockId before, std::span<const trace::BlockId> ids) {
+        static constexpr PathProfiler::Facts outside{};
+        const auto* const facts = profiler_.facts_.data();
+        const auto* from =
+            before == no_block ? &outside : facts + static_cast<std::uint32_t>(before);
+        auto key = key_;
+        auto length = length_;
+        for (std::size_t i = 0; i < ids.size(); ++i) {
+            const auto* const to = facts + static_cast<std::uint32_t>(ids[i]);
+            const bool back = from->path_ends.contain(to->start, to->path_ends.module);
+            if (back || length == most_blocks_in_path) {
+                finish_path(key, ids.first(i), length);
+                at_head_known_ |= back;
+                key = 0;
+                length = 0;
+            }
+            key += static_cast<PathKey>(to->key) * position_factors[length];
+            ++length;
+            from = to;
         }
-        append(to);
+        key_ = key;
+        // What is unfinished may have begun before this run.
+        const auto here = std::min(length, ids.size());
+        std::copy(ids.end() - static_cast<std::ptrdiff_t>(here), ids.end(),
+                  blocks_.begin() + static_cast<std::ptrdiff_t>(length - here));
+        length_ = length;
     }
     void leave(trace::BlockId from, Address next, const Location& place) {
-        if (length_ == most_blocks_in_path ||
-            is_taken_backward(profiler_.blocks_.at(from), next, place))
-            finish_path();
-        else
-            abandon_path();
+        const bool ends = length_ == most_blocks_in_path ||
+                          is_taken_backward(profiler_.blocks_.at(from), next, place);
+        conclude(ends);
     }
     void interrupted() { at_head_known_ = true; }
     void end(trace::BlockId from, const trace::TraceEnd& end) {
         if (end.thread_exited)
-            finish_path();
+            conclude(true);
         else
             leave(from, end.continuation, end.continuation_place);
     }
 
   private:
-    const PathProfiler::Facts& facts(trace::BlockId id) const {
-        return profiler_.facts_[static_cast<std::uint32_t>(id)];
+    // A path of the last `length` blocks up to the end of `run`; those before it are in blocks_.
+    void finish_path(PathKey key, std::span<const trace::BlockId> run, std::size_t length) {
+        if (!at_head_known_) return profiler_.store_.count_unknown(sample_, 1);
+        if (length <= run.size()) return profiler_.store_.count(sample_, key, run.last(length));
+        std::copy(run.begin(), run.end(),
+                  blocks_.begin() + static_cast<std::ptrdiff_t>(length - run.size()));
+        profiler_.store_.count(sample_, key, {blocks_.data(), length});
     }
-    void append(trace::BlockId id) {
-        const auto& key = facts(id).key;
-        const auto& factors = position_factors[length_];
-        key_.low += key.low * factors.low;
-        key_.high += key.high * factors.high;
-        blocks_[length_++] = id;
-    }
-    void finish_path() {
-        if (!at_head_known_) return abandon_path();
-        profiler_.store_.count(sample_, key_, {blocks_.data(), length_});
-        key_ = {};
-        length_ = 0;
-    }
-    void abandon_path() {
-        profiler_.store_.count_unknown(sample_, 1);
-        key_ = {};
+    // Of the path that is in blocks_: it is whole, or nobody knows how it would have gone on.
+    void conclude(bool is_whole) {
+        if (is_whole)
+            finish_path(key_, {}, length_);
+        else
+            profiler_.store_.count_unknown(sample_, 1);
+        key_ = 0;
         length_ = 0;
     }
 
@@ -92,7 +102,7 @@ class PathReader : public Reader {
     PathStore::Sample& sample_;
     Walker walker_;
     bool at_head_known_;  // that the blocks below began at a head
-    PathKey key_;         // of the blocks below
+    PathKey key_ = 0;     // of the blocks below
     std::size_t length_ = 0;
     std::array<trace::BlockId, most_blocks_in_path> blocks_;
 };
@@ -104,7 +114,7 @@ std::unique_ptr<Reader> PathProfiler::open(const trace::TraceStart& start) {
 void PathProfiler::learn_blocks() {
     for (auto i = static_cast<std::uint32_t>(facts_.size()); i < blocks_.size(); ++i) {
         const auto& block = blocks_.at(trace::BlockId{i});
-        facts_.push_back({key_of(block), block.start, backward_targets(block), block.place.module});
+        facts_.push_back({key_of(block), block.start, backward_targets(block)});
     }
 }
 

@@ -28,10 +28,9 @@ class PathProfiler : public Profiler {
 
     // What the loop over blocks needs of a block.
     struct Facts {
-        PathKey key;
+        std::uint64_t key = 0;
         Address start;
         BackwardTargets path_ends;  // by going there
-        trace::ModuleId module{};
     };
     void learn_blocks();
 

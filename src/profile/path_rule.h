@@ -27,9 +27,11 @@ inline constexpr std::size_t most_blocks_in_path = 32;
 
 // The addresses that the exit of a block reaches by a taken backward branch.
 struct BackwardTargets {
-    Address lowest{~std::uint64_t{0}};  // where no block starts
+    static constexpr Address nowhere{~std::uint64_t{0}};  // no block starts there
+
+    Address lowest = nowhere;
     std::uint64_t reach = 0;
-    trace::ModuleId module{};
+    trace::ModuleId module{};  // the block's
 
     bool contain(Address to, trace::ModuleId to_module) const {
         return to - lowest <= reach && to_module == module;

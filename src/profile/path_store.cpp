@@ -17,13 +17,13 @@ void PathStore::make_cells(std::size_t power) {
     mask_ = cells_.size() - 1;
 }
 
-void PathStore::put(const PathKey& key, std::uint32_t path) {
+void PathStore::put(PathKey key, std::uint32_t path) {
     auto at = home_of(key);
     while (cells_[at].path != none) at = (at + 1) & mask_;
     cells_[at] = {key, path};
 }
 
-std::uint32_t PathStore::admit(const PathKey& key, std::span<const trace::BlockId> blocks) {
+std::uint32_t PathStore::admit(PathKey key, std::span<const trace::BlockId> blocks) {
     if (probability_inverse_ > 1 && random_.below(probability_inverse_) != 0) return none;
     while (paths_.size() >= most_paths_) drop_rare_paths();
     if (2 * (paths_.size() + 1) > cells_.size()) {

@@ -1,8 +1,8 @@
 // Paths by what they are, with counts, in bounded memory.
 //
-// A path is known by a 128-bit hash of its blocks' places and lengths: two sums of products of a
-// block's two key words with odd constants, one for each position, which a reader accumulates
-// while it goes along. The blocks themselves are stored once, when a path is first seen.
+// A path is known by a 128-bit hash of its blocks' places and lengths, which a reader accumulates
+// while it goes along: the sum of the products of each block's 64-bit key with a constant for its
+// position. The blocks themselves are stored once, when a path is first seen.
 //
 // There can be more paths than memory, and nearly all of them are rare. When the store is full the
 // rare ones leave by the rule of counting samples (counting_sample.h): each path is tossed so that
@@ -23,11 +23,7 @@
 
 namespace shadowprof::profile {
 
-struct PathKey {
-    std::uint64_t low = 0;
-    std::uint64_t high = 0;
-    bool operator==(const PathKey&) const = default;
-};
+using PathKey = Wide;
 
 class PathStore {
   public:
@@ -42,7 +38,7 @@ class PathStore {
     PathStore(std::size_t most_paths, std::uint64_t seed);
 
     Sample& open(trace::SampleId sample) { return samples_.open(sample); }
-    void count(Sample& sample, const PathKey& key, std::span<const trace::BlockId> blocks) {
+    void count(Sample& sample, PathKey key, std::span<const trace::BlockId> blocks) {
         auto path = find(key);
         if (path == none) [[unlikely]]
             path = admit(key, blocks);
@@ -59,7 +55,6 @@ class PathStore {
     void close_all();
 
     const Totals& totals() const { return totals_; }
-    std::size_t size() const { return paths_.size(); }
     template <class Visit>
     void for_each(Visit visit) const {  // visit(blocks, statistics)
         for (const auto& path : paths_) visit(blocks_of(path), path.statistics);
@@ -68,7 +63,7 @@ class PathStore {
   private:
     static constexpr std::uint32_t none = ~0u;
     struct Cell {
-        PathKey key;
+        PathKey key = 0;
         std::uint32_t path = none;
     };
     struct Path {
@@ -80,16 +75,16 @@ class PathStore {
     std::span<const trace::BlockId> blocks_of(const Path& path) const {
         return {blocks_.data() + path.first_block, path.block_count};
     }
-    // The upper bits of a sum of products depend on all of its terms, the lower ones do not.
-    std::size_t home_of(const PathKey& key) const { return key.low >> shift_; }
-    std::uint32_t find(const PathKey& key) const {
+    // The lower half's upper bits depend on all bits of all terms.
+    std::size_t home_of(PathKey key) const { return static_cast<std::uint64_t>(key) >> shift_; }
+    std::uint32_t find(PathKey key) const {
         auto at = home_of(key);
-        while (cells_[at].path != none && !(cells_[at].key == key)) at = (at + 1) & mask_;
+        while (cells_[at].path != none && cells_[at].key != key) at = (at + 1) & mask_;
         return cells_[at].path;
     }
-    std::uint32_t admit(const PathKey& key, std::span<const trace::BlockId> blocks);
+    std::uint32_t admit(PathKey key, std::span<const trace::BlockId> blocks);
     void make_cells(std::size_t power);
-    void put(const PathKey& key, std::uint32_t path);
+    void put(PathKey key, std::uint32_t path);
     void drop_rare_paths();
     void fold(Sample& sample);
 

@@ -114,4 +114,17 @@ Estimate estimate_share(const Statistics& entry, const Totals& totals) {
     return {share, std::clamp(interval.low, 0.0, 1.0), std::clamp(interval.high, 0.0, 1.0)};
 }
 
+Estimate estimate_value_share(const Statistics& value, const Totals& executions,
+                              std::uint64_t probability_inverse) {
+    auto estimate = estimate_share(value, executions);
+    if (probability_inverse == 1 || executions.total == 0) return estimate;
+    // What came before is geometric; its mean, m - 1, is in the count. With 95 % it lies between
+    // nothing and 3 m: (1 - 1/m)^(3 m) < 0.05.
+    const auto inverse = static_cast<double>(probability_inverse);
+    const auto total = static_cast<double>(executions.total);
+    estimate.low = std::max(0.0, estimate.low - (inverse - 1) / total);
+    estimate.high = std::min(1.0, estimate.high + (2 * inverse + 1) / total);
+    return estimate;
+}
+
 }  // namespace shadowprof::profile

@@ -63,4 +63,9 @@ struct Estimate {
 // effective samples say nothing about variation.
 Estimate estimate_share(const Statistics& entry, const Totals& totals);
 
+// The same for a value whose count a counting sample estimated with probability 1/inverse: it is
+// not known how often the value came before it was listed, even where every event was seen.
+Estimate estimate_value_share(const Statistics& value, const Totals& executions,
+                              std::uint64_t probability_inverse);
+
 }  // namespace shadowprof::profile

@@ -66,9 +66,9 @@ std::optional<EdgeKind> edge_kind(const trace::Block& from, Address to) {
     }
 }
 
-void TransitionCounts::pass_elsewhere(Row& row, trace::BlockId from, trace::BlockId to) {
+void TransitionCounts::count_another(Row& row, trace::BlockId from, trace::BlockId to) {
     for (std::size_t i = 0; i < row.to.size(); ++i) {
-        if (row.to[i] != trace::discontinuity) continue;
+        if (row.to[i] != no_block) continue;
         row.to[i] = to;
         row.count[i] = 1;
         touched_.push_back(from);

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -42,13 +43,9 @@ class TransitionCounts {
         if (rows_.size() < blocks) rows_.resize(blocks);
     }
 
-    void enter(trace::BlockId) {}
-    void pass(trace::BlockId from, trace::BlockId to) {
-        auto& row = rows_[static_cast<std::uint32_t>(from)];
-        const unsigned second = row.to[0] != to;
-        if (row.to[second] != to) [[unlikely]]
-            return pass_elsewhere(row, from, to);
-        if (row.count[second]++ == 0) touched_.push_back(from);
+    void run(trace::BlockId before, std::span<const trace::BlockId> blocks) {
+        if (before != no_block) count(before, blocks.front());
+        for (std::size_t i = 1; i < blocks.size(); ++i) count(blocks[i - 1], blocks[i]);
     }
     void leave(trace::BlockId from, Address next, const Location& place) {
         auto& exit = exits_[{from, next}];
@@ -87,10 +84,17 @@ class TransitionCounts {
 
   private:
     struct Row {
-        std::array<trace::BlockId, 2> to{trace::discontinuity, trace::discontinuity};
+        std::array<trace::BlockId, 2> to{no_block, no_block};
         std::array<std::uint64_t, 2> count{};
     };
-    void pass_elsewhere(Row& row, trace::BlockId from, trace::BlockId to);
+    void count(trace::BlockId from, trace::BlockId to) {
+        auto& row = rows_[static_cast<std::uint32_t>(from)];
+        const unsigned second = row.to[0] != to;
+        if (row.to[second] != to) [[unlikely]]
+            return count_another(row, from, to);
+        if (row.count[second]++ == 0) touched_.push_back(from);
+    }
+    void count_another(Row& row, trace::BlockId from, trace::BlockId to);
 
     std::vector<Row> rows_;                // by block
     std::vector<trace::BlockId> touched_;  // their rows have counts; may repeat

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <optional>
+#include <span>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -108,10 +109,13 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
     }
     void finish(const trace::TraceEnd&) override {}
 
-    void enter(trace::BlockId id) { read_values(id); }
-    void pass(trace::BlockId from, trace::BlockId to) {
-        if (contexts_) contexts_->pass(profiler_.blocks_.at(from), profiler_.blocks_.at(to).place);
-        read_values(to);
+    void run(trace::BlockId before, std::span<const trace::BlockId> ids) {
+        for (const auto id : ids) {
+            if (contexts_ && before != no_block)
+                contexts_->pass(profiler_.blocks_.at(before), profiler_.blocks_.at(id).place);
+            read_values(id);
+            before = id;
+        }
     }
     void leave(trace::BlockId from, Address, const Location& place) {
         if (contexts_) contexts_->pass(profiler_.blocks_.at(from), place);

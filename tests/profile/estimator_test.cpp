@@ -60,7 +60,9 @@ void check_unbiased() {
         for (const auto i : {0u, 1u, 2u, 5u, 20u, 59u})
             means[i].add(static_cast<double>(estimate_of(sketch, any_value(i))));
     }
-    for (const auto& [i, mean] : means) {
+    for (const auto& entry : means) {
+        const auto i = entry.first;
+        const auto& mean = entry.second;
         INFO("value " << i << ": mean " << mean.value() << " error " << mean.error());
         CHECK(std::abs(mean.value() - static_cast<double>(3000 / (i + 1))) <
               4 * mean.error() + 1e-9);
@@ -168,6 +170,38 @@ TEST_CASE("values that never come again rarely push out one with a 5 % share") {
     CHECK(share_lost(CountingSample::default_slots, 1'000'000, 30) == 0);
     // Fifty slots, the size that was common, would not do.
     CHECK(share_lost(50, 15'000, 1000) > 1e-3);
+}
+
+TEST_CASE("the interval of an estimated value holds, also where every execution was seen") {
+    constexpr std::uint64_t arrivals = 20000;
+    constexpr int trials = 1000;
+    int held = 0, listed = 0;
+    for (std::uint64_t seed = 0; seed < trials; ++seed) {
+        Random random{seed};
+        CountingSample sketch{50};
+        std::uint64_t truth = 0;
+        for (std::uint64_t i = 0; i < arrivals; ++i) {
+            const bool hot = random.chance(0.1);
+            truth += hot;
+            sketch.add(hot ? 1 : any_value((seed << 32) + i), random);
+        }
+        Totals executions;
+        executions.exhaustive = true;
+        executions.add_sample(arrivals);
+        for (const auto& slot : sketch.slots().all()) {
+            if (slot.value != 1) continue;
+            Statistics statistics;
+            statistics.add_sample(sketch.estimate(slot), arrivals);
+            const auto estimate =
+                estimate_value_share(statistics, executions, sketch.probability_inverse());
+            const auto share = static_cast<double>(truth) / arrivals;
+            ++listed;
+            held += estimate.low <= share + 1e-12 && share <= estimate.high;
+            CHECK(estimate.high - estimate.low < 0.1);
+        }
+    }
+    CHECK(listed > 950);
+    CHECK(held > 0.935 * listed);  // 95 %, less two standard errors
 }
 
 TEST_CASE("a table of top values keeps a dominant value through flushes") {
