@@ -60,6 +60,10 @@ std::string count_text(std::uint64_t n) {
     return three_digits(d / 1e18) + "E";
 }
 
+std::string counted(const char* thing, std::uint64_t n) {
+    return count_text(n) + " " + thing + (n == 1 ? "" : "s");
+}
+
 std::string share_text(double share) {
     return percent_number(share) + " %";
 }
@@ -117,8 +121,9 @@ std::string function_label(const Profile& profile, const Location& l) {
            hex_text(l.function_offset.value_or(l.offset));
 }
 
-std::string place_label(const Profile& profile, const Location& l) {
-    if (!l.file.empty()) return fmt::format("{}:{}", file_name(l.file), l.line);
+namespace {
+
+std::string offset_label(const Profile& profile, const Location& l) {
     const auto label = function_label(profile, l);
     if (!l.function_offset || *l.function_offset == l.offset) return label;
     // A part that was moved out of its function may lie before it.
@@ -126,9 +131,24 @@ std::string place_label(const Profile& profile, const Location& l) {
                                          : label + "-" + hex_text(*l.function_offset - l.offset);
 }
 
+}  // namespace
+
+std::string place_label(const Profile& profile, const Location& l) {
+    if (!l.file.empty()) return fmt::format("{}:{}", file_name(l.file), l.line);
+    return offset_label(profile, l);
+}
+
 std::string full_label(const Profile& profile, const Location& l) {
     const auto place = place_label(profile, l);
     return l.file.empty() ? place : function_label(profile, l) + " " + place;
+}
+
+EdgeLabels edge_labels(const Profile& profile, const Location& from, const Location& to) {
+    const EdgeLabels full{full_label(profile, from), full_label(profile, to)};
+    if (full.from == full.to) return {offset_label(profile, from), offset_label(profile, to)};
+    const bool same_function = from.module == to.module && from.function_offset &&
+                               from.function_offset == to.function_offset;
+    return {full.from, same_function && !to.file.empty() ? place_label(profile, to) : full.to};
 }
 
 }  // namespace shadowprof::report

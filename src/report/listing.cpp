@@ -173,9 +173,11 @@ class Listing {
 
     std::string method_text(const MethodEntry& e) const {
         const auto share = share_of(e.instructions, p_.methods->instructions);
-        return fmt::format("{} of instructions{}, {} calls, {} tail calls, {} loops", share.text,
-                           share.interval.empty() ? "" : " (" + share.interval + ")",
-                           count_text(e.calls), count_text(e.tail_calls), count_text(e.back_edges));
+        auto text = share.text + " of instructions";
+        if (!share.interval.empty()) text += " (" + share.interval + ")";
+        text += ", " + counted("call", e.calls);
+        if (e.tail_calls) text += ", " + counted("tail call", e.tail_calls);
+        return text + ", " + counted("loop", e.back_edges);
     }
 
     // The other ends of calls, by function, with their shares among them.
@@ -278,7 +280,7 @@ class Listing {
         const auto room = width_ - margin();
         const auto shown = shorten_middle(place, room);
         out_ += indent + paint_.dim(shown);
-        if (room > columns_of(shown) + gap)
+        if (!text.empty() && room > columns_of(shown) + gap)
             out_ += paint_.bold(shorten_end("  " + text, room - columns_of(shown)));
         out_ += "\n";
     }

@@ -45,7 +45,9 @@ std::vector<std::string> path_steps(const Profile& profile, const PathEntry& pat
     };
     for (const auto& block : path.blocks) {
         const auto& start = profile.at(block.start);
-        const auto label = function_label(profile, start);
+        // Without a function the range of offsets says where it is.
+        const auto label = start.function_offset ? function_label(profile, start)
+                                                 : file_name(profile.modules[start.module].path);
         const auto [block_file, where] = text_of(start, profile.at(block.end));
         const bool same_function = !steps.empty() && label == function;
         if (same_function && block_file == file && where == last) {

@@ -50,8 +50,8 @@ class TextReport {
         const auto& run = p_.run;
         fact("Run", fmt::format("mode {}, {}; {}; {}", run.mode, joined(run.profiles, " "),
                                 run.started, p_.tool));
-        fact("Machine", fmt::format("{}, {} core{}, Linux {}", p_.host.cpu, p_.host.cores,
-                                    p_.host.cores == 1 ? "" : "s", p_.host.kernel));
+        fact("Machine", fmt::format("{}, {}, Linux {}", p_.host.cpu, counted("core", p_.host.cores),
+                                    p_.host.kernel));
         fact("Seen", seen_text());
         fact("Ended", ended_text());
         fact("Cost", cost_text());
@@ -87,9 +87,9 @@ class TextReport {
 
     std::string seen_text() const {
         const auto& c = p_.coverage;
-        return fmt::format("{}{} instructions in {} blocks, {} sample{}",
-                           is_exhaustive() ? "everything: " : "", count_text(c.instructions),
-                           count_text(c.blocks), count_text(c.samples), c.samples == 1 ? "" : "s");
+        return fmt::format("{}{} in {}, {}", is_exhaustive() ? "everything: " : "",
+                           counted("instruction", c.instructions), counted("block", c.blocks),
+                           counted("sample", c.samples));
     }
 
     bool is_exhaustive() const {
@@ -114,10 +114,9 @@ class TextReport {
 
     std::string cost_text() const {
         const auto& c = p_.cost;
-        std::string text = fmt::format("{} stop{}, {} stopped", count_text(c.stops),
-                                       c.stops == 1 ? "" : "s", seconds_text(c.stop_time));
-        if (c.forks) text += fmt::format(", {} forks", count_text(c.forks));
-        if (c.extra_faults) text += fmt::format(", {} extra faults", count_text(c.extra_faults));
+        std::string text = counted("stop", c.stops) + ", " + seconds_text(c.stop_time) + " stopped";
+        if (c.forks) text += fmt::format(", {}", counted("fork", c.forks));
+        if (c.extra_faults) text += fmt::format(", {}", counted("extra fault", c.extra_faults));
         if (c.slowdown) text += ", slowdown " + share_text(*c.slowdown);
         return text;
     }
@@ -197,8 +196,7 @@ class TextReport {
         const auto length = e.instructions();
         const auto total = static_cast<double>(p_.coverage.instructions);
         const auto work = static_cast<double>(length) * static_cast<double>(e.statistics.count);
-        std::string line = fmt::format("{} × {} instruction{}", count_text(e.statistics.count),
-                                       count_text(length), length == 1 ? "" : "s");
+        std::string line = count_text(e.statistics.count) + " × " + counted("instruction", length);
         if (total > 0) line += fmt::format(", {} of all instructions", share_text(work / total));
         const auto interval = share.interval.empty() ? "" : "  " + share.interval;
         const auto room = width_ - std::min(width_, columns_of(share.text + interval) + 6);
@@ -218,12 +216,13 @@ class TextReport {
         for (std::size_t i = 0; i < rows(list.entries); ++i) {
             const auto& e = list.entries[i];
             const auto share = share_of(e.statistics, list.totals);
+            auto labels = edge_labels(p_, p_.at(e.from), p_.at(e.to));
             table.add({share_cell(share),
                        dim(share.interval),
                        {count_text(e.statistics.count)},
                        {std::string(name(e.kind))},
-                       {full_label(p_, p_.at(e.from))},
-                       {full_label(p_, p_.at(e.to))}});
+                       {std::move(labels.from)},
+                       {std::move(labels.to)}});
         }
         put(table);
     }
@@ -268,12 +267,12 @@ class TextReport {
                           count_text(list.entries.size())),
               list.totals);
         TextTable table({{"share"},
-                         {"interval", Column::Align::right, 3},
+                         {"interval", Column::Align::right, 7},
                          {"see", Column::Align::left, 9, 3},
                          {"in", Column::Align::left, 8, 2},
                          {"executions", Column::Align::right, 5},
-                         {"of", Column::Align::left, 6, 4},
-                         {"where", Column::Align::left, 7, 4}});
+                         {"of", Column::Align::left, 4, 3},
+                         {"where", Column::Align::left, 9, 5}});
         for (std::size_t i = 0; i < rows(found); ++i) {
             const auto& [entry, regularity, weight] = found[i];
             const auto& at = p_.at(entry->location);

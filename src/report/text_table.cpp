@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t gap = 2;
 constexpr std::size_t indentation = 2;
-constexpr std::size_t comfortable_name = 24;
+constexpr std::size_t comfortable_name = 16;
 constexpr const char* arrow = " → ";
 constexpr std::size_t arrow_columns = 3;
 

@@ -1,0 +1,237 @@
+#include "report/assemble.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "report/host_facts.h"
+#include "report/json_reader.h"
+#include "report/json_writer.h"
+
+namespace shadowprof::report {
+
+namespace {
+
+using profile::Hotlists;
+
+class Bytes : public trace::CodeSource {
+  public:
+    Bytes(Address base, std::vector<std::uint8_t> code) : base_(base), code_(std::move(code)) {}
+    std::size_t read_code(Address at, std::span<std::byte> into) override {
+        const auto skipped = at - base_;
+        if (skipped >= code_.size()) return 0;
+        const auto n = std::min(into.size(), code_.size() - skipped);
+        std::memcpy(into.data(), code_.data() + skipped, n);
+        return n;
+    }
+
+  private:
+    Address base_;
+    std::vector<std::uint8_t> code_;
+};
+
+// A run that met its modules in an order that is not that of their paths, with one block:
+//     0x1000  mov eax, [rdi+8]     8b 47 08
+//     0x1003  cmp eax, 5           83 f8 05
+//     0x1006  jne 0x1000           75 f8
+struct MadeUp {
+    static constexpr Address loaded_at{0x555500001000};
+    trace::BlockTable blocks;
+    trace::ModuleTable modules;
+    trace::ModuleId other = modules.intern({"/z/library.so", "22"});
+    trace::ModuleId unused = modules.intern({"/unused", "33"});
+    trace::ModuleId program = modules.intern({"/a/program", "11"});
+    Symbols symbols;
+
+    MadeUp() {
+        Bytes code(loaded_at, {0x8b, 0x47, 0x08, 0x83, 0xf8, 0x05, 0x75, 0xf8});
+        trace::Block block;
+        block.start = loaded_at;
+        block.place = at(0x1000);
+        block.exit = trace::BlockExit::conditional;
+        block.instructions = trace::decode_block(code, loaded_at);
+        REQUIRE(block.instructions.size() == 3);
+        blocks.publish(block);
+    }
+    trace::Location at(std::uint64_t offset) const { return {program, offset, 0}; }
+    trace::Location in_other(std::uint64_t offset) const { return {other, offset, 0}; }
+
+    Profile assemble(const Hotlists& lists, AssembleOptions options = {}) {
+        RunFacts facts;
+        facts.tool = "test";
+        auto p = report::assemble(facts, lists, blocks, modules, symbols, options);
+        CHECK(defect_of(p) == std::nullopt);
+        CHECK(from_json(to_json(p)) == p);
+        return p;
+    }
+};
+
+profile::Totals totals(std::uint64_t n) {
+    profile::Totals t;
+    t.add_sample(n);
+    t.exhaustive = true;
+    return t;
+}
+
+profile::Statistics count(std::uint64_t x, std::uint64_t n) {
+    profile::Statistics s;
+    s.add_sample(x, n);
+    return s;
+}
+
+}  // namespace
+
+TEST_CASE("modules and locations are in the order of paths and offsets") {
+    MadeUp run;
+    Hotlists lists;
+    lists.edges = {totals(10),
+                   {{run.in_other(0x50), run.at(0x1000), profile::EdgeKind::return_, count(6, 10)},
+                    {run.at(0x1006), run.at(0x1000), profile::EdgeKind::taken, count(4, 10)}}};
+    const auto p = run.assemble(lists);
+    REQUIRE(p.modules.size() == 2);
+    CHECK(p.modules[0] == Module{"/a/program", "11"});
+    CHECK(p.modules[1] == Module{"/z/library.so", "22"});
+    REQUIRE(p.locations.size() == 3);
+    CHECK(p.locations[0].offset == 0x1000);
+    CHECK(p.locations[1].offset == 0x1006);
+    CHECK(p.locations[2].offset == 0x50);
+    CHECK(p.locations[2].module == 1);
+    CHECK(p.edges->entries[0].from == 2);
+    CHECK(p.edges->entries[1].from == 1);
+    CHECK(p.edges->entries[1].to == 0);
+}
+
+TEST_CASE("instructions are quoted with link-time addresses") {
+    MadeUp run;
+    Hotlists lists;
+    lists.edges = {totals(1),
+                   {{run.at(0x1006), run.at(0x1000), profile::EdgeKind::taken, count(1, 1)}}};
+    const auto p = run.assemble(lists);
+    CHECK(p.locations[0].text == "mov eax, [rdi+0x8]");
+    CHECK(p.locations[1].text == "jne 0x1000");
+}
+
+TEST_CASE("what --limit drops becomes unknown; ties go by place, not by order of arrival") {
+    MadeUp run;
+    Hotlists lists;
+    auto& edges = lists.edges.emplace();
+    edges.totals = totals(100);
+    edges.totals.unknown = 3;
+    // 97 = 7 + 10 × 9; the ties in descending order of place.
+    for (std::uint64_t i = 10; i > 0; --i)
+        edges.entries.push_back(
+            {run.in_other(i), run.at(0x1000), profile::EdgeKind::indirect, count(9, 100)});
+    edges.entries.push_back(
+        {run.at(0x1006), run.at(0x1000), profile::EdgeKind::taken, count(7, 100)});
+
+    AssembleOptions options;
+    options.limit = 3;
+    const auto p = run.assemble(lists, options);
+    REQUIRE(p.edges->entries.size() == 3);
+    CHECK(p.edges->totals.total == 100);
+    CHECK(p.edges->totals.unknown == 73);
+    for (std::size_t i = 0; i < 3; ++i) CHECK(p.at(p.edges->entries[i].from).offset == i + 1);
+    CHECK(p.locations.size() == 4);  // of dropped entries nothing is left
+
+    options.limit = 0;
+    const auto all = run.assemble(lists, options);
+    CHECK(all.edges->entries.size() == 11);
+    CHECK(all.edges->totals.unknown == 3);
+}
+
+TEST_CASE("blocks of paths say where they end") {
+    MadeUp run;
+    Hotlists lists;
+    lists.paths = {totals(5),
+                   {{{{run.at(0x1000), 3}}, count(4, 5)}, {{{run.at(0x1000), 2}}, count(1, 5)}}};
+    const auto p = run.assemble(lists);
+    const auto& entries = p.paths->entries;
+    CHECK(p.at(entries[0].blocks[0].end).offset == 0x1006);
+    CHECK(p.at(entries[0].blocks[0].end).text == "jne 0x1000");
+    CHECK(p.at(entries[1].blocks[0].end).offset == 0x1003);
+    CHECK(entries[0].instructions() == 3);
+}
+
+TEST_CASE("methods keep both totals") {
+    MadeUp run;
+    Hotlists lists;
+    auto& methods = lists.methods.emplace();
+    methods.totals = totals(10);
+    methods.instructions = totals(1000);
+    methods.entries = {{run.at(0x1000), count(8, 10), 5, 1, 3, count(600, 1000)},
+                       {run.in_other(1), count(2, 10), 2, 0, 0, count(390, 1000)}};
+    AssembleOptions options;
+    options.limit = 1;
+    const auto p = run.assemble(lists, options);
+    CHECK(p.methods->totals.unknown == 2);
+    CHECK(p.methods->instructions.unknown == 400);
+}
+
+TEST_CASE("values: operands by name, dropped values become unknown") {
+    MadeUp run;
+    Hotlists lists;
+    auto& values = lists.values.emplace();
+    values.totals = totals(300);
+    profile::ValueEntry reg;
+    reg.location = run.at(0x1000);
+    reg.bits = 32;
+    reg.kind = static_cast<std::uint8_t>(trace::Capture::destination_values);
+    reg.executions = totals(100);
+    for (std::uint64_t i = 0; i < 30; ++i) reg.top.push_back({i, count(3, 100)});
+    auto address = reg;
+    address.operand = 1;
+    address.kind = static_cast<std::uint8_t>(trace::Capture::memory_addresses);
+    address.context = run.at(0x1003);
+    address.top = {{0x5000, count(100, 100)}};
+    address.stride = profile::ValueEntry::Stride{8, 0.5};
+    auto overestimated = address;
+    overestimated.kind = static_cast<std::uint8_t>(trace::Capture::loaded_values);
+    overestimated.top = {{1, count(80, 100)}, {2, count(30, 100)}, {3, count(5, 100)}};
+    values.entries = {reg, address, overestimated};
+
+    const auto p = run.assemble(lists);
+    REQUIRE(p.values->entries.size() == 3);
+    const auto of_kind = [&](ValueKind kind) {
+        return *std::find_if(p.values->entries.begin(), p.values->entries.end(),
+                             [&](const auto& e) { return e.kind == kind; });
+    };
+    const auto r = of_kind(ValueKind::register_);
+    CHECK(r.operand == "eax");
+    CHECK(r.top.size() == 16);
+    CHECK(r.executions.unknown == 100 - 16 * 3);
+    const auto a = of_kind(ValueKind::address);
+    CHECK(a.operand == "[rdi+0x8]");
+    CHECK(a.stride == Stride{8, 0.5});
+    REQUIRE(a.context);
+    CHECK(p.at(*a.context).offset == 0x1003);
+    CHECK(p.at(*a.context).return_address);
+    CHECK(p.at(*a.context).text.empty());
+    // Estimates that exceed what was executed give way from the rarest on.
+    const auto o = of_kind(ValueKind::loaded);
+    REQUIRE(o.top.size() == 2);
+    CHECK(o.top[0].statistics.count == 80);
+    CHECK(o.top[1].statistics.count == 20);
+    CHECK(o.executions.unknown == 0);
+}
+
+TEST_CASE("stacks: the first frame is an instruction, the others are return addresses") {
+    MadeUp run;
+    Hotlists lists;
+    lists.stacks = {totals(1), {{{run.at(0x1003), run.at(0x1003)}, count(1, 1)}}};
+    const auto p = run.assemble(lists);
+    REQUIRE(p.locations.size() == 2);
+    const auto& frames = p.stacks->entries[0].frames;
+    CHECK(!p.at(frames[0]).return_address);
+    CHECK(p.at(frames[0]).text == "cmp eax, 0x5");
+    CHECK(p.at(frames[1]).return_address);
+}
+
+TEST_CASE("the machine has a name") {
+    const auto host = host_facts();
+    CHECK(!host.cpu.empty());
+    CHECK(!host.kernel.empty());
+    CHECK(host.cores >= 1);
+}
+
+}  // namespace shadowprof::report

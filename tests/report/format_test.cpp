@@ -1,0 +1,99 @@
+#include "report/format.h"
+
+#include <doctest/doctest.h>
+
+#include "report/demangle.h"
+#include "sample_profile.h"
+
+namespace shadowprof::report {
+
+TEST_CASE("counts have three digits that count") {
+    CHECK(count_text(0) == "0");
+    CHECK(count_text(9999) == "9999");
+    CHECK(count_text(10000) == "10.0k");
+    CHECK(count_text(123456) == "123k");
+    CHECK(count_text(999'499) == "999k");
+    CHECK(count_text(999'500) == "1.00M");
+    CHECK(count_text(1'234'567'890) == "1.23G");
+    CHECK(count_text(~std::uint64_t{0}) == "18.4E");
+    CHECK(counted("call", 1) == "1 call");
+    CHECK(counted("call", 20000) == "20.0k calls");
+}
+
+TEST_CASE("shares say neither more nor less than they know") {
+    CHECK(share_text(0) == "0 %");
+    CHECK(share_text(0.00001) == "<0.01 %");
+    CHECK(share_text(0.0042) == "0.42 %");
+    CHECK(share_text(0.25) == "25.0 %");
+    CHECK(share_text(0.99951) == ">99.9 %");
+    CHECK(share_text(1) == "100 %");
+    CHECK(interval_text(0.25, 0.5) == "25.0–50.0 %");
+}
+
+TEST_CASE("seconds") {
+    CHECK(seconds_text(0) == "0 s");
+    CHECK(seconds_text(12e-9) == "12.0 ns");
+    CHECK(seconds_text(0.0123) == "12.3 ms");
+    CHECK(seconds_text(3.21) == "3.21 s");
+    CHECK(seconds_text(12345) == "12345 s");
+}
+
+TEST_CASE("values are shown as what they are likely to mean") {
+    ValueEntry e;
+    e.operand = "eax";
+    e.bits = 32;
+    CHECK(value_text(2, e) == "0x2");
+    CHECK(value_text(42, e) == "0x2a (42)");
+    CHECK(value_text(0xffffffff, e) == "0xffffffff (-1)");
+    CHECK(value_text(0x80000000, e) == "0x80000000");
+    e.bits = 8;
+    CHECK(value_text(0xfe, e) == "0xfe (-2)");
+    e.bits = 64;
+    e.operand = "xmm3";
+    CHECK(value_text(0x4004000000000000, e) == "2.5 (0x4004000000000000)");
+    CHECK(value_text(0x7ff8000000000000, e) == "0x7ff8000000000000");
+    e.bits = 32;
+    CHECK(value_text(0x40200000, e) == "2.5 (0x40200000)");
+    e.kind = ValueKind::address;
+    CHECK(value_text(0x40200000, e) == "0x40200000");
+}
+
+TEST_CASE("names without what hides them") {
+    CHECK(without_parameters("main") == "main");
+    CHECK(without_parameters("std::map<int, f(*)(int)>::at(int const&) const") == "std::map::at");
+    CHECK(without_parameters("void ns::f<int>(int)") == "ns::f");
+    CHECK(without_parameters("(anonymous namespace)::g(char)") == "(anonymous namespace)::g");
+    CHECK(without_parameters("f(int)::{lambda(char)#1}::operator()(char) const") ==
+          "f::{lambda(char)#1}::operator()");
+    CHECK(without_parameters("A::operator<(A const&)") == "A::operator<");
+    CHECK(without_parameters("A::operator->()") == "A::operator->");
+    CHECK(without_parameters("A::operator<< <int>(int)") == "A::operator<<");
+    CHECK(without_parameters("A::operator bool() const") == "A::operator bool");
+    CHECK(without_parameters("operator new(unsigned long)") == "operator new");
+    CHECK(without_parameters("f(int) [clone .cold]") == "f");
+    CHECK(without_parameters("main.(*T).Method") == "main.(*T).Method");
+    CHECK(without_parameters("cooperator(int)") == "cooperator");
+    CHECK(without_parameters("f(broken") == "f(broken");
+    CHECK(without_parameters("") == "");
+    CHECK(demangle("_ZN2ns1fEi") == "ns::f(int)");
+    CHECK(demangle("_ZN2ns1fEi@plt") == "ns::f(int)@plt");
+    CHECK(demangle("memcpy@@GLIBC_2.14") == "memcpy");
+    CHECK(demangle("puts@plt") == "puts@plt");
+    CHECK(demangle("_Z") == "_Z");
+}
+
+TEST_CASE("labels name a place as well as it is known") {
+    const auto p = sample_profile();
+    CHECK(full_label(p, p.at(3)) == "main müller.c:12");
+    CHECK(full_label(p, p.at(5)) == "ns::parse müller.c:30");
+    CHECK(full_label(p, p.at(7)) == "[runtime code]+0x7f0000001000");
+    CHECK(full_label(p, p.at(8)) == "app+0x2000+0x4");
+    const auto same_line = edge_labels(p, p.at(3), p.at(1));
+    CHECK(same_line.from == "main+0x10");
+    CHECK(same_line.to == "main+0x8");
+    const auto same_function = edge_labels(p, p.at(3), p.at(4));
+    CHECK(same_function.from == "main müller.c:12");
+    CHECK(same_function.to == "müller.c:14");
+}
+
+}  // namespace shadowprof::report

@@ -1,0 +1,112 @@
+#include "sample_profile.h"
+
+namespace shadowprof::report {
+
+namespace {
+
+// Two samples, of 60 and 40 events of a hotlist whose total is 100.
+Totals totals(std::uint64_t unknown) {
+    Totals t;
+    t.add_sample(60);
+    t.add_sample(40);
+    t.unknown = unknown;
+    return t;
+}
+
+Statistics statistics(std::uint64_t in_first, std::uint64_t in_second) {
+    Statistics s;
+    if (in_first) s.add_sample(in_first, 60);
+    if (in_second) s.add_sample(in_second, 40);
+    return s;
+}
+
+Location location(std::uint64_t offset, std::uint64_t function_offset, std::string function,
+                  std::uint32_t line, std::string text) {
+    Location l;
+    l.offset = offset;
+    l.function = std::move(function);
+    l.function_offset = function_offset;
+    l.file = "/no/such/place/müller.c";
+    l.line = line;
+    l.text = std::move(text);
+    return l;
+}
+
+}  // namespace
+
+Profile sample_profile() {
+    Profile p;
+    p.tool = "shadowprof 0.1.0";
+    p.host = {"A \"CPU\"\\with\tall\x01", 2, "6.1.0"};
+    p.targets.push_back({{"./app", "--input", "a b", "größe"}, 4711, 7, false});
+    p.run.mode = "step";
+    p.run.profiles = {"path", "edge", "call", "method", "value"};
+    p.run.options = {{"limit", "1000"}, {"sample-size", "100"}};
+    p.run.seed = 0xfedcba9876543210;
+    p.run.started = "2026-01-02T03:04:05Z";
+    p.run.duration = 1.5;
+    p.run.interrupted = "SIGTERM";
+    p.run.warnings = {"a thread was not followed"};
+    p.run.failures = {"sample 3 was lost"};
+    p.cost = {3, 0.25, 1, 12, 0.0125};
+    p.coverage = {2, 1200, 100, {{"exit", 1}, {"sample size", 1}}};
+    p.modules = {{"/usr/bin/app", "00ff12"}, {"[runtime code]", ""}};
+
+    p.locations = {
+        location(0x1000, 0x1000, "main", 10, "push rbp"),      // 0
+        location(0x1008, 0x1000, "main", 12, "call 0x1100"),   // 1
+        location(0x100d, 0x1000, "main", 12, "cmp ebx, 0xa"),  // 2
+        location(0x1010, 0x1000, "main", 12, "jne 0x1008"),    // 3
+        location(0x1012, 0x1000, "main", 14, "ret"),           // 4
+        location(0x1100, 0x1100, "ns::parse<int>(std::string const&)", 30, "mov eax, [rdi+0x8]"),
+        location(0x1103, 0x1100, "ns::parse<int>(std::string const&)", 31, "ret"),  // 6
+    };
+    p.locations[5].inlined = {{"inner()", "/no/such/place/inner.h", 7},
+                              {"outer()", "/no/such/place/outer.h", 9}};
+    Location made;  // 7
+    made.module = 1;
+    made.offset = 0x7f0000001000;
+    made.content = 2;
+    made.text = "addsd xmm0, xmm1";
+    p.locations.push_back(made);
+    Location unnamed;  // 8
+    unnamed.offset = 0x2004;
+    unnamed.function_offset = 0x2000;
+    unnamed.text = "inc rax";
+    p.locations.push_back(unnamed);
+    auto caller = location(0x100d, 0x1000, "main", 12, "");  // 9
+    caller.return_address = true;
+    p.locations.push_back(caller);
+
+    p.stacks = {totals(5), {{{5, 9}, statistics(50, 30)}, {{2}, statistics(5, 10)}}};
+    p.paths = {totals(20),
+               {{{{1, 1, 1}, {5, 6, 2}, {2, 3, 2}}, statistics(50, 20)},
+                {{{7, 7, 1}, {7, 7, 1}, {7, 7, 1}}, statistics(6, 4)}}};
+    p.edges = {totals(0),
+               {{1, 5, EdgeKind::call, statistics(20, 10)},
+                {3, 1, EdgeKind::taken, statistics(19, 9)},
+                {6, 2, EdgeKind::return_, statistics(15, 15)},
+                {7, 8, EdgeKind::indirect, statistics(5, 5)},
+                {3, 4, EdgeKind::fallthrough, statistics(1, 1)}}};
+    p.calls = {totals(10), {{1, 5, statistics(55, 35)}}};
+    p.methods.emplace();
+    p.methods->totals = totals(3);
+    p.methods->instructions = totals(8);
+    p.methods->entries = {
+        {5, statistics(40, 20), 60, 1, 0, statistics(30, 12)},
+        {0, statistics(17, 20), 1, 0, 36, statistics(25, 25)},
+    };
+
+    ValueEntry loaded{5, "eax", 0, ValueKind::register_, 32, 9, totals(2), 4, {}, {}};
+    loaded.top = {{0x2, statistics(58, 32)}, {0xffffffff, statistics(0, 8)}};
+    ValueEntry real{7, "xmm0", 0, ValueKind::register_, 64, {}, totals(50), 1, {}, {}};
+    real.top = {{0x4004000000000000, statistics(30, 20)}};
+    ValueEntry address{5,           "[rdi+0x8]", 1,  ValueKind::address, 64, {},
+                       totals(100), 1,           {}, Stride{-16, 0.875}};
+    p.values.emplace();
+    p.values->entries = {loaded, real, address};
+    for (std::uint64_t n : {180, 120}) p.values->totals.add_sample(n);
+    return p;
+}
+
+}  // namespace shadowprof::report

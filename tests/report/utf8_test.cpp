@@ -1,0 +1,55 @@
+#include "report/utf8.h"
+
+#include <doctest/doctest.h>
+
+namespace shadowprof::report {
+
+TEST_CASE("what is UTF-8 and what is not") {
+    CHECK(is_utf8("plain, größe, 中文, \U0001f600"));
+    for (const char* bad : {"\x80", "\xc0\xaf", "\xe0\x80\xaf", "\xed\xa0\x80", "\xf0\x80\x80\xaf",
+                            "\xf4\x90\x80\x80", "\xe4\xb8", "\xff"}) {
+        CAPTURE(bad);
+        CHECK(!is_utf8(bad));
+    }
+    for (const char32_t c : {U'a', U'ß', U'中', U'\U0001f600', U'\U0010ffff'}) {
+        std::string text;
+        append_utf8(text, c);
+        CHECK(next_code_point(text).code_point == c);
+        CHECK(next_code_point(text).bytes == text.size());
+    }
+}
+
+TEST_CASE("columns are those of a terminal") {
+    CHECK(columns_of("größe") == 5);
+    CHECK(columns_of("gro\u0308\u00dfe") == 5);  // a combining mark
+    CHECK(columns_of("中文") == 4);
+    CHECK(columns_of("→–×…") == 4);
+    CHECK(columns_of("") == 0);
+}
+
+TEST_CASE("nothing printable drives the terminal") {
+    CHECK(printable("a\x1b[31mb\x07\x7f\tc\n") == "a\ufffd[31mb\ufffd\ufffd c\ufffd");
+    CHECK(printable("\u009b31m") == "\ufffd31m");
+    CHECK(printable("\u202eexe.txt") == "\ufffdexe.txt");
+    CHECK(printable("\xff") == "\ufffd");
+}
+
+TEST_CASE("names are cut in the middle, at whole characters") {
+    CHECK(shorten_middle("abcdefghij", 10) == "abcdefghij");
+    CHECK(shorten_middle("abcdefghij", 6) == "ab…hij");
+    CHECK(shorten_end("abcdefghij", 6) == "abcde…");
+    CHECK(shorten_end("abc", 0).empty());
+    for (const std::string text :
+         {"std::vector<größe>::push_back", "中文中文中文中文", "a中b中c中d中"})
+        for (std::size_t width = 0; width < 40; ++width) {
+            CAPTURE(width);
+            for (const auto& cut : {shorten_middle(text, width), shorten_end(text, width)}) {
+                CHECK(columns_of(cut) <= width);
+                CHECK(is_utf8(cut));
+                // Room is not wasted: a wide character may fail to fit at each side.
+                if (columns_of(text) > width) CHECK(columns_of(cut) + 2 >= width);
+            }
+        }
+}
+
+}  // namespace shadowprof::report
