@@ -115,9 +115,13 @@ TEST_CASE("a 32-bit process is declined") {
         execl(name, name, nullptr);
         _exit(1);
     }
-    usleep(50000);
     int status = 0;
-    if (waitpid(child, &status, WNOHANG) == 0) {
+    bool ended = false;
+    CHECK(becomes_true([&] {
+        ended = waitpid(child, &status, WNOHANG) == child;
+        return ended || command_line(child) == std::vector<std::string>{name};
+    }));
+    if (!ended) {
         CHECK(contains(refusal_of(child), "32-bit"));
         kill(child, SIGKILL);
         waitpid(child, nullptr, 0);
@@ -151,8 +155,7 @@ TEST_CASE("the end of a process that one attached to is told with its status") {
 TEST_CASE("a process whose first thread has ended can be attached to") {
     Target target{{"leader-exits-and-others-run"}};
     CHECK(target.line() == "ready");
-    usleep(20000);
-    CHECK(target.state() == 'Z');
+    CHECK(becomes_true([&] { return target.state() == 'Z'; }));
     in_tracing_thread([&] {
         const auto tracer = Tracer::attach(target.pid());
         pass_on_for(*tracer, std::chrono::milliseconds{100});
@@ -164,7 +167,7 @@ TEST_CASE("a process whose first thread has ended can be attached to") {
 TEST_CASE("the end of a process whose first thread had ended before is noticed") {
     Target target{{"leader-exits-and-others-run"}};
     CHECK(target.line() == "ready");
-    usleep(20000);
+    CHECK(becomes_true([&] { return target.state() == 'Z'; }));
     in_tracing_thread([&] {
         const auto tracer = Tracer::attach(target.pid());
         target.signal(SIGKILL);

@@ -172,12 +172,8 @@ int Target::exit_status() {
 
 bool Target::sleeps_in(long system_call) const {
     const auto wanted = std::to_string(system_call) + " ";
-    for (int look = 0; look < patience_ms; ++look) {
-        const auto call = read_proc_file(fmt::format("/proc/{}/syscall", pid_));
-        if (call.starts_with(wanted)) return true;
-        std::this_thread::sleep_for(std::chrono::milliseconds{1});
-    }
-    return false;
+    const auto path = fmt::format("/proc/{}/syscall", pid_);
+    return becomes_true([&] { return read_proc_file(path).starts_with(wanted); });
 }
 
 char Target::state() const {
@@ -191,13 +187,18 @@ bool Target::is_released() const {
             read_proc_file(fmt::format("/proc/{}/task/{}/status", pid_, tid)), "TracerPid");
         return !tracer.empty() && tracer != "0";
     };
-    const auto deadline = Clock::now() + std::chrono::seconds{1};
-    while (true) {
+    return becomes_true([&] {
         const auto tids = threads_of(pid_);
-        if (std::none_of(tids.begin(), tids.end(), is_traced)) return true;
-        if (Clock::now() > deadline) return false;
+        return std::none_of(tids.begin(), tids.end(), is_traced);
+    });
+}
+
+bool becomes_true(const std::function<bool()>& condition) {
+    for (int look = 0; look < patience_ms; ++look) {
+        if (condition()) return true;
         std::this_thread::sleep_for(std::chrono::milliseconds{1});
     }
+    return false;
 }
 
 void in_tracing_thread(const std::function<void()>& body) {

@@ -51,6 +51,9 @@ class Target {
     std::string buffered_;
 };
 
+// Waits for what is to become true before long, on a busy machine too.
+bool becomes_true(const std::function<bool()>&);
+
 // ptrace binds to a thread, and a target is let go of when the thread ends.
 void in_tracing_thread(const std::function<void()>& body);
 
