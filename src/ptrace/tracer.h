@@ -131,9 +131,9 @@ class Tracer {
     std::vector<Thread*> threads();
     Thread* thread(pid_t tid);
 
-    // The next event; nothing at the deadline, after wake(), or when the process is gone. Where the
-    // calling thread blocks SIGCHLD, which launch() and attach() do for their thread, other threads
-    // of the profiler must block it too.
+    // The next event; nothing at the deadline, after wake(), or when the process is gone. SIGCHLD
+    // tells of events: every thread of the profiler must block it (launch() and attach() do so in
+    // theirs), or a wait may last 100 ms longer.
     std::optional<Event> wait(Clock::time_point deadline);
 
     // Lets happen what would have happened without us. In a signal event: delivers it, and if the
