@@ -37,7 +37,7 @@ _shadowprof() {
             return
             ;;
         -m | --mode)
-            mapfile -t COMPREPLY < <(compgen -W "step" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "burst step" -- "$current")
             return
             ;;
         -p | --profile)

@@ -1,7 +1,6 @@
-// The demo: a small ray tracer with something to find in it. Highlights are computed by power(),
-// which multiplies as often as the exponent says, one at a time. Of the scene's materials most have
-// the exponent 2; who profiles the values that `exponent` takes sees it at once, and may write a
-// fast case for it.
+// The demo: a small ray tracer with something to find in it. The highlights of 30 lamps are
+// computed by power(), which multiplies as often as `exponent` says. Nearly all materials have the
+// exponent 2: who profiles its values sees so at once, and may write a fast case for it.
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -10,8 +9,6 @@
 #include <cstdlib>
 #include <limits>
 
-namespace {
-
 struct Vector {
     double x, y, z;
     Vector operator+(Vector o) const { return {x + o.x, y + o.y, z + o.z}; }
@@ -19,10 +16,10 @@ struct Vector {
     Vector operator*(double s) const { return {x * s, y * s, z * s}; }
 };
 
-double dot(Vector a, Vector b) {
+static double dot(Vector a, Vector b) {
     return a.x * b.x + a.y * b.y + a.z * b.z;
 }
-Vector normalised(Vector v) {
+static Vector normalised(Vector v) {
     return v * (1 / std::sqrt(dot(v, v)));
 }
 
@@ -37,25 +34,32 @@ struct Sphere {
     const Material* material;
 };
 
+static const std::array<Vector, 30> lamps = [] {
+    std::array<Vector, 30> directions{};
+    for (std::size_t i = 0; i < directions.size(); ++i)
+        directions[i] = normalised({static_cast<double>(i) - 15, 9, -12});
+    return directions;
+}();
+
 struct Ray {
     Vector origin, direction;
 };
 
 constexpr Material dull{0.6, 2}, shiny{0.9, 40};
 
-// 24 spheres on a grid, one in twelve of them shiny.
-std::array<Sphere, 24> make_scene() {
-    std::array<Sphere, 24> scene{};
-    for (int i = 0; i < 24; ++i)
+using Scene = std::array<Sphere, 6>;
+
+// A grid of spheres, one of which is shiny.
+static Scene make_scene() {
+    Scene scene{};
+    for (int i = 0; i < 6; ++i)
         scene[static_cast<std::size_t>(i)] = {
-            {(i % 6 - 2.5) * 1.1, (i / 6 - 1.5) * 1.1, 6.0 + i % 5},
-            0.6,
-            i % 12 == 7 ? &shiny : &dull};
+            {(i % 3 - 1) * 2.2, (i / 3 - 0.5) * 2.2, 5.0 + i % 2}, 1.2, i == 4 ? &shiny : &dull};
     return scene;
 }
 
 // The distance at which the ray enters the sphere; infinity if it misses.
-[[gnu::noinline]] double intersect(const Ray& ray, const Sphere& sphere) {
+[[gnu::noinline]] static double intersect(const Ray& ray, const Sphere& sphere) {
     const Vector to_centre = sphere.centre - ray.origin;
     const double along = dot(to_centre, ray.direction);
     if (along < 0) return std::numeric_limits<double>::infinity();
@@ -65,23 +69,25 @@ std::array<Sphere, 24> make_scene() {
     return along - std::sqrt(radius_squared - miss_squared);
 }
 
-[[gnu::noinline]] double power(double base, int exponent) {
+[[gnu::noinline]] static double power(double base, int exponent) {
     double result = 1;
     for (int i = 0; i < exponent; ++i) result *= base;
     return result;
 }
 
-[[gnu::noinline]] double shade(const Ray& ray, const Sphere& sphere, double distance) {
-    static const Vector light = normalised({-1, 2, -3});
+[[gnu::noinline]] static double shade(const Ray& ray, const Sphere& sphere, double distance) {
     const Vector normal =
         (ray.origin + ray.direction * distance - sphere.centre) * (1 / sphere.radius);
     const Vector mirrored = ray.direction - normal * (2 * dot(ray.direction, normal));
-    const double diffuse = std::max(0.0, dot(normal, light));
-    const double highlight = power(std::max(0.0, dot(mirrored, light)), sphere.material->exponent);
-    return sphere.material->brightness * diffuse + highlight;
+    double light = 0;
+    for (const Vector& lamp : lamps) {
+        light += sphere.material->brightness * std::max(0.0, dot(normal, lamp));
+        light += power(std::max(0.0, dot(mirrored, lamp)), sphere.material->exponent);
+    }
+    return light / lamps.size();
 }
 
-[[gnu::noinline]] double trace(const Ray& ray, const std::array<Sphere, 24>& scene) {
+[[gnu::noinline]] static double trace(const Ray& ray, const Scene& scene) {
     const Sphere* nearest = nullptr;
     double distance = std::numeric_limits<double>::infinity();
     for (const Sphere& sphere : scene) {
@@ -94,18 +100,16 @@ std::array<Sphere, 24> make_scene() {
     return nearest ? shade(ray, *nearest, distance) : 0.05;
 }
 
-[[gnu::noinline]] double render(int frame, const std::array<Sphere, 24>& scene) {
-    constexpr int width = 320, height = 240;
+[[gnu::noinline]] static double render(int frame, const Scene& scene) {
+    constexpr int width = 240, height = 180;
     double light = 0;
     for (int row = 0; row < height; ++row)
         for (int column = 0; column < width; ++column) {
-            const double x = (column - width / 2) / 200.0, y = (height / 2 - row) / 200.0;
+            const double x = (column - width / 2) / 150.0, y = (height / 2 - row) / 150.0;
             light += trace({{frame * 0.01, 0, 0}, normalised({x, y, 1})}, scene);
         }
     return light / (width * height);
 }
-
-}  // namespace
 
 int main(int argc, char** argv) {
     const int frames = argc > 1 ? std::atoi(argv[1]) : 600;

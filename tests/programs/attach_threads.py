@@ -18,7 +18,7 @@ from vocabulary import (
     tracer_of,
 )
 
-TARGET = sys.argv[1]
+TARGET = os.path.abspath(sys.argv[1])
 ROUNDS = int(os.environ.get("ROUNDS", "100"))
 UNDISTURBED = b"""epoll_wait: 0 EINTR, 0 unexpected
 sigtimedwait: 0 EINTR, 0 unexpected
