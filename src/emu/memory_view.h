@@ -1,0 +1,86 @@
+// A private view of a guest's memory. Pages are fetched from a PageSource when they are first used
+// and copied; what the interpreter writes stays in the copies and never reaches the guest. The view
+// is dropped after a burst, at a cost that goes with the pages it touched.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/address.h"
+#include "emu/core.h"
+#include "trace/block.h"
+
+namespace shadowprof::emu {
+
+class PageSource {
+  public:
+    struct Page {
+        std::byte* into = nullptr;  // page_size bytes
+        bool readable = false;      // both false: no such page, or not accessible
+        bool writable = false;
+    };
+    virtual ~PageSource() = default;
+    // Fills consecutive pages. The first is the one that is wanted; the others are fetched along
+    // with it if that is cheap, and left inaccessible and unfetched (into = nullptr) otherwise.
+    virtual void fetch(Address first, std::span<Page> pages) = 0;
+};
+
+class MemoryView : public trace::CodeSource {
+  public:
+    explicit MemoryView(PageSource& source);
+    ~MemoryView() override;
+    MemoryView(const MemoryView&) = delete;
+    MemoryView& operator=(const MemoryView&) = delete;
+
+    // How many bytes could be read, or written, from there on: up to the first inaccessible page.
+    std::size_t read(Address from, std::span<std::byte> into);
+    std::size_t write(Address to, std::span<const std::byte> bytes);
+    std::size_t read_code(Address at, std::span<std::byte> into) override { return read(at, into); }
+
+    // Fetched if need be; perhaps inaccessible.
+    ViewPage& page(Address at);
+
+    // Forgets all pages.
+    void drop();
+    // Changes whenever pages are forgotten: what was derived from the pages is void then.
+    std::uint64_t epoch() const { return epoch_; }
+
+    // Compiled code was made from these bytes: writes to them are to be noticed.
+    void mark_code(AddressRange code);
+    bool code_changed() const { return code_changed_; }
+    // The pages whose code changed since the last call; their marks are gone.
+    std::vector<Address> take_changed_code();
+    void note_code_changed() { code_changed_ = true; }
+
+    // The guest address of a byte of a page's copy; nothing if it is in none.
+    std::optional<Address> guest_address_of(const std::byte* copy) const;
+
+    const ViewTable& table() const { return table_; }
+    // Pages were refused, and look inaccessible, because the view holds as many as it may.
+    bool exhausted() const { return exhausted_; }
+
+  private:
+    static constexpr std::size_t pages_fetched_together = 4;
+    static constexpr std::size_t pages_per_slab = 64;
+    static constexpr std::size_t most_pages = 1u << 17;  // 512 MiB
+
+    ViewPage* insert(Address page, const PageSource::Page& fetched);
+    void fetch(Address page);
+    void grow();
+    std::byte* new_page();
+
+    PageSource& source_;
+    std::vector<ViewPage> places_;
+    ViewTable table_;
+    std::size_t used_ = 0;
+    std::vector<std::byte*> slabs_;
+    std::size_t pages_taken_ = 0;
+    std::uint64_t epoch_;
+    bool code_changed_ = false;
+    bool exhausted_ = false;
+};
+
+}  // namespace shadowprof::emu
