@@ -120,9 +120,9 @@ report::RunFacts facts_of(const ProfilingOptions& options, const shadow::Options
 
     facts.cost.stops = result.cost.stops;
     facts.cost.stop_time = result.cost.stop_time.count();
-    const auto undisturbed = (result.duration - result.cost.stop_time).count();
+    const auto undisturbed = (result.duration - result.cost.price).count();
     if (undisturbed > 0 && !result.exhaustive)
-        facts.cost.slowdown = result.cost.stop_time.count() / undisturbed;
+        facts.cost.slowdown = result.cost.price.count() / undisturbed;
     facts.coverage = {result.coverage.samples, result.coverage.instructions, result.coverage.blocks,
                       result.coverage.ended};
     return facts;
@@ -159,7 +159,7 @@ void ProfilingOptions::add_to(CLI::App& command) {
          "Mean time between samples, randomised (by default what the budget allows)");
     time("--duration", duration, "Stop profiling after this; the program runs on");
     count("--max-samples", most_samples, "Stop sampling after so many samples");
-    command.add_flag("--exhaustive", exhaustive, "Every value of every execution, however slow");
+    command.add_flag("--exhaustive", exhaustive, "Every value of every execution (modes burst and step see no less)");
     command.add_flag("--value-context", value_context, "Tell values apart by return address");
     command.add_option_function<std::string>(
         "--limit", [this](const std::string& text) { limit = parse_count(text); },
@@ -198,7 +198,6 @@ shadow::Result profile_target(const ProfilingOptions& options, const shadow::Tar
     profile::ProfileOptions profile_options{
         .names = {names.begin(), names.end()},
         .value_context = options.value_context,
-        .exhaustive = sampling.sample_size == 0,
         .seed = sampling.seed,
     };
     // Before any thread is started, so that all block these signals.

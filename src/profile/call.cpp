@@ -16,9 +16,9 @@ void CallProfiler::fold(TransitionCounts& counts) {
     calls_.end_sample();
 }
 
-void CallProfiler::yield(Hotlists& into) {
+void CallProfiler::yield(Hotlists& into, Seen seen) {
     fold_open_samples();
-    CallHotlist list{calls_.totals(exhaustive_), {}};
+    CallHotlist list{calls_.totals(seen), {}};
     for (const auto& [call, statistics, pending] : calls_.entries())
         list.entries.push_back({call.from, call.to, statistics});
     sort_hotlist(list.entries, [](const CallEntry& e) { return std::pair{e.from, e.to}; });

@@ -9,11 +9,10 @@ namespace shadowprof::profile {
 
 class CallProfiler : public TransitionProfiler {
   public:
-    CallProfiler(const trace::BlockTable& blocks, bool exhaustive)
-        : TransitionProfiler(blocks), exhaustive_(exhaustive) {}
+    explicit CallProfiler(const trace::BlockTable& blocks) : TransitionProfiler(blocks) {}
 
     std::string_view name() const override { return "call"; }
-    void yield(Hotlists& into) override;
+    void yield(Hotlists& into, Seen seen) override;
 
   private:
     struct Call {
@@ -28,7 +27,6 @@ class CallProfiler : public TransitionProfiler {
     };
     void fold(TransitionCounts& counts) override;
 
-    bool exhaustive_;
     Tally<Call, CallHash> calls_;
 };
 

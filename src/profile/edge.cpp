@@ -16,9 +16,9 @@ void EdgeProfiler::fold(TransitionCounts& counts) {
     edges_.end_sample();
 }
 
-void EdgeProfiler::yield(Hotlists& into) {
+void EdgeProfiler::yield(Hotlists& into, Seen seen) {
     fold_open_samples();
-    EdgeHotlist list{edges_.totals(exhaustive_), {}};
+    EdgeHotlist list{edges_.totals(seen), {}};
     for (const auto& [edge, statistics, pending] : edges_.entries())
         list.entries.push_back({edge.from, edge.to, edge.kind, statistics});
     sort_hotlist(list.entries, [](const EdgeEntry& e) { return std::tuple{e.from, e.to, e.kind}; });

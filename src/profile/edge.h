@@ -9,11 +9,10 @@ namespace shadowprof::profile {
 
 class EdgeProfiler : public TransitionProfiler {
   public:
-    EdgeProfiler(const trace::BlockTable& blocks, bool exhaustive)
-        : TransitionProfiler(blocks), exhaustive_(exhaustive) {}
+    explicit EdgeProfiler(const trace::BlockTable& blocks) : TransitionProfiler(blocks) {}
 
     std::string_view name() const override { return "edge"; }
-    void yield(Hotlists& into) override;
+    void yield(Hotlists& into, Seen seen) override;
 
   private:
     struct Edge {
@@ -30,7 +29,6 @@ class EdgeProfiler : public TransitionProfiler {
     };
     void fold(TransitionCounts& counts) override;
 
-    bool exhaustive_;
     Tally<Edge, EdgeHash> edges_;
 };
 

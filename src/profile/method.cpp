@@ -66,7 +66,7 @@ void MethodProfiler::fold_jump(const trace::Block& from, Address next, const Loc
     }
 }
 
-void MethodProfiler::yield(Hotlists& into) {
+void MethodProfiler::yield(Hotlists& into, Seen seen) {
     fold_open_samples();
     std::map<Location, MethodEntry> by_function;
     for (const auto& [function, statistics, pending] : events_.entries())
@@ -79,7 +79,7 @@ void MethodProfiler::yield(Hotlists& into) {
         entry.tail_calls = entered.tail_calls;
         entry.back_edges = entered.back_edges;
     }
-    MethodHotlist list{events_.totals(exhaustive_), instructions_.totals(exhaustive_), {}};
+    MethodHotlist list{events_.totals(seen), instructions_.totals(seen), {}};
     for (auto& [function, entry] : by_function) {
         entry.function = function;
         list.entries.push_back(entry);

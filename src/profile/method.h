@@ -17,11 +17,11 @@ namespace shadowprof::profile {
 
 class MethodProfiler : public TransitionProfiler {
   public:
-    MethodProfiler(const trace::BlockTable& blocks, FunctionMap& functions, bool exhaustive)
-        : TransitionProfiler(blocks), functions_(functions), exhaustive_(exhaustive) {}
+    MethodProfiler(const trace::BlockTable& blocks, FunctionMap& functions)
+        : TransitionProfiler(blocks), functions_(functions) {}
 
     std::string_view name() const override { return "method"; }
-    void yield(Hotlists& into) override;
+    void yield(Hotlists& into, Seen seen) override;
 
   private:
     // Looking a function up is slow, and the same few blocks come up sample after sample.
@@ -43,7 +43,6 @@ class MethodProfiler : public TransitionProfiler {
                    std::uint64_t count);
 
     FunctionMap& functions_;
-    bool exhaustive_;
     std::unordered_map<trace::BlockId, FunctionsOfBlock> known_blocks_;
     std::unordered_map<Location, Location, trace::LocationHash> known_places_;
     std::unordered_map<Location, Entered, trace::LocationHash> entered_;

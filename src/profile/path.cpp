@@ -118,10 +118,10 @@ void PathProfiler::learn_blocks() {
     }
 }
 
-void PathProfiler::yield(Hotlists& into) {
+void PathProfiler::yield(Hotlists& into, Seen seen) {
     store_.close_all();
     PathHotlist list{store_.totals(), {}};
-    list.totals.exhaustive = exhaustive_;
+    list.totals.exhaustive = seen == Seen::everything;
     store_.for_each([&](std::span<const trace::BlockId> ids, const Statistics& statistics) {
         PathEntry entry;
         entry.statistics = statistics;

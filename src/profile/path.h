@@ -13,15 +13,15 @@ class PathProfiler : public Profiler {
   public:
     static constexpr std::size_t default_most_paths = 1u << 20;
 
-    PathProfiler(const trace::BlockTable& blocks, bool exhaustive, std::uint64_t seed,
+    PathProfiler(const trace::BlockTable& blocks, std::uint64_t seed,
                  std::size_t most_paths = default_most_paths)
-        : blocks_(blocks), exhaustive_(exhaustive), store_(most_paths, seed) {}
+        : blocks_(blocks), store_(most_paths, seed) {}
 
     std::string_view name() const override { return "path"; }
     trace::CapturePlan captures() const override { return {}; }
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
     void end_sample(trace::SampleId sample) override { store_.close(sample); }
-    void yield(Hotlists& into) override;
+    void yield(Hotlists& into, Seen seen) override;
 
   private:
     friend class PathReader;
@@ -35,7 +35,6 @@ class PathProfiler : public Profiler {
     void learn_blocks();
 
     const trace::BlockTable& blocks_;
-    bool exhaustive_;
     PathStore store_;
     std::vector<Facts> facts_;  // by block
 };

@@ -35,7 +35,7 @@ class Profiler {
     // All Traces of the sample have been read: fold it into the statistics.
     virtual void end_sample(trace::SampleId sample) = 0;
     // Adds its hotlist. Called once, at the end.
-    virtual void yield(Hotlists& into) = 0;
+    virtual void yield(Hotlists& into, Seen seen) = 0;
 };
 
 }  // namespace shadowprof::profile

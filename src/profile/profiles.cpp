@@ -27,26 +27,25 @@ struct ProfileType {
 const ProfileType profile_types[] = {
     {"path",
      [](const Inputs& in) -> std::unique_ptr<Profiler> {
-         return std::make_unique<PathProfiler>(in.blocks, in.options.exhaustive, in.options.seed);
+         return std::make_unique<PathProfiler>(in.blocks, in.options.seed);
      }},
     {"edge",
      [](const Inputs& in) -> std::unique_ptr<Profiler> {
-         return std::make_unique<EdgeProfiler>(in.blocks, in.options.exhaustive);
+         return std::make_unique<EdgeProfiler>(in.blocks);
      }},
     {"call",
      [](const Inputs& in) -> std::unique_ptr<Profiler> {
-         return std::make_unique<CallProfiler>(in.blocks, in.options.exhaustive);
+         return std::make_unique<CallProfiler>(in.blocks);
      }},
     {"method",
      [](const Inputs& in) -> std::unique_ptr<Profiler> {
-         return std::make_unique<MethodProfiler>(in.blocks, in.functions, in.options.exhaustive);
+         return std::make_unique<MethodProfiler>(in.blocks, in.functions);
      }},
     {"value",
      [](const Inputs& in) -> std::unique_ptr<Profiler> {
          ValueOptions options;
          options.captures = in.options.value_captures;
          options.with_context = in.options.value_context;
-         options.exhaustive = in.options.exhaustive;
          options.estimator = in.options.value_estimator;
          options.slots = in.options.value_slots;
          options.seed = in.options.seed;
@@ -81,7 +80,7 @@ std::vector<std::unique_ptr<Profiler>> make_profilers(const ProfileOptions& opti
         if (options.names.count(type.name) != 0)
             profilers.push_back(type.make({options, blocks, functions}));
     }
-    profilers.push_back(std::make_unique<StackProfiler>(options.exhaustive));
+    profilers.push_back(std::make_unique<StackProfiler>());
     return profilers;
 }
 

@@ -14,7 +14,6 @@ namespace shadowprof::profile {
 struct ProfileOptions {
     std::set<std::string> names;
     bool value_context = false;
-    bool exhaustive = false;  // the whole program is seen: nothing is estimated
     std::uint64_t seed = 0;
     ValueEstimator value_estimator = ValueEstimator::counting_sample;
     std::size_t value_slots = 0;  // a location; 0: as many as suit the estimator

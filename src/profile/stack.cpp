@@ -35,9 +35,9 @@ void StackProfiler::fold(std::vector<Stack>& sample) {
     stacks_.end_sample();
 }
 
-void StackProfiler::yield(Hotlists& into) {
+void StackProfiler::yield(Hotlists& into, Seen seen) {
     samples_.close_all([this](std::vector<Stack>& stacks) { fold(stacks); });
-    StackHotlist list{stacks_.totals(exhaustive_), {}};
+    StackHotlist list{stacks_.totals(seen), {}};
     for (const auto& [frames, statistics, pending] : stacks_.entries())
         list.entries.push_back({frames, statistics});
     sort_hotlist(list.entries,

@@ -9,13 +9,12 @@ namespace shadowprof::profile {
 
 class StackProfiler : public Profiler {
   public:
-    explicit StackProfiler(bool exhaustive) : exhaustive_(exhaustive) {}
 
     std::string_view name() const override { return "stack"; }
     trace::CapturePlan captures() const override { return {}; }
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
     void end_sample(trace::SampleId sample) override;
-    void yield(Hotlists& into) override;
+    void yield(Hotlists& into, Seen seen) override;
 
   private:
     using Stack = std::vector<Location>;
@@ -28,7 +27,6 @@ class StackProfiler : public Profiler {
     };
     void fold(std::vector<Stack>& sample);
 
-    bool exhaustive_;
     OpenSamples<std::vector<Stack>> samples_;
     Tally<Stack, StackHash> stacks_;
 };

@@ -25,6 +25,9 @@ namespace shadowprof::profile {
 
 using shadowprof::Wide;
 
+// What all Traces together were of the run: where it is everything, nothing is estimated.
+enum class Seen : std::uint8_t { samples, everything };
+
 // Of a whole hotlist: n_i over all samples.
 struct Totals {
     std::uint64_t samples = 0;

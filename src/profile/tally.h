@@ -45,9 +45,9 @@ class Tally {
     }
 
     const std::vector<Entry>& entries() const { return entries_; }
-    Totals totals(bool exhaustive) const {
+    Totals totals(Seen seen) const {
         auto totals = totals_;
-        totals.exhaustive = exhaustive;
+        totals.exhaustive = seen == Seen::everything;
         return totals;
     }
 

@@ -57,7 +57,7 @@ class ValueProfiler : public Profiler {
     void end_sample(trace::SampleId sample) override {
         samples_.close(sample, [this](std::uint64_t& values) { fold(values); });
     }
-    void yield(Hotlists& into) override;
+    void yield(Hotlists& into, Seen seen) override;
 
   private:
     class ValueReader;
@@ -71,7 +71,7 @@ class ValueProfiler : public Profiler {
     const Streams& streams_of(trace::BlockId block, ContextId context);
     Streams make_streams(const trace::Block& block, ContextId context);
     void fold(std::uint64_t& values) { totals_.add_sample(std::exchange(values, 0)); }
-    ValueEntry entry_of(const StreamKey& key, const Stream& stream) const;
+    ValueEntry entry_of(const StreamKey& key, const Stream& stream, Seen seen) const;
 
     const trace::BlockTable& blocks_;
     ValueOptions options_;
@@ -183,7 +183,8 @@ auto ValueProfiler<Sketch>::make_streams(const trace::Block& block, ContextId co
 }
 
 template <class Sketch>
-ValueEntry ValueProfiler<Sketch>::entry_of(const StreamKey& key, const Stream& stream) const {
+ValueEntry ValueProfiler<Sketch>::entry_of(const StreamKey& key, const Stream& stream,
+                                            Seen seen) const {
     ValueEntry entry;
     entry.location = key.location;
     entry.operand = key.operand;
@@ -191,7 +192,7 @@ ValueEntry ValueProfiler<Sketch>::entry_of(const StreamKey& key, const Stream& s
     entry.kind = static_cast<std::uint8_t>(key.kind);
     if (key.context != ContextId::unknown) entry.context = contexts_.at(key.context);
     entry.executions = stream.executions();
-    entry.executions.exhaustive = options_.exhaustive;
+    entry.executions.exhaustive = seen == Seen::everything;
     entry.stride = stream.stride().stride();
 
     const auto& sketch = stream.sketch();
@@ -213,13 +214,13 @@ ValueEntry ValueProfiler<Sketch>::entry_of(const StreamKey& key, const Stream& s
 }
 
 template <class Sketch>
-void ValueProfiler<Sketch>::yield(Hotlists& into) {
+void ValueProfiler<Sketch>::yield(Hotlists& into, Seen seen) {
     samples_.close_all([this](std::uint64_t& values) { fold(values); });
     ValueHotlist list{totals_, {}};
-    list.totals.exhaustive = options_.exhaustive;
+    list.totals.exhaustive = seen == Seen::everything;
     for (auto& [key, stream] : by_key_) {
         stream->put_down(samples_);
-        if (stream->executions().total != 0) list.entries.push_back(entry_of(key, *stream));
+        if (stream->executions().total != 0) list.entries.push_back(entry_of(key, *stream, seen));
     }
     sort_hotlist(
         list.entries, [](const ValueEntry& e) { return e.executions.total; },

@@ -20,7 +20,6 @@ enum class ValueEstimator : std::uint8_t { counting_sample, concise_sample, top_
 struct ValueOptions {
     trace::CapturePlan captures = trace::Capture::destination_values;
     bool with_context = false;  // tell values apart by return address
-    bool exhaustive = false;
     ValueEstimator estimator = ValueEstimator::counting_sample;
     std::size_t slots = 0;  // a location; 0: as many as suit the estimator
     std::uint64_t seed = 0;

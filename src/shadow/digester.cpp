@@ -53,7 +53,7 @@ void Digester::end_sample(trace::SampleId sample) {
     put(EndOfSample{sample});
 }
 
-profile::Hotlists Digester::finish() {
+profile::Hotlists Digester::finish(profile::Seen seen) {
     {
         const std::lock_guard lock{mutex_};
         closed_ = true;
@@ -61,8 +61,13 @@ profile::Hotlists Digester::finish() {
     changed_.notify_all();
     worker_.join();
     profile::Hotlists hotlists;
-    for (auto& profiler : profilers_) profiler->yield(hotlists);
+    for (auto& profiler : profilers_) profiler->yield(hotlists, seen);
     return hotlists;
+}
+
+bool Digester::is_behind() const {
+    const std::lock_guard lock{mutex_};
+    return queued_words_ > most_queued_words / 4;
 }
 
 Coverage Digester::coverage() const {
@@ -81,8 +86,10 @@ void Digester::put(Message message) {
         changed_.wait(lock, [&] { return queued_words_ < most_queued_words; });
         queued_words_ += words(*chunk);
     }
+    // A beginning can wait for what follows it: waking the worker takes time, and the target stands.
+    const bool is_beginning = std::holds_alternative<Begin>(message);
     queue_.push_back(std::move(message));
-    changed_.notify_all();
+    if (!is_beginning) changed_.notify_all();
 }
 
 void Digester::work() {

@@ -44,8 +44,10 @@ class Digester : public trace::TraceSink {
     void end_sample(trace::SampleId sample) override;
 
     // Reads what is queued, then yields everything. Call once.
-    profile::Hotlists finish();
+    profile::Hotlists finish(profile::Seen seen);
 
+    // So much is queued that chunk() may soon have to wait.
+    bool is_behind() const;
     Coverage coverage() const;                   // so far
     std::optional<std::string> failure() const;  // of a profiler: profiling went on without it
 

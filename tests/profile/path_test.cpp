@@ -11,7 +11,7 @@ namespace shadowprof::profile {
 namespace {
 
 PathHotlist paths_of(const TestProgram& program, const TestTrace& trace) {
-    PathProfiler profiler{program.table, false, 1};
+    PathProfiler profiler{program.table, 1};
     return *hotlists_of(profiler, trace).paths;
 }
 
@@ -217,7 +217,7 @@ TEST_CASE("each sample is a unit of the statistics, also where samples are read 
     TestTrace first{0, 0}, second{1, 1};
     first.from_thread_start().run(repeated({body}, 6)).stop_before(0x200);
     second.from_thread_start().run(repeated({body, after}, 2)).run({body, body}).stop_before(0x200);
-    PathProfiler profiler{program.table, false, 1};
+    PathProfiler profiler{program.table, 1};
     const auto one = profiler.open(first.start);
     const auto other = profiler.open(second.start);
     one->digest(first.all);
@@ -227,7 +227,7 @@ TEST_CASE("each sample is a unit of the statistics, also where samples are read 
     other->finish(second.end);
     profiler.end_sample(second.start.sample);
     Hotlists lists;
-    profiler.yield(lists);
+    profiler.yield(lists, Seen::samples);
     Totals totals;
     totals.add_sample(6);
     totals.add_sample(4);  // body, after; body, after; body; body
@@ -248,7 +248,7 @@ TEST_CASE("more paths than there is room for: the hot ones stay, and everything 
         blocks.push_back(program.block(0x10000 + 0x10 * i, 1, BlockExit::indirect_jump));
     const auto back = program.block(0x9000, 1, BlockExit::jump, 0x8000);
     const auto head = program.block(0x8000, 1, BlockExit::indirect_jump);
-    PathProfiler profiler{program.table, false, 5, most};
+    PathProfiler profiler{program.table, 5, most};
     for (std::uint32_t sample = 0; sample < 20; ++sample) {
         TestTrace trace{sample, sample};
         trace.from_thread_start();
@@ -262,7 +262,7 @@ TEST_CASE("more paths than there is room for: the hot ones stay, and everything 
         profiler.end_sample(trace.start.sample);
     }
     Hotlists lists;
-    profiler.yield(lists);
+    profiler.yield(lists, Seen::samples);
     const auto& list = *lists.paths;
     CHECK(list.entries.size() <= most);
     // Each round is two paths: up to the indirect jump down, and the block that jumps to the head.

@@ -46,14 +46,13 @@ TEST_CASE("a run that saw the whole program has no intervals") {
     EvenlySpacedFunctions functions{0x1000};
     ProfileOptions options;
     options.names = {"path", "edge", "call", "method", "value"};
-    options.exhaustive = true;
     TestTrace trace;
     trace.from_thread_start().run(loop, {1}).run(loop, {1}).stop_before(0x1004);
     Hotlists lists;
     for (const auto& profiler : make_profilers(options, program.table, functions)) {
         read(*profiler, trace);
         profiler->end_sample(trace.start.sample);
-        profiler->yield(lists);
+        profiler->yield(lists, Seen::everything);
     }
     for (const auto* totals :
          {&lists.paths->totals, &lists.edges->totals, &lists.calls->totals, &lists.methods->totals,
@@ -64,7 +63,7 @@ TEST_CASE("a run that saw the whole program has no intervals") {
 }
 
 TEST_CASE("stacks: one event for each thread of a sample") {
-    StackProfiler profiler{false};
+    StackProfiler profiler;
     const std::vector<Location> stack{at(0x1004), at(0x2000)}, other{at(0x1008), at(0x2000)};
     const auto begin = [&](std::uint32_t sample, std::uint32_t trace_id,
                            const std::vector<Location>& frames, bool from_thread_start = false) {
@@ -81,7 +80,7 @@ TEST_CASE("stacks: one event for each thread of a sample") {
     begin(1, 4, {});  // could not be unwound
     profiler.end_sample(trace::SampleId{1});
     Hotlists lists;
-    profiler.yield(lists);
+    profiler.yield(lists, Seen::samples);
     const auto& list = *lists.stacks;
     CHECK(list.totals.samples == 2);
     CHECK(list.totals.total == 4);

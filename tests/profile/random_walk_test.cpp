@@ -245,7 +245,7 @@ Hotlists read_all(const RandomProgram& program, const std::vector<TestTrace>& tr
             reader->finish(trace.end);
         }
         for (const auto sample : samples) profiler->end_sample(sample);
-        profiler->yield(lists);
+        profiler->yield(lists, Seen::samples);
     }
     return lists;
 }

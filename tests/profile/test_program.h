@@ -123,7 +123,7 @@ inline Hotlists hotlists_of(Profiler& profiler, const TestTrace& trace) {
     read(profiler, trace);
     profiler.end_sample(trace.start.sample);
     Hotlists lists;
-    profiler.yield(lists);
+    profiler.yield(lists, Seen::samples);
     return lists;
 }
 

@@ -11,17 +11,17 @@ namespace shadowprof::profile {
 namespace {
 
 EdgeHotlist edges_of(const TestProgram& program, const TestTrace& trace) {
-    EdgeProfiler profiler{program.table, false};
+    EdgeProfiler profiler{program.table};
     return *hotlists_of(profiler, trace).edges;
 }
 CallHotlist calls_of(const TestProgram& program, const TestTrace& trace) {
-    CallProfiler profiler{program.table, false};
+    CallProfiler profiler{program.table};
     return *hotlists_of(profiler, trace).calls;
 }
 // Functions begin at multiples of 0x1000.
 MethodHotlist methods_of(const TestProgram& program, const TestTrace& trace) {
     EvenlySpacedFunctions functions{0x1000};
-    MethodProfiler profiler{program.table, functions, false};
+    MethodProfiler profiler{program.table, functions};
     return *hotlists_of(profiler, trace).methods;
 }
 
@@ -286,7 +286,7 @@ TEST_CASE("each sample is a unit of the statistics") {
     TestProgram program;
     const auto body = program.block(0x1000, 2, BlockExit::conditional, 0x1000);
     const auto after = program.block(0x1008, 1, BlockExit::jump, 0x1000);
-    EdgeProfiler profiler{program.table, false};
+    EdgeProfiler profiler{program.table};
     for (std::uint32_t i = 0; i < 2; ++i) {
         TestTrace trace{i, i};
         trace.run({body, body, body, after}).stop_before(0x1000);
@@ -295,7 +295,7 @@ TEST_CASE("each sample is a unit of the statistics") {
         profiler.end_sample(trace.start.sample);
     }
     Hotlists lists;
-    profiler.yield(lists);
+    profiler.yield(lists, Seen::samples);
     // Sample 0: back twice, through once, jump once. Sample 1: one more of back and through.
     Totals totals;
     totals.add_sample(4);

@@ -171,7 +171,7 @@ TEST_CASE("no step leads from one Trace to another") {
         profiler->end_sample(trace.start.sample);
     }
     Hotlists lists;
-    profiler->yield(lists);
+    profiler->yield(lists, Seen::samples);
     const auto& entry = entry_at(*lists.values, 0x100);
     REQUIRE(entry.stride);
     CHECK(entry.stride->step == 1);
@@ -215,7 +215,7 @@ TEST_CASE("statistics are by sample, also where samples are read in turn") {
     read(*profiler, c);
     profiler->end_sample(trace::SampleId{2});
     Hotlists lists;
-    profiler->yield(lists);
+    profiler->yield(lists, Seen::samples);
     const auto& entry = entry_at(*lists.values, 0x100);
     CHECK(entry.executions == executions);
     CHECK(entry.top.at(0).value == 7);
@@ -240,7 +240,7 @@ TEST_CASE("a value with a 20 % share among thousands that never come again") {
         profiler->end_sample(trace.start.sample);
     }
     Hotlists lists;
-    profiler->yield(lists);
+    profiler->yield(lists, Seen::samples);
     const auto& entry = entry_at(*lists.values, 0x100);
     CHECK(entry.probability_inverse > 100);
     REQUIRE(entry.top.size() == 1);  // values below the resolution are not told
