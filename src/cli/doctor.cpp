@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <linux/capability.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -42,10 +43,10 @@ Finding kernel() {
     uname(&name);
     unsigned major = 0, minor = 0;
     std::sscanf(name.release, "%u.%u", &major, &minor);
-    if (major > 4 || (major == 4 && minor >= 8))
+    if (major > 5 || (major == 5 && minor >= 3))
         return {Verdict::fine, fmt::format("Linux {}", name.release)};
     return {Verdict::broken,
-            fmt::format("Linux {} is too old: shadowprof needs 4.8 or newer", name.release)};
+            fmt::format("Linux {} is too old: shadowprof needs 5.3 or newer", name.release)};
 }
 
 // The proof of the pudding: everything a profile needs, on a program that does nothing.
@@ -83,20 +84,35 @@ Finding tracing() {
     return {Verdict::broken, problem};
 }
 
-Finding attaching() {
+// Effective, not merely allowed: a program with file capabilities has them without root.
+bool may_trace_anything() {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    __user_cap_data_struct sets[2]{};
+    if (syscall(SYS_capget, &header, sets) != 0) return false;
+    return sets[0].effective & (1u << CAP_SYS_PTRACE);
+}
+
+Finding ptrace_scope() {
     const auto scope = first_line("/proc/sys/kernel/yama/ptrace_scope");
-    const bool privileged = prctl(PR_CAPBSET_READ, CAP_SYS_PTRACE) == 1 && geteuid() == 0;
-    if (privileged) return {Verdict::fine, "any process can be attached to (CAP_SYS_PTRACE)"};
-    if (scope.empty() || scope == "0")
-        return {Verdict::fine, "your own processes can be attached to; others need root"};
-    if (scope == "1" || scope == "2")
-        return {Verdict::limited,
-                fmt::format("attach needs root or CAP_SYS_PTRACE (yama ptrace_scope is {}); mend: "
-                            "sudo sysctl kernel.yama.ptrace_scope=0, or sudo setcap "
-                            "cap_sys_ptrace+ep $(command -v shadowprof)",
-                            scope)};
-    return {Verdict::broken,
-            "kernel.yama.ptrace_scope is 3: nothing may be traced until the next boot without it"};
+    if (scope.empty()) return {Verdict::fine, "no Yama in this kernel: nothing beyond the usual"};
+    if (scope == "0") return {Verdict::fine, "0: your own processes can be attached to"};
+    if (scope == "3")
+        return {Verdict::broken,
+                "3: nothing may be traced until the next boot without kernel.yama.ptrace_scope=3"};
+    if (may_trace_anything())
+        return {Verdict::fine, fmt::format("{}: no hindrance with CAP_SYS_PTRACE", scope)};
+    return {
+        scope == "2" ? Verdict::broken : Verdict::limited,
+        fmt::format("{}: {}; mend: sudo sysctl kernel.yama.ptrace_scope=0", scope,
+                    scope == "2" ? "only administrators may trace" : "run works, attach does not")};
+}
+
+Finding capabilities() {
+    if (may_trace_anything())
+        return {Verdict::fine, "CAP_SYS_PTRACE: processes of every user can be attached to"};
+    return {Verdict::fine,
+            "no CAP_SYS_PTRACE: your own processes only; others: run as root, or sudo setcap "
+            "cap_sys_ptrace+ep $(command -v shadowprof)"};
 }
 
 Finding seccomp() {
