@@ -160,10 +160,15 @@ Finding cores() {
 
 int doctor() {
     const std::vector<std::pair<const char*, std::function<Finding()>>> checks{
-        {"kernel", kernel},         {"tracing", tracing},
-        {"attach", attaching},      {"seccomp", seccomp},
-        {"huge pages", huge_pages}, {"debug information", debug_information},
-        {"libraries", libraries},   {"processors", cores},
+        {"kernel", kernel},
+        {"tracing", tracing},
+        {"ptrace_scope", ptrace_scope},
+        {"capabilities", capabilities},
+        {"seccomp", seccomp},
+        {"huge pages", huge_pages},
+        {"debug information", debug_information},
+        {"libraries", libraries},
+        {"processors", cores},
     };
     bool broken = false;
     for (const auto& [name, check] : checks) {
