@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "decoder/decoder.h"
 #include "emu/effective_address.h"
 #include "ptrace/process_info.h"
 
@@ -25,6 +26,11 @@ bool will_be_restarted(std::int64_t result) {
 
 std::uint64_t low_bits(std::uint64_t value, unsigned bits) {
     return bits >= 64 ? value : value & ((std::uint64_t{1} << bits) - 1);
+}
+
+bool loads_trap_flag(decoder::Mnemonic m) {
+    using enum decoder::Mnemonic;
+    return m == popf || m == popfq || m == iret || m == iretd || m == iretq;
 }
 
 bool needs_extended_state(const decoder::Register& reg) {
@@ -121,7 +127,10 @@ Stepper::State Stepper::go_on(int signal) {
 }
 
 Stepper::State Stepper::step_instruction(int signal) {
-    thread_.step(signal);
+    if (std::exchange(loaded_flags_, false) && signal == 0)
+        thread_.stop_again();
+    else
+        thread_.step(signal);
     return State::running;
 }
 
@@ -160,7 +169,9 @@ Stepper::State Stepper::on_stepped(const ptrace::Event&) {
         }
     }
     capture_after(instruction);
+    loaded_flags_ = loads_trap_flag(instruction.mnemonic);
     complete_instruction();
+    if (loaded_flags_ && (registers_.raw.eflags & trap_flag)) return finish("trap flag");
     return go_on();
 }
 
@@ -205,6 +216,14 @@ Stepper::State Stepper::on_signal(const ptrace::Event& event) {
         } else if (!in_system_call_) {
             registers_ = *registers;
         }
+    }
+    if (!in_system_call_ && block_ && loads_trap_flag(block_->instructions[index_].mnemonic)) {
+        // Its step was not made, and left the trap flag set as if by the program.
+        registers_.raw.eflags &= ~trap_flag;
+        thread_.set_registers(registers_);
+        undelivered_signal_ = event.signal;
+        return finish("signal at " +
+                      std::string(decoder::mnemonic_name(block_->instructions[index_])));
     }
     if (sets->caught & bit) {
         entering_handler_ = true;

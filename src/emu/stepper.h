@@ -14,6 +14,9 @@
 //  - System calls are not stepped over but stopped at (PTRACE_SYSCALL): no trap is forced there,
 //    and r11 holds no trap flag.
 //  - pushf stores the trap flag: it is cleared in the stored word.
+//  - popf and iret load it, and while they are stepped the kernel leaves the flag to them. If the
+//    next resumption were another step it would take the flag for the program's own and never clear
+//    it, so the thread is first stopped once more by other means.
 //  - REP instructions trap after every iteration: only the last one completes the instruction.
 #pragma once
 
@@ -85,6 +88,7 @@ class Stepper {
     bool captured_before_ = false;  // the next instruction's addresses are captured already
     bool in_system_call_ = false;
     bool entering_handler_ = false;
+    bool loaded_flags_ = false;  // the last instruction was popf or iret
     std::optional<std::uint64_t>
         hidden_mask_;  // the program's mask while SIGTRAP is taken out of it
     std::optional<std::string> end_requested_;

@@ -88,6 +88,12 @@ bool Thread::interrupt() {
     return interrupt_wanted_;
 }
 
+bool Thread::stop_again() {
+    if (!stopped_) return false;
+    interrupt_wanted_ = true;
+    return go(Motion::run, 0);
+}
+
 bool Thread::release(int signal) {
     stopped_ = false;
     return request(PTRACE_DETACH, tid_, static_cast<std::uint64_t>(signal)) == 0;

@@ -67,6 +67,10 @@ class Thread {
     bool step(int signal = 0);
     bool listen();  // stay in a group stop, yet hear of its end
 
+    // Of a stopped thread: it is let go on and stopped again before it executes anything, which is
+    // an `interrupted` event. The kernel then no longer takes it for one that is being stepped.
+    bool stop_again();
+
     // Asks a running thread to stop; answered by an Event of kind `interrupted`, perhaps after
     // others that came first. A group stop or an exec answers it as well. Only for threads that
     // is_running() (process_info.h).
