@@ -12,9 +12,7 @@ namespace shadowprof::emu {
 
 using HostRegister = std::uint8_t;  // numbers as the hardware encodes them
 
-enum class Condition : std::uint8_t {
-    o, no, b, ae, e, ne, be, a, s, ns, p, np, l, ge, le, g
-};
+enum class Condition : std::uint8_t { o, no, b, ae, e, ne, be, a, s, ns, p, np, l, ge, le, g };
 constexpr Condition operator!(Condition c) {
     return static_cast<Condition>(static_cast<std::uint8_t>(c) ^ 1);
 }
@@ -91,10 +89,18 @@ class Assembler {
     // reg <-> [base + offset]
     void load_from(HostRegister reg, HostRegister base, std::int32_t offset, unsigned size) {
         switch (size) {
-            case 1: memory_operand(false, 0x0fb6, reg, base, offset); break;
-            case 2: memory_operand(false, 0x0fb7, reg, base, offset); break;
-            case 4: memory_operand(false, 0x8b, reg, base, offset); break;
-            default: memory_operand(true, 0x8b, reg, base, offset); break;
+            case 1:
+                memory_operand(false, 0x0fb6, reg, base, offset);
+                break;
+            case 2:
+                memory_operand(false, 0x0fb7, reg, base, offset);
+                break;
+            case 4:
+                memory_operand(false, 0x8b, reg, base, offset);
+                break;
+            default:
+                memory_operand(true, 0x8b, reg, base, offset);
+                break;
         }
     }
     void store_to(HostRegister base, std::int32_t offset, HostRegister reg, unsigned size = 8) {
@@ -153,8 +159,8 @@ class Assembler {
     void shift_left(HostRegister reg, std::uint8_t by) { shift(4, reg, by); }
 
     // Flags to and from their form in Core::flags; through rax.
-    void flags_to_rax() { raw(0x9f, 0x0f, 0x90, 0xc0); }    // lahf; seto al
-    void flags_from_rax() { raw(0x04, 0x7f, 0x9e); }        // add al, 127; sahf
+    void flags_to_rax() { raw(0x9f, 0x0f, 0x90, 0xc0); }  // lahf; seto al
+    void flags_from_rax() { raw(0x04, 0x7f, 0x9e); }      // add al, 127; sahf
 
     // Each returns the place of the displacement, for join().
     std::uint8_t* jump() {

@@ -21,14 +21,6 @@ constexpr std::uint32_t bit(HostRegister reg) {
     return 1u << reg;
 }
 
-// Their first bytes are those of no other instructions, VEX and EVEX included.
-bool is_x87(const decoder::Instruction& i) {
-    std::size_t at = 0;
-    const auto byte = [&] { return std::to_integer<unsigned>(i.bytes[at]); };
-    while (at + 1u < i.length && (is_legacy_prefix(byte()) || (byte() & 0xf0) == 0x40)) ++at;
-    return (byte() & 0xf8) == 0xd8;
-}
-
 // Registers for our own purposes, those first that programs use least.
 constexpr HostRegister by_preference[] = {11, 10, 9, 8, 15, 14, 13, 12, 1, 6, 7, 2, 5, 3, 0};
 
@@ -229,8 +221,8 @@ void BlockCompiler::advance_values() {
 }
 
 void BlockCompiler::mark(std::size_t index) {
-    marks_.push_back({code_.offset_of(a_.position()), static_cast<std::uint8_t>(index),
-                      cache_.flags_dirty});
+    marks_.push_back(
+        {code_.offset_of(a_.position()), static_cast<std::uint8_t>(index), cache_.flags_dirty});
 }
 
 void BlockCompiler::exit(ExitKind kind, std::uint32_t detail) {
@@ -416,8 +408,8 @@ void BlockCompiler::touch(std::size_t index, HostRegister reg, unsigned size, Ac
     const auto* after = a_.position();
     const auto afterwards = cache_;
 
-    const auto bits = size | (access != Access::write ? access_reads : 0u) |
-                      (writes ? access_writes : 0u);
+    const auto bits =
+        size | (access != Access::write ? access_reads : 0u) | (writes ? access_writes : 0u);
     late_.push_back([=, this, reserved = reserved_before] {
         a_.join(slow);
         a_.add_from_core(reg, tlb + page, entry);
@@ -425,7 +417,8 @@ void BlockCompiler::touch(std::size_t index, HostRegister reg, unsigned size, Ac
         a_.store_imm32(offsetof(Core, slow_access), bits);
         a_.call(code_.resolve);
         if (reg != rax) a_.move(reg, rax);
-        if (is_x87(at(index))) {
+        const auto x87 = x87_opcode(at(index));
+        if (x87 && !x87->is_control_with_memory()) {
             a_.load(rax, offsetof(Core, slow_address));
             a_.store(offsetof(Core, x87_address), rax);
             a_.load(rax, offsetof(Core, resolved_to));

@@ -59,8 +59,8 @@ class BlockCompiler {
 
     // `number` is how exits name the block. Appends to `links`, where `first_link` is the index of
     // the next one.
-    CompiledBlock compile(const trace::Block& block, std::size_t instructions,
-                          std::uint32_t number, std::vector<Link>& links);
+    CompiledBlock compile(const trace::Block& block, std::size_t instructions, std::uint32_t number,
+                          std::vector<Link>& links);
 
     // Host code of one block is never longer.
     static constexpr std::size_t most_bytes = 1u << 17;

@@ -126,9 +126,8 @@ void BlockCompiler::call(std::size_t index) {
     const bool direct = i.flow == Flow::call;
     if (!direct) branch_target(index);
     reserved_ = 0;
-    push_value(index, 8, [this, back = i.end().value](HostRegister reg) {
-        a_.move_imm(reg, back);
-    });
+    push_value(index, 8,
+               [this, back = i.end().value](HostRegister reg) { a_.move_imm(reg, back); });
     save_flags();
     advance_values();
     if (direct) return go_to(i.target);

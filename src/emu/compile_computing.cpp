@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "emu/block_compiler.h"
+#include "emu/extended_helpers.h"
 #include "emu/reencode.h"
 
 namespace shadowprof::emu {
@@ -13,8 +14,8 @@ using decoder::MemoryUse;
 using decoder::Mnemonic;
 using decoder::Operand;
 using decoder::OperandKind;
-using decoder::RegisterKind;
 using decoder::rax, decoder::rbx, decoder::rdi, decoder::rsp;
+using decoder::RegisterKind;
 
 constexpr std::uint32_t bit(HostRegister reg) {
     return 1u << reg;
@@ -115,24 +116,36 @@ void BlockCompiler::computing(std::size_t index) {
         original.mnemonic == Mnemonic::mov && !host_encoding(original, rbx))
         return absolute_move(index);
     if (has_memory_without_access(original)) {
-        const bool gathers = std::any_of(
-            original.operands().begin(), original.operands().end(), [](const Operand& operand) {
-                return operand.kind == OperandKind::memory &&
-                       operand.memory.use == MemoryUse::gather;
-            });
+        const bool gathers = std::any_of(original.operands().begin(), original.operands().end(),
+                                         [](const Operand& operand) {
+                                             return operand.kind == OperandKind::memory &&
+                                                    operand.memory.use == MemoryUse::gather;
+                                         });
         return gathers ? gather_or_scatter(index) : capture_before_helper(index);
     }
     if (writes_segment_register(original) || touches_tiles_or_bounds(original))
         return unsupported(index);
 
-    auto uses = uses_of(original);
+    // fnstenv and fnsave store the unit's pointers.
+    if (memory && memory->writes && memory->bits > 80 && x87_opcode(original)) {
+        save_flags();
+        call_ordinary(restore_x87_pointers, 0);
+    }
+
+    const auto uses = uses_of(original);
     reserved_ = uses.all() | bit(rax);
+    auto in_address = Registers{0};
+    if (memory) {
+        if (memory->memory.base.kind == RegisterKind::general)
+            in_address |= bit(memory->memory.base.number);
+        if (memory->memory.index) in_address |= bit(memory->memory.index.number);
+    }
     auto stack_pointer = Assembler::none;
     std::optional<Instruction> replaced;
     if (has_explicit_stack_pointer(original)) {
         // One of rcx, rdx, rbx, rsi, rdi: those fit where rsp did.
         constexpr Registers eligible = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 6 | 1u << 7;
-        stack_pointer = pick(~(eligible & ~reserved_));
+        stack_pointer = pick(~(eligible & ~(reserved_ | in_address)));
         replaced = without_stack_pointer(original, stack_pointer);
         if (!replaced) return unsupported(index);
         reserved_ |= bit(stack_pointer);
@@ -143,9 +156,7 @@ void BlockCompiler::computing(std::size_t index) {
         const auto bytes = host_encoding(instruction, Assembler::none);
         return execute(index, *bytes, uses, stack_pointer);
     }
-    auto in_use = reserved_;
-    if (memory->memory.base.kind == RegisterKind::general) in_use |= bit(memory->memory.base.number);
-    if (memory->memory.index) in_use |= bit(memory->memory.index.number);
+    const auto in_use = reserved_ | in_address;
     auto pointer = pick(in_use);
     auto bytes = host_encoding(instruction, pointer);
     if (!bytes) {
@@ -250,7 +261,8 @@ void BlockCompiler::load_address(std::size_t index) {
     const auto& destination = i.operands()[0];
     const auto& memory = i.operands()[1];
     const auto reg = destination.reg.number;
-    const bool in_place = destination.bits >= 32 && reg != rsp && !memory.memory.base.is_general(rsp);
+    const bool in_place =
+        destination.bits >= 32 && reg != rsp && !memory.memory.base.is_general(rsp);
     reserved_ = decoder::general_registers_used(i);
     const auto result = in_place ? reg : pick(reserved_);
     address(result, i, memory, false);
@@ -311,9 +323,7 @@ void BlockCompiler::store_with_implicit_address(std::size_t index) {
     const unsigned size = memory->bits / 8u;
     capture_before_helper(index);
     address(rdi, i, *memory);
-    touch(index, rdi, size, Access::modify, [=, this] {
-        a_.bytes(bytes.view());
-    });
+    touch(index, rdi, size, Access::modify, [=, this] { a_.bytes(bytes.view()); });
     clobber(rdi);
 }
 

@@ -92,8 +92,8 @@ void BlockCompiler::save_or_restore_state(std::size_t index) {
     const auto at_address = pick(decoder::general_registers_used(i) | bit(rax));
     address(at_address, i, memory);
     a_.store(offsetof(Core, slow_address), at_address);
-    a_.store_imm32(offsetof(Core, slow_access), size | access_by_substitute | access_reads |
-                                                    (restores ? 0 : access_writes));
+    a_.store_imm32(offsetof(Core, slow_access),
+                   size | access_by_substitute | access_reads | (restores ? 0 : access_writes));
     a_.call(code_.resolve);
     clobber_all();
     a_.move(pointer, rax);

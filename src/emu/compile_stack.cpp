@@ -10,8 +10,8 @@ namespace {
 
 using decoder::Operand;
 using decoder::OperandKind;
-using decoder::RegisterKind;
 using decoder::rax, decoder::rbp, decoder::rdx, decoder::rsi, decoder::rsp;
+using decoder::RegisterKind;
 
 constexpr std::uint32_t bit(HostRegister reg) {
     return 1u << reg;
@@ -68,9 +68,8 @@ void BlockCompiler::push(std::size_t index) {
                 a_.load_from(pointer, pointer, 0, size);
                 a_.store(offsetof(Core, scratch), pointer);
             });
-            return push_value(index, size, [this](HostRegister reg) {
-                a_.load(reg, offsetof(Core, scratch));
-            });
+            return push_value(index, size,
+                              [this](HostRegister reg) { a_.load(reg, offsetof(Core, scratch)); });
         }
         default:
             break;
@@ -136,9 +135,8 @@ void BlockCompiler::push_flags(std::size_t index) {
     a_.call(code_.rflags);
     a_.store(offsetof(Core, scratch), rax);
     clobber_all();
-    push_value(index, stack_operand_size(at(index)), [this](HostRegister reg) {
-        a_.load(reg, offsetof(Core, scratch));
-    });
+    push_value(index, stack_operand_size(at(index)),
+               [this](HostRegister reg) { a_.load(reg, offsetof(Core, scratch)); });
 }
 
 void BlockCompiler::pop_flags(std::size_t index) {

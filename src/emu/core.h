@@ -67,7 +67,7 @@ enum class ExitKind : std::uint32_t {
 // into a page that holds compiled code.
 struct PendingWrite {
     ViewPage* page;
-    std::uint64_t offset;   // in the page
+    std::uint64_t offset;  // in the page
     std::uint64_t size;
     const std::byte* from;  // nullptr: it went to the page itself
 };
@@ -93,8 +93,8 @@ struct alignas(64) Core {
     std::uint32_t slow_access;    // size | access bits
     std::uint32_t pending_count;  // of pending_writes
     PendingWrite pending_writes[2];
-    std::uint32_t code_changed;   // some page's is
-    std::uint32_t helper_failed;  // at fault_address
+    std::uint32_t code_changed;    // some page's is
+    std::uint32_t helper_failed;   // at fault_address
     const std::byte* resolved_to;  // where the last access that took the slow way was sent
     // The same of the last x87 instruction: its unit remembers the operand.
     std::uint64_t x87_address;

@@ -102,13 +102,14 @@ struct StringState {
         const auto value = core->general[reg] + by;
         core->general[reg] = operation.narrow ? value & 0xffffffffu : value;
     }
-    // What an iteration with narrow addresses does to the registers even if it faults.
+    // Repeated stores with narrow addresses cut their registers before they begin, even if there is
+    // nothing to do or the first iteration faults. Those that load or compare do not.
     void cut_registers() const {
-        if (!operation.narrow) return;
         const auto kind = operation.kind;
+        if (kind != StringOperation::movs && kind != StringOperation::stos) return;
         advance(1, 0);
-        if (kind != StringOperation::stos && kind != StringOperation::scas) advance(6, 0);
-        if (kind != StringOperation::lods) advance(7, 0);
+        if (kind == StringOperation::movs) advance(6, 0);
+        advance(7, 0);
     }
     std::uint64_t source() const {
         const auto base = operation.segment == 1   ? core->fs_base
@@ -204,18 +205,34 @@ std::uint64_t iterate_within_pages(const StringState& s, std::uint64_t count) {
     const auto value = s.core->general[0];
     if (kind == StringOperation::movs) {
         switch (size) {
-            case 1: asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(left) : : "memory"); break;
-            case 2: asm volatile("rep movsw" : "+D"(to), "+S"(from), "+c"(left) : : "memory"); break;
-            case 4: asm volatile("rep movsl" : "+D"(to), "+S"(from), "+c"(left) : : "memory"); break;
-            default: asm volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(left) : : "memory"); break;
+            case 1:
+                asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(left) : : "memory");
+                break;
+            case 2:
+                asm volatile("rep movsw" : "+D"(to), "+S"(from), "+c"(left) : : "memory");
+                break;
+            case 4:
+                asm volatile("rep movsl" : "+D"(to), "+S"(from), "+c"(left) : : "memory");
+                break;
+            default:
+                asm volatile("rep movsq" : "+D"(to), "+S"(from), "+c"(left) : : "memory");
+                break;
         }
         s.advance(6, n * size);
     } else {
         switch (size) {
-            case 1: asm volatile("rep stosb" : "+D"(to), "+c"(left) : "a"(value) : "memory"); break;
-            case 2: asm volatile("rep stosw" : "+D"(to), "+c"(left) : "a"(value) : "memory"); break;
-            case 4: asm volatile("rep stosl" : "+D"(to), "+c"(left) : "a"(value) : "memory"); break;
-            default: asm volatile("rep stosq" : "+D"(to), "+c"(left) : "a"(value) : "memory"); break;
+            case 1:
+                asm volatile("rep stosb" : "+D"(to), "+c"(left) : "a"(value) : "memory");
+                break;
+            case 2:
+                asm volatile("rep stosw" : "+D"(to), "+c"(left) : "a"(value) : "memory");
+                break;
+            case 4:
+                asm volatile("rep stosl" : "+D"(to), "+c"(left) : "a"(value) : "memory");
+                break;
+            default:
+                asm volatile("rep stosq" : "+D"(to), "+c"(left) : "a"(value) : "memory");
+                break;
         }
     }
     s.advance(7, n * size);
@@ -276,7 +293,9 @@ std::byte* shadowprof_resolve(Core* core) noexcept {
         second_usable = usable(*second);
     }
     const bool first_usable = usable(*page);
-    const unsigned begin = first_usable ? (second_usable || !second ? 2 : 3) : second_usable ? 1 : 0;
+    const unsigned begin = first_usable    ? (second_usable || !second ? 2 : 3)
+                           : second_usable ? 1
+                                           : 0;
     auto* to = core->substitutes + begin * page_size + offset;
     core->resolved_to = to;
     if (first_usable) {
@@ -328,6 +347,7 @@ void shadowprof_string(Core* core, std::uint32_t packed) noexcept {
         s.operation.kind == StringOperation::scas || s.operation.kind == StringOperation::cmps;
     constexpr std::uint32_t zero_flag = 0x40u << 8;
     const auto flags_before = core->flags;
+    s.cut_registers();
     while (const auto count = s.pointer(rcx)) {
         auto done = iterate_within_pages(s, count);
         if (done == 0) {
@@ -335,7 +355,6 @@ void shadowprof_string(Core* core, std::uint32_t packed) noexcept {
             if (!iterate(s)) {
                 // The registers tell how far it came; the flags do not.
                 core->flags = flags_before;
-                s.cut_registers();
                 return;
             }
             done = 1;
@@ -355,8 +374,8 @@ void shadowprof_set_rflags(Core* core, std::uint64_t value, std::uint32_t size) 
     if (size == 2) value = (old & ~std::uint64_t{0xffff}) | (value & 0xffff);
     set_status_flags(*core, value);
     core->backward = value & direction_flag ? 1 : 0;
-    core->other_flags = static_cast<std::uint32_t>((core->other_flags & ~user_flags) |
-                                                   (value & user_flags));
+    core->other_flags =
+        static_cast<std::uint32_t>((core->other_flags & ~user_flags) | (value & user_flags));
     core->helper_failed = (core->other_flags & (trap_flag | alignment_flag)) != 0;
 }
 

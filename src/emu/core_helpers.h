@@ -18,10 +18,10 @@ inline constexpr unsigned substitute_pages = 5;
 struct StringOperation {
     enum Kind : std::uint8_t { movs, stos, lods, scas, cmps };
     Kind kind;
-    std::uint8_t size;      // 1, 2, 4, 8
-    std::uint8_t repeat;    // 0, 1: rep or repe, 2: repne
-    bool narrow;            // 32-bit addresses and counter
-    std::uint8_t segment;   // of the source: 0, 1: fs, 2: gs
+    std::uint8_t size;     // 1, 2, 4, 8
+    std::uint8_t repeat;   // 0, 1: rep or repe, 2: repne
+    bool narrow;           // 32-bit addresses and counter
+    std::uint8_t segment;  // of the source: 0, 1: fs, 2: gs
 
     constexpr std::uint32_t packed() const {
         return kind | size << 4 | repeat << 8 | (narrow ? 1u << 12 : 0) | segment << 16;

@@ -6,7 +6,15 @@ namespace shadowprof::emu {
 
 namespace {
 
-enum Component : unsigned { x87, sse, avx, opmask = 5, zmm_hi256 = 6, hi16_zmm = 7, component_count };
+enum Component : unsigned {
+    x87,
+    sse,
+    avx,
+    opmask = 5,
+    zmm_hi256 = 6,
+    hi16_zmm = 7,
+    component_count
+};
 
 constexpr std::size_t xmm_at = 160;
 constexpr std::size_t present_at = 512;
@@ -74,6 +82,8 @@ std::uint64_t ExtendedArea::mask(unsigned n) const {
     return value;
 }
 
-void ExtendedArea::set_mask(unsigned n, std::uint64_t value) { write(opmask, 8 * n, &value, 8); }
+void ExtendedArea::set_mask(unsigned n, std::uint64_t value) {
+    write(opmask, 8 * n, &value, 8);
+}
 
 }  // namespace shadowprof::emu

@@ -5,6 +5,7 @@
 
 #include "emu/core_helpers.h"
 #include "emu/extended_area.h"
+#include "emu/reencode.h"
 
 namespace shadowprof::emu {
 
@@ -99,14 +100,13 @@ std::uint64_t segment_base(const Core& core, const Instruction& i) {
 }
 
 // As the x87 unit keeps it: three bits of the first byte, and the second.
-std::uint16_t x87_opcode(const Instruction& i) {
-    std::size_t at = 0;
-    while (at + 2u < i.length && (std::to_integer<unsigned>(i.bytes[at]) & 0xf8) != 0xd8) ++at;
-    return static_cast<std::uint16_t>((std::to_integer<unsigned>(i.bytes[at]) & 7) << 8 |
-                                      std::to_integer<unsigned>(i.bytes[at + 1]));
+std::uint16_t packed_opcode(const Instruction& i) {
+    const auto opcode = x87_opcode(i);
+    return opcode ? static_cast<std::uint16_t>((opcode->first & 7) << 8 | opcode->second) : 0;
 }
 
-std::optional<Address> first_inaccessible(MemoryView& view, Address at, unsigned size, bool writes) {
+std::optional<Address> first_inaccessible(MemoryView& view, Address at, unsigned size,
+                                          bool writes) {
     for (const auto byte : {at, at + (size - 1)}) {
         const auto& page = view.page(byte);
         if (writes ? page.writable : page.readable) continue;
@@ -158,8 +158,8 @@ void gather_or_scatter(Core* core, std::uint64_t argument) noexcept {
         vector_mask.words = area.vector(mask->reg.number);
     const auto top_bit = 8 * shape.element_size - 1;
 
-    const auto base = (m.base ? core->general[m.base.number] : 0) +
-                      static_cast<std::uint64_t>(m.displacement);
+    const auto base =
+        (m.base ? core->general[m.base.number] : 0) + static_cast<std::uint64_t>(m.displacement);
     const auto segment = segment_base(*core, m);
     const auto write_back = [&] {
         if (!scatters) area.set_vector(data->reg.number, values.words);
@@ -178,8 +178,7 @@ void gather_or_scatter(Core* core, std::uint64_t argument) noexcept {
     }
 
     for (unsigned n = 0; n < shape.elements(); ++n) {
-        const bool wanted =
-            shape.is_evex ? bit_mask >> n & 1 : vector_mask.get(n) >> top_bit & 1;
+        const bool wanted = shape.is_evex ? bit_mask >> n & 1 : vector_mask.get(n) >> top_bit & 1;
         if (wanted) {
             const auto raw_index = indices.get(n);
             const auto index = shape.index_size == 8
@@ -192,7 +191,8 @@ void gather_or_scatter(Core* core, std::uint64_t argument) noexcept {
             std::uint64_t value = values.get(n);
             const auto bytes =
                 std::as_writable_bytes(std::span{&value, 1}).first(shape.element_size);
-            if (const auto fault = first_inaccessible(view, address, shape.element_size, scatters)) {
+            if (const auto fault =
+                    first_inaccessible(view, address, shape.element_size, scatters)) {
                 write_back();
                 fail(core, *fault);
                 break;
@@ -233,7 +233,7 @@ void restore_x87_pointers(Core* core, std::uint64_t) noexcept {
     const auto opcode = area.get<std::uint16_t>(opcode_at);
     constexpr std::uint16_t without_operand = 0x738;
     if (guest && opcode != 0) {
-        const auto own = x87_opcode(*guest);
+        const auto own = packed_opcode(*guest);
         if (((own ^ opcode) & without_operand) == 0) area.set(opcode_at, own);
     }
 
@@ -241,7 +241,8 @@ void restore_x87_pointers(Core* core, std::uint64_t) noexcept {
     const auto* substitutes_end = core->substitutes + substitute_pages * page_size;
     std::optional<Address> address;
     if (core->substitutes <= operand && operand < substitutes_end)
-        address = Address{core->x87_address} + static_cast<std::uint64_t>(operand - core->x87_resolved_to);
+        address = Address{core->x87_address} +
+                  static_cast<std::uint64_t>(operand - core->x87_resolved_to);
     else
         address = core->owner->view().guest_address_of(operand);
     // The unit keeps the offset in the segment.

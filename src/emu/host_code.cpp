@@ -95,7 +95,9 @@ std::uint64_t switched_components() {
     return extended_features().components & data_components;
 }
 
-std::size_t extended_area_size() { return extended_features().area_size; }
+std::size_t extended_area_size() {
+    return extended_features().area_size;
+}
 
 HostCode::HostCode(std::size_t size) : size_(size) {
     auto* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE | PROT_EXEC,
@@ -110,7 +112,9 @@ HostCode::HostCode(std::size_t size) : size_(size) {
     first_ = next_;
 }
 
-HostCode::~HostCode() { ::munmap(memory_, size_); }
+HostCode::~HostCode() {
+    ::munmap(memory_, size_);
+}
 
 void HostCode::run(Core& core, const void* code) const {
     core.call_with_host_state = call_with_host_state_;

@@ -35,16 +35,16 @@ class HostCode {
     const std::uint8_t* end() const { return memory_ + size_; }
 
     // Called or jumped to by compiled code.
-    const std::uint8_t* leave = nullptr;         // jump: ends run()
-    const std::uint8_t* resolve = nullptr;       // calls of the helpers of that name
+    const std::uint8_t* leave = nullptr;    // jump: ends run()
+    const std::uint8_t* resolve = nullptr;  // calls of the helpers of that name
     const std::uint8_t* finish_write = nullptr;
     const std::uint8_t* peek = nullptr;
-    const std::uint8_t* string = nullptr;        // its argument is in esi
+    const std::uint8_t* string = nullptr;  // its argument is in esi
     const std::uint8_t* rflags = nullptr;
-    const std::uint8_t* set_rflags = nullptr;    // rsi, edx
-    const std::uint8_t* enter = nullptr;         // esi
+    const std::uint8_t* set_rflags = nullptr;  // rsi, edx
+    const std::uint8_t* enter = nullptr;       // esi
     const std::uint8_t* move_64_bytes = nullptr;
-    const std::uint8_t* ordinary = nullptr;      // an OrdinaryFunction in rsi, its argument in rdx
+    const std::uint8_t* ordinary = nullptr;  // an OrdinaryFunction in rsi, its argument in rdx
 
   private:
     void write_stubs();

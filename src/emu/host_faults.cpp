@@ -62,7 +62,11 @@ void catch_host_faults() {
     });
 }
 
-FaultScope::FaultScope(Core& core) : outer_(current_core) { current_core = &core; }
-FaultScope::~FaultScope() { current_core = outer_; }
+FaultScope::FaultScope(Core& core) : outer_(current_core) {
+    current_core = &core;
+}
+FaultScope::~FaultScope() {
+    current_core = outer_;
+}
 
 }  // namespace shadowprof::emu

@@ -2,10 +2,9 @@
 
 #include <sys/mman.h>
 
-#include <csignal>
-
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstring>
 #include <new>
 
@@ -32,7 +31,8 @@ constexpr std::size_t round_up(std::size_t size) {
 constexpr std::size_t region_size = page_size + stack_size + round_up(sizeof(Core));
 
 std::byte* map_memory(std::size_t size) {
-    auto* memory = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    auto* memory =
+        ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) throw std::bad_alloc();
     return static_cast<std::byte*>(memory);
 }
@@ -357,6 +357,8 @@ class Interpreter::Run {
         const auto* host = reinterpret_cast<const std::uint8_t*>(core_.host_address);
         const auto place = owner_.place_of(host);
         SHADOWPROF_ASSERT(place, "a fault in code that belongs to no instruction");
+        // What the instruction had written before it faulted.
+        if (core_.pending_count != 0) shadowprof_finish_write(&core_);
         if (place->flags_in_host) set_status_flags(core_, core_.fault_flags);
         stop_before(*place->block, place->instruction);
         switch (core_.signal) {
@@ -382,9 +384,9 @@ class Interpreter::Run {
         core_.budget += static_cast<std::int64_t>(compiled.instructions - done);
         if (!sink_) return;
         const auto& block = *compiled.block;
-        core_.values += std::count_if(
-            block.slots.begin(), block.slots.end(),
-            [&](const trace::Slot& slot) { return slot.instruction < done; });
+        core_.values +=
+            std::count_if(block.slots.begin(), block.slots.end(),
+                          [&](const trace::Slot& slot) { return slot.instruction < done; });
         if (done == 0)
             --core_.blocks;
         else if (done < block.instructions.size())

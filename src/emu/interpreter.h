@@ -49,17 +49,17 @@ class BlockSink {
 };
 
 enum class StopKind : std::uint8_t {
-    instructions,    // as many as were asked for
-    system_call,     // executed up to, and counted; rip is behind it, rcx and r11 are as before it
-    memory_fault,    // at fault_address
-    arithmetic,      // division or floating-point exception
-    illegal,         // this CPU does not know the instruction
+    instructions,  // as many as were asked for
+    system_call,   // executed up to, and counted; rip is behind it, rcx and r11 are as before it
+    memory_fault,  // at fault_address
+    arithmetic,    // division or floating-point exception
+    illegal,       // this CPU does not know the instruction
     general_protection,
-    trap,            // an instruction no engine goes through
-    unsupported,     // an instruction the interpreter does not know
-    trap_flag,       // popf set the trap or the alignment-check flag
-    no_code,         // nothing to decode at rip
-    memory_limit,    // the view is full
+    trap,          // an instruction no engine goes through
+    unsupported,   // an instruction the interpreter does not know
+    trap_flag,     // popf set the trap or the alignment-check flag
+    no_code,       // nothing to decode at rip
+    memory_limit,  // the view is full
 };
 
 struct Stop {
@@ -79,8 +79,7 @@ class Interpreter : private CoreOwner, private BlockDirectory {
 
     // From the state on, as many instructions as are asked for or until something ends the run.
     // The state is then exactly that before the next instruction. `sink` may be null: unrecorded.
-    Stop run(GuestState& state, MemoryView& view, std::uint64_t most_instructions,
-             BlockSink* sink);
+    Stop run(GuestState& state, MemoryView& view, std::uint64_t most_instructions, BlockSink* sink);
 
     // Mappings changed, or another program: nothing known about code holds.
     void forget_code();

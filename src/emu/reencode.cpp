@@ -31,19 +31,23 @@ Fields fields_of(const Instruction& i) {
     std::size_t at = 0;
     while (at < i.length && (is_legacy_prefix(byte(i, at)) || (byte(i, at) & 0xf0) == 0x40)) ++at;
     switch (byte(i, at)) {
-        case 0xc5: return {at + 2, at + 1};
-        case 0xc4: return {at + 3, at + 2};
-        case 0x62: return {at + 4, at + 2};
-        case 0x0f: break;
-        default: return {at, 0};
+        case 0xc5:
+            return {at + 2, at + 1};
+        case 0xc4:
+            return {at + 3, at + 2};
+        case 0x62:
+            return {at + 4, at + 2};
+        case 0x0f:
+            break;
+        default:
+            return {at, 0};
     }
     const auto map = byte(i, at + 1);
     return {map == 0x38 || map == 0x3a ? at + 2 : at + 1, 0};
 }
 
 bool is_stack_pointer(const Operand& operand) {
-    return operand.kind == OperandKind::reg &&
-           operand.visibility != decoder::Visibility::hidden &&
+    return operand.kind == OperandKind::reg && operand.visibility != decoder::Visibility::hidden &&
            operand.reg.kind == decoder::RegisterKind::general &&
            operand.reg.number == decoder::rsp && !operand.reg.high_byte;
 }
@@ -74,12 +78,35 @@ bool differs_only_in(const Instruction& a, const Instruction& b, HostRegister in
 
 bool is_legacy_prefix(unsigned byte) {
     switch (byte) {
-        case 0x26: case 0x2e: case 0x36: case 0x3e: case 0x64: case 0x65:
-        case 0x66: case 0x67: case 0xf0: case 0xf2: case 0xf3:
+        case 0x26:
+        case 0x2e:
+        case 0x36:
+        case 0x3e:
+        case 0x64:
+        case 0x65:
+        case 0x66:
+        case 0x67:
+        case 0xf0:
+        case 0xf2:
+        case 0xf3:
             return true;
         default:
             return false;
     }
+}
+
+std::optional<X87Opcode> x87_opcode(const Instruction& i) {
+    std::size_t at = 0;
+    while (at + 2u < i.length && (is_legacy_prefix(byte(i, at)) || (byte(i, at) & 0xf0) == 0x40))
+        ++at;
+    if ((byte(i, at) & 0xf8) != 0xd8) return {};
+    return X87Opcode{byte(i, at), byte(i, at + 1)};
+}
+
+bool X87Opcode::is_control_with_memory() const {
+    const auto reg = second >> 3 & 7;
+    const bool has_memory = second < 0xc0;
+    return has_memory && ((first == 0xd9 && reg >= 4) || (first == 0xdd && reg >= 4 && reg != 5));
 }
 
 bool has_explicit_stack_pointer(const Instruction& instruction) {

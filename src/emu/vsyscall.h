@@ -11,7 +11,9 @@ namespace shadowprof::emu {
 
 inline constexpr AddressRange vsyscall_page{{0xffffffffff600000}, {0xffffffffff601000}};
 
-constexpr bool is_vsyscall(Address at) { return vsyscall_page.contains(at); }
+constexpr bool is_vsyscall(Address at) {
+    return vsyscall_page.contains(at);
+}
 
 // The call at that address, with its arguments in and its result to the general registers, and the
 // return from it. The address to go on at; nothing if that faults.

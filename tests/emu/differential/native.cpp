@@ -1,0 +1,280 @@
+#include "native.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstring>
+#include <stdexcept>
+
+#include "emu/host_code.h"
+
+namespace {
+
+// Addressed by the code below; its offsets are written out there.
+struct Machine {
+    std::uint64_t general[16];  // 0
+    std::uint64_t rflags;       // 128
+    std::uint64_t fs_base;      // 136
+    std::uint64_t gs_base;      // 144
+    std::uint64_t rip;          // 152
+    std::uint64_t host_rsp;     // 160
+    std::uint64_t host_fs;      // 168
+    std::uint64_t host_gs;      // 176
+    std::uint64_t components;   // 184
+    std::byte* extended;        // 192
+    std::uint32_t host_mxcsr;   // 200
+    std::uint32_t host_x87;     // 204
+    std::uint64_t is_running;   // 208
+};
+
+}  // namespace
+
+extern "C" {
+Machine differential_machine __attribute__((visibility("hidden")));
+void differential_run();
+void differential_save();
+void differential_back();
+}
+
+asm(R"(
+        .pushsection .text
+        .macro field name, offset
+        .set \name, differential_machine + \offset
+        .endm
+        field M_RFLAGS, 128
+        field M_FS, 136
+        field M_GS, 144
+        field M_RIP, 152
+        field M_HOST_RSP, 160
+        field M_HOST_FS, 168
+        field M_HOST_GS, 176
+        field M_COMPONENTS, 184
+        field M_EXTENDED, 192
+        field M_HOST_MXCSR, 200
+        field M_HOST_X87, 204
+
+        .globl differential_run
+differential_run:
+        push %rbx
+        push %rbp
+        push %r12
+        push %r13
+        push %r14
+        push %r15
+        mov %rsp, M_HOST_RSP(%rip)
+        stmxcsr M_HOST_MXCSR(%rip)
+        fnstcw M_HOST_X87(%rip)
+        rdfsbase %rax
+        mov %rax, M_HOST_FS(%rip)
+        rdgsbase %rax
+        mov %rax, M_HOST_GS(%rip)
+        mov M_EXTENDED(%rip), %rcx
+        mov M_COMPONENTS(%rip), %eax
+        mov M_COMPONENTS + 4(%rip), %edx
+        xrstor64 (%rcx)
+        mov M_FS(%rip), %rax
+        wrfsbase %rax
+        mov M_GS(%rip), %rax
+        wrgsbase %rax
+        pushq M_RFLAGS(%rip)
+        popfq
+        mov differential_machine + 0(%rip), %rax
+        mov differential_machine + 8(%rip), %rcx
+        mov differential_machine + 16(%rip), %rdx
+        mov differential_machine + 24(%rip), %rbx
+        mov differential_machine + 32(%rip), %rsp
+        mov differential_machine + 40(%rip), %rbp
+        mov differential_machine + 48(%rip), %rsi
+        mov differential_machine + 56(%rip), %rdi
+        mov differential_machine + 64(%rip), %r8
+        mov differential_machine + 72(%rip), %r9
+        mov differential_machine + 80(%rip), %r10
+        mov differential_machine + 88(%rip), %r11
+        mov differential_machine + 96(%rip), %r12
+        mov differential_machine + 104(%rip), %r13
+        mov differential_machine + 112(%rip), %r14
+        mov differential_machine + 120(%rip), %r15
+        jmp *M_RIP(%rip)
+
+        .globl differential_save
+differential_save:
+        mov %rax, differential_machine + 0(%rip)
+        mov %rcx, differential_machine + 8(%rip)
+        mov %rdx, differential_machine + 16(%rip)
+        mov %rbx, differential_machine + 24(%rip)
+        mov %rsp, differential_machine + 32(%rip)
+        mov %rbp, differential_machine + 40(%rip)
+        mov %rsi, differential_machine + 48(%rip)
+        mov %rdi, differential_machine + 56(%rip)
+        mov %r8, differential_machine + 64(%rip)
+        mov %r9, differential_machine + 72(%rip)
+        mov %r10, differential_machine + 80(%rip)
+        mov %r11, differential_machine + 88(%rip)
+        mov %r12, differential_machine + 96(%rip)
+        mov %r13, differential_machine + 104(%rip)
+        mov %r14, differential_machine + 112(%rip)
+        mov %r15, differential_machine + 120(%rip)
+        mov M_HOST_RSP(%rip), %rsp
+        pushfq
+        popq M_RFLAGS(%rip)
+        cld
+        rdfsbase %rax
+        mov %rax, M_FS(%rip)
+        rdgsbase %rax
+        mov %rax, M_GS(%rip)
+        mov M_HOST_FS(%rip), %rax
+        wrfsbase %rax
+        mov M_HOST_GS(%rip), %rax
+        wrgsbase %rax
+        mov M_EXTENDED(%rip), %rcx
+        mov M_COMPONENTS(%rip), %eax
+        mov M_COMPONENTS + 4(%rip), %edx
+        xsave64 (%rcx)
+
+        .globl differential_back
+differential_back:
+        fninit
+        fldcw M_HOST_X87(%rip)
+        ldmxcsr M_HOST_MXCSR(%rip)
+        vzeroupper
+        pop %r15
+        pop %r14
+        pop %r13
+        pop %r12
+        pop %rbp
+        pop %rbx
+        ret
+        .popsection
+)");
+
+namespace shadowprof::differential {
+
+namespace {
+
+volatile int caught_signal = 0;
+volatile int caught_code = 0;
+volatile std::uint64_t caught_address = 0;
+std::array<struct sigaction, 65> previous_actions;
+
+constexpr int numbers_by_hardware[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
+                                         REG_RSI, REG_RDI, REG_R8,  REG_R9,  REG_R10, REG_R11,
+                                         REG_R12, REG_R13, REG_R14, REG_R15};
+
+__attribute__((no_stack_protector)) void on_signal(int signal, siginfo_t* info, void* context) {
+    auto& machine = differential_machine;
+    if (machine.is_running) {
+        std::uint64_t fs, gs;
+        asm volatile("rdfsbase %0; rdgsbase %1" : "=r"(fs), "=r"(gs));
+        asm volatile("wrfsbase %0; wrgsbase %1" : : "r"(machine.host_fs), "r"(machine.host_gs));
+        machine.fs_base = fs;
+        machine.gs_base = gs;
+    } else {
+        const auto& previous = previous_actions[static_cast<std::size_t>(signal)];
+        if (previous.sa_flags & SA_SIGINFO)
+            previous.sa_sigaction(signal, info, context);
+        else
+            ::signal(signal, SIG_DFL);
+        return;
+    }
+    auto& c = static_cast<ucontext_t*>(context)->uc_mcontext;
+    for (unsigned n = 0; n < 16; ++n)
+        machine.general[n] = static_cast<std::uint64_t>(c.gregs[numbers_by_hardware[n]]);
+    machine.rflags = static_cast<std::uint64_t>(c.gregs[REG_EFL]);
+    machine.rip = static_cast<std::uint64_t>(c.gregs[REG_RIP]);
+    const auto* frame = reinterpret_cast<const std::byte*>(c.fpregs);
+    std::uint32_t magic = 0, size = 512;
+    constexpr std::size_t software_area = 464, size_at = 16;
+    std::memcpy(&magic, frame + software_area, 4);
+    if (magic == 0x46505853) std::memcpy(&size, frame + software_area + size_at, 4);
+    std::memcpy(machine.extended, frame, size);
+    caught_signal = signal;
+    caught_code = info->si_code;
+    caught_address = reinterpret_cast<std::uint64_t>(info->si_addr);
+    c.gregs[REG_RIP] = reinterpret_cast<greg_t>(&differential_back);
+    c.gregs[REG_RSP] = static_cast<greg_t>(machine.host_rsp);
+    c.gregs[REG_EFL] = 0x202;
+}
+
+void catch_signals() {
+    static std::array<std::byte, 1u << 16> stack;
+    stack_t alternate{};
+    alternate.ss_sp = stack.data();
+    alternate.ss_size = stack.size();
+    ::sigaltstack(&alternate, nullptr);
+    struct sigaction action {};
+    action.sa_sigaction = on_signal;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+    for (const auto signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP})
+        ::sigaction(signal, &action, &previous_actions[static_cast<std::size_t>(signal)]);
+}
+
+constexpr std::byte int3{0xcc};
+
+}  // namespace
+
+NativeCode::NativeCode() {
+    static_assert(offsetof(Machine, is_running) == 208);
+    const int file = ::memfd_create("code", MFD_CLOEXEC);
+    if (file < 0 || ::ftruncate(file, size) != 0) throw std::runtime_error("memfd_create");
+    auto* writable = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    auto* executable = ::mmap(reinterpret_cast<void*>(begin.value), size, PROT_READ | PROT_EXEC,
+                              MAP_SHARED | MAP_FIXED_NOREPLACE, file, 0);
+    ::close(file);
+    if (writable == MAP_FAILED || executable == MAP_FAILED) throw std::runtime_error("mmap");
+    writable_ = static_cast<std::byte*>(writable);
+    clear();
+    catch_signals();
+}
+
+NativeCode::~NativeCode() {
+    ::munmap(writable_, size);
+    ::munmap(reinterpret_cast<void*>(begin.value), size);
+}
+
+void NativeCode::clear() {
+    std::memset(writable_, std::to_integer<int>(int3), size);
+}
+
+void NativeCode::place(Address at, std::span<const std::byte> code) {
+    auto* to = writable_ + (at - begin);
+    std::memcpy(to, code.data(), code.size());
+    to += code.size();
+    constexpr std::uint8_t jump_through_next_word[] = {0xff, 0x25, 0, 0, 0, 0};
+    const auto back = reinterpret_cast<std::uint64_t>(&differential_save);
+    std::memcpy(to, jump_through_next_word, sizeof jump_through_next_word);
+    std::memcpy(to + sizeof jump_through_next_word, &back, sizeof back);
+}
+
+NativeEnd NativeCode::run(emu::GuestState& state, Address end) {
+    auto& machine = differential_machine;
+    std::memcpy(machine.general, state.general.data(), sizeof machine.general);
+    machine.rflags = state.rflags;
+    machine.fs_base = state.fs_base;
+    machine.gs_base = state.gs_base;
+    machine.rip = state.rip.value;
+    machine.components = emu::switched_components();
+    machine.extended = state.extended.data();
+    caught_signal = 0;
+    machine.is_running = 1;
+    differential_run();
+    machine.is_running = 0;
+    std::memcpy(state.general.data(), machine.general, sizeof machine.general);
+    state.rflags = machine.rflags;
+    state.fs_base = machine.fs_base;
+    state.gs_base = machine.gs_base;
+    NativeEnd result;
+    result.signal = caught_signal;
+    state.rip = end;
+    if (caught_signal == 0) return result;
+    state.rip = {machine.rip - (caught_signal == SIGTRAP ? 1 : 0)};
+    result.address_known =
+        caught_signal == SIGSEGV && (caught_code == SEGV_MAPERR || caught_code == SEGV_ACCERR);
+    result.fault_address = {caught_address};
+    return result;
+}
+
+}  // namespace shadowprof::differential
