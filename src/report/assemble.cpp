@@ -281,8 +281,9 @@ class Assembler {
     void add_values(ValueEntry& entry, const std::vector<profile::ValueShare>& top) const {
         std::uint64_t left = entry.executions.total;
         for (const auto& v : top) {
-            const auto most = options_.values_per_location;
-            if (left == 0 || (most != 0 && entry.top.size() == most)) break;
+            const bool full =
+                options_.limit != 0 && entry.top.size() == options_.values_per_location;
+            if (left == 0 || full) break;
             const auto statistics = v.statistics.scaled_to(std::min(v.statistics.count, left));
             left -= statistics.count;
             entry.top.push_back({v.value, statistics});

@@ -14,8 +14,9 @@
 namespace shadowprof::report {
 
 struct AssembleOptions {
-    std::size_t limit = 1000;              // entries kept in each hotlist, 0 = all
-    std::size_t values_per_location = 16;  // 0 = all; what is dropped counts as unknown
+    std::size_t limit = 1000;  // entries kept in each hotlist, 0 = all
+    // Kept of each instruction; what is dropped counts as unknown. All if `limit` is 0.
+    std::size_t values_per_location = 16;
 };
 
 Profile assemble(RunFacts facts, const profile::Hotlists& hotlists, const trace::BlockTable& blocks,

@@ -103,10 +103,24 @@ std::string value_text(std::uint64_t value, const ValueEntry& entry) {
     return hex_text(value);
 }
 
-ShareTexts share_of(const Statistics& entry, const Totals& totals) {
-    const auto estimate = profile::estimate_share(entry, totals);
+namespace {
+
+// No interval where the share is certain.
+ShareTexts texts_of(const profile::Estimate& estimate) {
+    const bool certain = estimate.low == estimate.share && estimate.high == estimate.share;
     return {estimate.share, share_text(estimate.share),
-            totals.exhaustive ? std::string() : interval_text(estimate.low, estimate.high)};
+            certain ? std::string() : interval_text(estimate.low, estimate.high)};
+}
+
+}  // namespace
+
+ShareTexts share_of(const Statistics& entry, const Totals& totals) {
+    return texts_of(profile::estimate_share(entry, totals));
+}
+
+ShareTexts share_of(const ValueShare& value, const ValueEntry& entry) {
+    return texts_of(profile::estimate_value_share(value.statistics, entry.executions,
+                                                  entry.probability_inverse));
 }
 
 std::string file_name(const std::string& path) {

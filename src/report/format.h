@@ -26,6 +26,7 @@ struct ShareTexts {
     std::string interval;  // empty if exact
 };
 ShareTexts share_of(const Statistics& entry, const Totals& totals);
+ShareTexts share_of(const ValueShare& value, const ValueEntry& entry);
 
 std::string file_name(const std::string& path);  // without its directories
 

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <limits>
+#include <type_traits>
 
 #include "base/error.h"
 #include "report/json_cursor.h"
@@ -19,6 +19,9 @@ namespace shadowprof::report {
 namespace {
 
 constexpr std::size_t largest_file = std::size_t{4} << 30;
+// An empty string takes three bytes of the file and ten times that in memory; no command line or
+// list of warnings is that long.
+constexpr std::size_t most_strings = 1 << 20;
 
 class Reader {
   public:
@@ -60,7 +63,11 @@ class Reader {
 
     template <class Item>
     void list(std::vector<Item>& items) {
-        in_.array([&] { read(items.emplace_back()); });
+        in_.array([&] {
+            if (std::is_same_v<Item, std::string> && items.size() == most_strings)
+                in_.fail("too many strings in an array");
+            read(items.emplace_back());
+        });
         items.shrink_to_fit();
     }
     void read(std::string& text) { text = in_.text(); }

@@ -186,7 +186,9 @@ class Writer {
     }
 
     void members(const Statistics& s, const Totals& totals) {
-        const auto estimate = profile::estimate_share(s, totals);
+        members(s, profile::estimate_share(s, totals));
+    }
+    void members(const Statistics& s, const profile::Estimate& estimate) {
         out_.key("count").number(s.count);
         out_.key("share").rounded(estimate.share);
         out_.key("interval").open_array();
@@ -279,7 +281,8 @@ class Writer {
         for (const auto& v : e.top) {
             out_.open_object();
             out_.key("value").hex(v.value);
-            members(v.statistics, e.executions);
+            members(v.statistics, profile::estimate_value_share(v.statistics, e.executions,
+                                                                e.probability_inverse));
             out_.close_object();
         }
         out_.close_array();

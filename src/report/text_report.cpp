@@ -262,9 +262,8 @@ class TextReport {
         std::stable_sort(found.begin(), found.end(),
                          [](const auto& a, const auto& b) { return a.weight > b.weight; });
         title("Predictable values",
-              fmt::format("of {} instructions seen to yield values; those that cannot vary are "
-                          "left out",
-                          count_text(list.entries.size())),
+              fmt::format("of {}; those that cannot vary are left out",
+                          counted("operand", list.entries.size())),
               list.totals);
         TextTable table({{"share"},
                          {"interval", Column::Align::right, 7},

@@ -34,12 +34,11 @@ std::vector<std::string_view> operands_of(std::string_view text) {
 }
 
 std::string step_text(std::int64_t step) {
-    return fmt::format("{:+} each time", step);
+    return fmt::format("step {:+}", step);
 }
 
 bool stands_out(const ValueEntry& e, std::size_t n) {
-    return n < e.top.size() &&
-           profile::estimate_share(e.top[n].statistics, e.executions).share >= worth_a_note;
+    return n < e.top.size() && share_of(e.top[n], e).share >= worth_a_note;
 }
 
 }  // namespace
@@ -74,7 +73,7 @@ std::string operand_label(const ValueEntry& entry) {
 Regularity regularity_of(const ValueEntry& e) {
     Regularity found;
     if (!e.top.empty()) {
-        const auto share = share_of(e.top.front().statistics, e.executions);
+        const auto share = share_of(e.top.front(), e);
         found = {share.share, value_text(e.top.front().value, e), share.interval};
     }
     if (e.stride && e.stride->step != 0 && e.stride->share > found.share)
@@ -90,7 +89,7 @@ std::string value_note(const ValueEntry& e) {
     if (e.stride && e.stride->step != 0 && e.stride->share >= worth_a_note)
         add(e.stride->share, step_text(e.stride->step));
     for (std::size_t n = 0; n < 2 && stands_out(e, n); ++n)
-        add(share_of(e.top[n].statistics, e.executions).share, value_text(e.top[n].value, e));
+        add(share_of(e.top[n], e).share, value_text(e.top[n].value, e));
     return note;
 }
 

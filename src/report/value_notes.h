@@ -18,7 +18,7 @@ std::string operand_label(const ValueEntry& entry);
 // The strongest regularity: one value, or one step from each value to the next.
 struct Regularity {
     double share = 0;
-    std::string text;      // "0x2a (42)", "+8 each time"
+    std::string text;      // "0x2a (42)", "step +8"
     std::string interval;  // empty if exact or not known
 };
 Regularity regularity_of(const ValueEntry& entry);
