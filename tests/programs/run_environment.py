@@ -12,7 +12,7 @@ import os, re, resource, sys
 status = open("/proc/self/status").read()
 # Signals 32 and 33 belong to the C library, which takes them for itself in every process.
 status = re.sub(r"(?<=Sig...:\t)\w+", lambda m: hex(int(m[0], 16) & ~(3 << 31)), status)
-for key in ("Sig\\w+", "ShdPnd", "Cpus_allowed", "NoNewPrivs", "Seccomp", "Cap\\w+", "Umask"):
+for key in ("Sig(?:Pnd|Blk|Ign|Cgt)", "ShdPnd", "Cpus_allowed", "NoNewPrivs", "Seccomp", "Cap\\w+", "Umask"):
     print(re.findall(rf"^{key}:.*$", status, re.M))
 print(sorted((int(n), os.readlink(f"/proc/self/fd/{n}")) for n in os.listdir("/proc/self/fd")
              if os.path.exists(f"/proc/self/fd/{n}") and int(n) not in (1, 2)))

@@ -7,7 +7,7 @@ import select
 import signal
 import time
 
-from vocabulary import SHADOWPROF, check, read_profile, scratch, wait_until
+from vocabulary import SHADOWPROF, check, read_profile, scratch, state_of, wait_until
 
 
 class Terminal:
@@ -40,11 +40,6 @@ class Terminal:
         os.kill(self.pid, signal.SIGKILL)
         os.close(self.master)
         os.waitpid(self.pid, 0)
-
-
-def state_of(pid):
-    with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-        return file.read().rpartition(")")[2].split()[0]
 
 
 def last_tick(path):

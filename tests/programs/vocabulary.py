@@ -158,6 +158,15 @@ def stop(process):
     process.wait()
 
 
+def state_of(pid):
+    """The letter of proc(5): R, S, T, t, Z …; X if there is no such process any more."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "X"
+
+
 def tracer_of(pid):
     """Process ids that trace one of the process's threads."""
     tracers = set()
@@ -166,6 +175,16 @@ def tracer_of(pid):
             with open(f"/proc/{pid}/task/{tid}/status", encoding="utf-8") as status:
                 tracers |= {int(l.split()[1]) for l in status if l.startswith("TracerPid:")}
     return tracers - {0}
+
+
+def thread_states(pid):
+    """R, S, t (stopped by a tracer) ..."""
+    states = set()
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+            with open(f"/proc/{pid}/task/{tid}/stat", encoding="ascii", errors="replace") as stat:
+                states.add(stat.read().rpartition(")")[2].split()[0])
+    return states
 
 
 def memory_map(pid):
