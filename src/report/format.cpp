@@ -41,9 +41,16 @@ std::string percent_number(double share) {
     return fmt::format("{:.1f}", percent);
 }
 
+// Never like an integer: "2.0".
+std::string floating_text(double d) {
+    auto text = fmt::format("{:.6g}", d);
+    if (text.find_first_of(".e") == text.npos) text += ".0";
+    return text;
+}
+
 // Floating-point numbers that programs compute with; other bit patterns are integers or packed.
 bool is_plausible(double d) {
-    return d == 0 || (std::isfinite(d) && std::abs(d) > 1e-30 && std::abs(d) < 1e30);
+    return std::isfinite(d) && std::abs(d) > 1e-30 && std::abs(d) < 1e30;
 }
 
 bool is_vector_register(const std::string& operand) {
@@ -86,12 +93,12 @@ std::string hex_text(std::uint64_t n) {
 }
 
 std::string value_text(std::uint64_t value, const ValueEntry& entry) {
-    if (entry.kind != ValueKind::address && is_vector_register(entry.operand)) {
-        if (entry.bits == 64 && is_plausible(std::bit_cast<double>(value)) && value != 0)
-            return fmt::format("{} ({})", std::bit_cast<double>(value), hex_text(value));
-        const auto single = std::bit_cast<float>(static_cast<std::uint32_t>(value));
-        if (entry.bits == 32 && is_plausible(static_cast<double>(single)) && value != 0)
-            return fmt::format("{} ({})", single, hex_text(value));
+    if (entry.kind != ValueKind::address && is_vector_register(entry.operand) && value != 0) {
+        const double number =
+            entry.bits == 64
+                ? std::bit_cast<double>(value)
+                : static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(value)));
+        if (entry.bits >= 32 && is_plausible(number)) return floating_text(number);
     }
     if (value < 10 || entry.kind == ValueKind::address) return hex_text(value);
     if (entry.bits >= 8 && entry.bits <= 64) {

@@ -15,7 +15,7 @@ std::string interval_text(double low, double high);       // "58.1–64.5 %"
 std::string seconds_text(double seconds);                 // "3.21 s", "12.0 ms"
 std::string hex_text(std::uint64_t n);                    // "0x2a"
 
-// "0x2a (42)", "0xffffffff (-1)", "2.5": hexadecimal, and what it is likely to mean to the
+// "0x2a (42)", "0xffffffff (-1)", "2.5": the bits, and what it is likely to mean to the
 // instruction: a number of its width, or a floating-point one if it is in a vector register.
 std::string value_text(std::uint64_t value, const ValueEntry& entry);
 

@@ -7,6 +7,7 @@
 #include <span>
 
 #include "decoder/decoder.h"
+#include "report/demangle.h"
 #include "report/execution_counts.h"
 #include "report/find_function.h"
 #include "report/format.h"
@@ -274,7 +275,8 @@ class Listing {
         const bool same_file = s.file == last_source_.file;
         last_source_ = s;
         auto place = fmt::format("{}:{}", same_file ? "" : file_name(s.file), s.line);
-        if (!s.inlined.empty()) place += " in " + printable(s.inlined.front().function);
+        if (!s.inlined.empty())
+            place += " in " + printable(without_parameters(s.inlined.front().function));
         const auto text = sources_.line(s.file, s.line);
         const auto indent = std::string(margin(), ' ');
         const auto room = width_ - margin();

@@ -75,8 +75,11 @@ std::vector<std::string> path_steps(const Profile& profile, const PathEntry& pat
 
 std::vector<std::string> stack_steps(const Profile& profile, const StackEntry& stack) {
     std::vector<std::string> steps;
-    for (auto frame = stack.frames.rbegin(); frame != stack.frames.rend(); ++frame)
-        steps.push_back(function_label(profile, profile.at(*frame)));
+    for (auto frame = stack.frames.rbegin(); frame != stack.frames.rend(); ++frame) {
+        const auto& at = profile.at(*frame);
+        const bool innermost = frame + 1 == stack.frames.rend();
+        steps.push_back(innermost ? full_label(profile, at) : function_label(profile, at));
+    }
     return steps;
 }
 

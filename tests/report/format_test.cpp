@@ -50,10 +50,12 @@ TEST_CASE("values are shown as what they are likely to mean") {
     CHECK(value_text(0xfe, e) == "0xfe (-2)");
     e.bits = 64;
     e.operand = "xmm3";
-    CHECK(value_text(0x4004000000000000, e) == "2.5 (0x4004000000000000)");
+    CHECK(value_text(0x4004000000000000, e) == "2.5");
+    CHECK(value_text(0x4000000000000000, e) == "2.0");
+    CHECK(value_text(0, e) == "0x0");
     CHECK(value_text(0x7ff8000000000000, e) == "0x7ff8000000000000");
     e.bits = 32;
-    CHECK(value_text(0x40200000, e) == "2.5 (0x40200000)");
+    CHECK(value_text(0x40200000, e) == "2.5");
     e.kind = ValueKind::address;
     CHECK(value_text(0x40200000, e) == "0x40200000");
 }

@@ -201,6 +201,9 @@ TEST_CASE("a key of a profile that is wrong is refused") {
         CAPTURE(why);
         CHECK(contains(why, wrong.why));
     }
+    auto warnings = tree();
+    warnings["run"]["warnings"] = std::vector<std::string>(2'000'000);
+    CHECK(contains(why_not(warnings), "too many strings"));
     for (const auto* key : {"host", "targets", "run", "cost", "coverage", "modules", "locations"}) {
         auto json = tree();
         json.erase(key);
