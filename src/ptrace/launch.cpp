@@ -4,6 +4,7 @@
 // shadowprof was started with and executes the program. What it inherits besides (files, directory,
 // process group, limits) is what we inherited: all our own files are closed on exec. It outlives us
 // if we die.
+#include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -16,6 +17,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 
 #include "base/error.h"
 #include "ptrace/inherited_signals.h"
@@ -79,12 +81,24 @@ bool would_lose_privileges(const std::string& program) {
            getxattr(program.c_str(), "security.capability", nullptr, 0) > 0;
 }
 
-[[noreturn]] void become_program(char* const* arguments, const Pipe& start, const Pipe& failure) {
+bool is_elf(const std::string& path) {
+    std::array<char, 4> magic{};
+    return std::ifstream{path, std::ios::binary}.read(magic.data(), magic.size()) &&
+           std::memcmp(magic.data(), ELFMAG, magic.size()) == 0;
+}
+
+// `binary` is the path of an ELF file, or empty: execvp(3) gives to the shell what the kernel does
+// not execute, and the shell would read a binary for another machine as a script.
+[[noreturn]] void become_program(const std::string& binary, char* const* arguments,
+                                 const Pipe& start, const Pipe& failure) {
     char byte = 0;
     // Nothing comes if the profiler could not seize us, or died.
     if (read(start.read_end(), &byte, 1) != 1) _exit(static_cast<int>(ExitStatus::profiler_failed));
     InheritedSignals::restore();
-    execvp(arguments[0], arguments);
+    if (binary.empty())
+        execvp(arguments[0], arguments);
+    else
+        execv(binary.c_str(), arguments);
     const int error = errno;
     if (write(failure.write_end(), &error, sizeof error) < 0) _exit(1);
     _exit(1);
@@ -93,6 +107,9 @@ bool would_lose_privileges(const std::string& program) {
 [[noreturn]] void throw_exec_error(const std::string& name, int error) {
     if (error == ENOENT && name.find('/') == std::string::npos)
         throw UserError(fmt::format("{}: command not found", name), ExitStatus::not_found);
+    if (error == ENOEXEC)
+        throw UserError(fmt::format("{}: broken, or made for another kind of machine", name),
+                        ExitStatus::not_executable);
     throw UserError(fmt::format("{}: {}", name, std::strerror(error)),
                     error == ENOENT ? ExitStatus::not_found : ExitStatus::not_executable);
 }
@@ -101,7 +118,8 @@ bool would_lose_privileges(const std::string& program) {
 
 std::unique_ptr<Tracer> Tracer::launch(const std::vector<std::string>& command) {
     SHADOWPROF_ASSERT(!command.empty(), "a command has at least a program");
-    if (would_lose_privileges(find_program(command[0])))
+    const auto program = find_program(command[0]);
+    if (would_lose_privileges(program))
         throw UserError(
             fmt::format("{}: a traced program does not get the privileges of its set-user-id bit "
                         "or file capabilities; run shadowprof as root, or attach to the program",
@@ -109,6 +127,7 @@ std::unique_ptr<Tracer> Tracer::launch(const std::vector<std::string>& command) 
             ExitStatus::profiler_failed);
     prepare_tracing_thread();
 
+    const auto binary = is_elf(program) ? program : std::string{};
     std::vector<char*> arguments;
     for (const auto& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
     arguments.push_back(nullptr);
@@ -121,7 +140,7 @@ std::unique_ptr<Tracer> Tracer::launch(const std::vector<std::string>& command) 
                         ExitStatus::profiler_failed);
     if (pid == 0) {
         close(start->write_end());
-        become_program(arguments.data(), *start, failure);
+        become_program(binary, arguments.data(), *start, failure);
     }
     if (!seize(pid)) {
         const auto reason = why_not_seized(pid, errno);

@@ -40,7 +40,7 @@ def same_or_refused(command):
         check_one_line(outcome)
         check(outcome.stdout == b"", "stdout is not empty")
         return
-    without = run(command)
+    without = run(["sh", "-c", '"$@"', "sh", *command])
     check(outcome.status == without.status, f"{outcome.status}, without shadowprof {without.status}")
     check(outcome.stdout == without.stdout, "stdout differs")
 
