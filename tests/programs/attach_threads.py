@@ -37,7 +37,7 @@ with scratch():
         for number in range(ROUNDS):
             options = ["--duration", "100ms", "--no-progress"]
             if number % 2:
-                options += ["--period", "2ms"]
+                options += ["--mode", "step", "--overhead", "50%"]
             outcome = run([SHADOWPROF, "attach", *options, "-o", "profile.json", str(target.pid)])
             check(outcome.status == 0, f"round {number}: {outcome.status}, {outcome.stderr.decode()}")
             check_equal(f"round {number}: tracers", tracer_of(target.pid), set())
