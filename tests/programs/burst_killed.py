@@ -1,0 +1,139 @@
+"""kill -9 of shadowprof at random moments of a burst session: the program goes on as if nothing had
+happened. Its output and exit status are right, nobody traces it, none of its threads stands still.
+
+ROUNDS: how often shadowprof is killed in each way with each program."""
+
+import contextlib
+import ctypes
+import os
+import random
+import subprocess
+import sys
+import time
+
+from vocabulary import (
+    SHADOWPROF,
+    check,
+    check_equal,
+    scratch,
+    start,
+    stop,
+    thread_states,
+    tracer_of,
+    wait_until,
+)
+
+MANY_THREADS, SIGNALS_IN_ORDER = (os.path.abspath(path) for path in sys.argv[1:])
+ROUNDS = int(os.environ.get("ROUNDS", "4"))
+OPTIONS = ["-m", "burst", "--overhead", "30%", "--no-progress", "-q", "-o", "profile.json"]
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def check_left_alone(target):
+    check_equal("tracers", tracer_of(target), set())
+    states = thread_states(target)
+    check(not states & set("tT"), f"threads stand still: {states}")
+
+
+def kill_after_a_while(profiler):
+    time.sleep(random.uniform(0, 0.3))
+    stop(profiler)
+
+
+def kill_while_attached(command, expected):
+    """One run of the program, attached to again and again. How often it was."""
+    target = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
+    rounds = 0
+    try:
+        while target.poll() is None and rounds < ROUNDS:
+            profiler = start([SHADOWPROF, "attach", *OPTIONS, str(target.pid)], stderr=subprocess.DEVNULL)
+            kill_after_a_while(profiler)
+            if target.poll() is not None:
+                break
+            check_left_alone(target.pid)
+            rounds += 1
+        check_equal("what it wrote", target.communicate(timeout=120)[0], expected)
+        check_equal("its status", target.returncode, 0)
+    finally:
+        stop(target)
+    return rounds
+
+
+def children_of(pid):
+    """Of any of its threads."""
+    children = []
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/children", encoding="ascii") as file:
+            children += [int(child) for child in file.read().split()]
+    return children
+
+
+def has_become(pid, program):
+    try:
+        return os.path.realpath(f"/proc/{pid}/exe") == os.path.realpath(program)
+    except FileNotFoundError:
+        return False
+
+
+def kill_while_running(command, expected):
+    """shadowprof run is killed; the program, whose new parent we are, ends by itself."""
+    read_end, write_end = os.pipe()
+    profiler = start([SHADOWPROF, "run", *OPTIONS, "--", *command], stdout=write_end)
+    os.close(write_end)
+    programs = []
+
+    def program_runs():
+        programs[:] = [child for child in children_of(profiler.pid) if has_become(child, command[0])]
+        return programs
+
+    wait_until(program_runs, "the program has not been started")
+    kill_after_a_while(profiler)
+    with open(read_end, "rb") as output:
+        check_equal("what it wrote", output.read(), expected)
+    with contextlib.suppress(ChildProcessError):  # it ended while shadowprof was still its parent
+        _, status = os.waitpid(programs[0], 0)
+        check_equal("its status", status, 0)
+
+
+def output_of(command):
+    return subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, check=True).stdout
+
+
+def kill_while_attached_to_threads():
+    target = subprocess.Popen([MANY_THREADS], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        check_equal("the first line", target.stdout.readline(), b"ready\n")
+        for _ in range(ROUNDS):
+            profiler = start([SHADOWPROF, "attach", *OPTIONS, str(target.pid)], stderr=subprocess.DEVNULL)
+            kill_after_a_while(profiler)
+            check_left_alone(target.pid)
+        said, _ = target.communicate(timeout=60)
+        check(b"\n0 wrong results" in said, f"the target says {said!r}")
+        check(b" unexpected" in said and said.count(b": 0 EINTR, 0 unexpected") == 4, f"{said!r}")
+        check_equal("its status", target.returncode, 0)
+    finally:
+        stop(target)
+
+
+with scratch():
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    seed = random.randrange(1 << 32)
+    print(f"seed {seed}, {ROUNDS} rounds")
+    random.seed(seed)
+    with open("input", "wb") as file:
+        file.write(random.randbytes(1 << 20) * 3)
+
+    programs = {
+        "bzip2": ["/bin/bzip2", "-c", "input"],
+        "gzip": ["/bin/gzip", "-9nc", "input"],
+        "signals": [SIGNALS_IN_ORDER, "30000"],
+    }
+    for name, command in programs.items():
+        expected = output_of(command)
+        attached = 0
+        while attached < ROUNDS:
+            attached += kill_while_attached(command, expected)
+        for _ in range(ROUNDS):
+            kill_while_running(command, expected)
+        print(f"{name}: as without shadowprof", flush=True)
+    kill_while_attached_to_threads()
