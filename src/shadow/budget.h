@@ -1,14 +1,20 @@
 // The overhead budget: how long to wait after a sample that cost the target so much time.
 //
-// A sample that stopped the target for c may be followed by the next one after c / budget, on
-// average. Waits are exponentially distributed, so that sampling cannot lock onto a rhythm of the
-// program; and the mean is that of all samples so far, so that one expensive sample does not
-// starve the next ones and the total keeps to the budget.
+// A sample that cost c may be followed by the next one after c / budget, on average. Waits are
+// exponentially distributed, so that sampling cannot lock onto a rhythm of the program; and the
+// mean is that of all samples so far, so that one expensive sample does not starve the next ones
+// and the total keeps to the budget.
+//
+// A program that is traced at all pays for every signal and every thread it starts, whether it is
+// sampled or not. That comes off the budget; but sampling keeps a tenth of it, for a program that
+// overdraws the budget by itself would only lose its profile and not its cost.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "base/random.h"
+#include "ptrace/tracer.h"
 #include "shadow/options.h"
 
 namespace shadowprof::shadow {
@@ -21,24 +27,35 @@ class Budget {
     // Before anything is known of the costs: soon, so that short programs are seen as well.
     Seconds first_wait() { return Seconds{random_.exponential(first_mean)}; }
 
-    void spent(Seconds cost) {
-        spent_ += cost;
+    void spent_on_sample(Seconds cost) {
+        spent_on_samples_ += cost;
         ++samples_;
     }
+    void spent_besides(Seconds cost) { spent_besides_ += cost; }
+
     Seconds next_wait() {
         const auto affordable =
-            samples_ == 0 ? Seconds{first_mean} : spent_ / static_cast<double>(samples_) / share_;
+            samples_ == 0 ? Seconds{first_mean}
+                          : spent_on_samples_ / static_cast<double>(samples_) / share_left();
         return Seconds{
             random_.exponential(std::max(affordable, least_period_.value_or(Seconds{0})).count())};
     }
-    Seconds total() const { return spent_; }
 
   private:
     static constexpr double first_mean = 0.02;
+    static constexpr double kept_for_samples = 0.1;
+
+    double share_left() const {
+        const Seconds elapsed = ptrace::Clock::now() - began_;
+        return std::max(share_ - spent_besides_ / elapsed, share_ * kept_for_samples);
+    }
+
     double share_;
     std::optional<Seconds> least_period_;
     Random random_;
-    Seconds spent_{0};
+    ptrace::Clock::time_point began_ = ptrace::Clock::now();
+    Seconds spent_on_samples_{0};
+    Seconds spent_besides_{0};
     std::uint64_t samples_ = 0;
 };
 

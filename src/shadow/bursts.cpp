@@ -22,17 +22,37 @@ void Bursts::tick() {
         return;
     }
     schedule(budget_.next_wait());
+    if (interrupting_ && ptrace::Clock::now() - asked_ < patience_with_stopping) return;
+    // A burst that had to wait for the profilers would let its thread wait as well.
+    if (place_.digester.is_behind()) return;
     prepare();
     auto* thread = choose_running_thread(place_.tracer, place_.random);
-    if (thread && thread->interrupt()) interrupting_ = thread;
+    if (!thread) return;
+    price_.interrupting();
+    asked_ = ptrace::Clock::now();
+    if (thread->interrupt()) interrupting_ = thread;
 }
 
 bool Bursts::take(const ptrace::Event& event) {
     if (!event.thread) return false;
+    if (event.kind == ptrace::EventKind::exec) interrupting_ = nullptr;  // all others are gone
     if (in_progress() && take_own(event)) return true;
-    if (interrupting_ != event.thread) return false;
-    interrupting_ = nullptr;
-    if (event.kind != ptrace::EventKind::interrupted) return false;
+    if (interrupting_ == event.thread) {
+        interrupting_ = nullptr;
+        if (event.kind == ptrace::EventKind::interrupted) {
+            use_stop(event);
+            return true;
+        }
+    }
+    if (event.kind != ptrace::EventKind::thread_gone) {
+        cost_.price += Price::of_passing_stop;
+        budget_.spent_besides(Price::of_passing_stop);
+    }
+    return false;
+}
+
+void Bursts::use_stop(const ptrace::Event& event) {
+    price_.stopped();
     place_.tracer.repair_interrupted_call(*event.thread);
     const auto registers = event.thread->registers();
     if (registers && registers->is_64bit()) {
@@ -41,7 +61,6 @@ bool Bursts::take(const ptrace::Event& event) {
     } else {
         event.thread->resume();
     }
-    return true;
 }
 
 trace::TraceStart Bursts::next_sample() {
@@ -51,11 +70,13 @@ trace::TraceStart Bursts::next_sample() {
     return start;
 }
 
-void Bursts::finished(Seconds cost) {
+void Bursts::finished(Seconds held) {
     place_.digester.end_sample(trace::SampleId{samples_ - 1});
+    const auto price = price_.of_stop(held);
     ++cost_.stops;
-    cost_.stop_time += cost;
-    budget_.spent(cost);
+    cost_.stop_time += held;
+    cost_.price += price;
+    budget_.spent_on_sample(price);
     schedule(budget_.next_wait());
 }
 

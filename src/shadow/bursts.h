@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "shadow/budget.h"
+#include "shadow/price.h"
 #include "shadow/sampling.h"
 
 namespace shadowprof::shadow {
@@ -32,18 +33,25 @@ class Bursts : public Sampling {
     virtual void prepare() {}
 
     trace::TraceStart next_sample();
-    void finished(Seconds cost);
+    // The thread, held for so long in all, has been let go.
+    void finished(Seconds held);
     void schedule(Seconds wait);
 
     // A thread that sleeps in a system call during its burst is let go after this.
     static constexpr Seconds patience{0.1};
+    // A thread that is asked to stop must first get a core, and many may wait for one.
+    static constexpr Seconds patience_with_stopping{1};
 
     Workplace place_;
 
   private:
+    void use_stop(const ptrace::Event& event);
+
     Budget budget_;
+    Price price_;
     ptrace::Clock::time_point next_tick_;
     ptrace::Thread* interrupting_ = nullptr;  // asked to stop, has not yet
+    ptrace::Clock::time_point asked_;
     std::uint32_t samples_ = 0;
     Cost cost_;
 };

@@ -8,15 +8,17 @@
 namespace shadowprof::shadow {
 
 // One of the threads that run at this moment, all equally likely: over time that is in proportion
-// to CPU time. Nothing if all sleep: sleeping threads are not disturbed.
+// to CPU time. Nothing if all sleep: sleeping threads are not disturbed. Looking at a thread takes
+// time, so as few are looked at as it takes to find one.
 inline ptrace::Thread* choose_running_thread(ptrace::Tracer& tracer, Random& random) {
-    ptrace::Thread* chosen = nullptr;
-    std::uint64_t running = 0;
-    for (auto* thread : tracer.threads()) {
-        if (thread->stopped() || !ptrace::is_running(tracer.pid(), thread->tid())) continue;
-        if (random.below(++running) == 0) chosen = thread;
+    auto left = tracer.threads();
+    while (!left.empty()) {
+        auto& thread = left[random.below(left.size())];
+        if (!thread->stopped() && ptrace::is_running(tracer.pid(), thread->tid())) return thread;
+        thread = left.back();
+        left.pop_back();
     }
-    return chosen;
+    return nullptr;
 }
 
 }  // namespace shadowprof::shadow

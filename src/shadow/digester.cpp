@@ -86,7 +86,8 @@ void Digester::put(Message message) {
         changed_.wait(lock, [&] { return queued_words_ < most_queued_words; });
         queued_words_ += words(*chunk);
     }
-    // A beginning can wait for what follows it: waking the worker takes time, and the target stands.
+    // A beginning can wait for what follows it: waking the worker takes time, and the target
+    // stands.
     const bool is_beginning = std::holds_alternative<Begin>(message);
     queue_.push_back(std::move(message));
     if (!is_beginning) changed_.notify_all();

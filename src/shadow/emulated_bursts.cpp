@@ -1,6 +1,8 @@
 #include "shadow/emulated_bursts.h"
 
 #include <algorithm>
+#include <ctime>
+#include <vector>
 
 #include "decoder/instruction.h"
 #include "ptrace/identity.h"
@@ -12,6 +14,14 @@ namespace {
 
 // More than a processor has in flight, and than a return from the kernel executes.
 constexpr std::uint64_t most_unrecorded = 1024;
+
+// While code is new: a burst of this length holds its thread for about a millisecond.
+constexpr std::uint64_t shortest_burst = 2000;
+
+// A burst that takes more of both has met much new code: known code takes 5 to 15 ns an instruction
+// and a burst some 100 µs besides.
+constexpr Seconds acceptable_burst{1e-3};
+constexpr Seconds acceptable_instruction{50e-9};
 
 // System calls of one burst that may be answered: a loop around an answered call ends.
 constexpr int most_answers = 1000;
@@ -31,6 +41,19 @@ class ViewMemory : public emu::GuestMemory {
     emu::MemoryView& view_;
 };
 
+// For instructions that are executed and not recorded: by the same compiled code.
+class Nowhere : public emu::BlockSink {
+  public:
+    void executed(std::span<const trace::BlockId>, std::span<const std::uint64_t>) override {}
+    void discontinuity(Address) override {}
+};
+
+Seconds computed_by_this_thread() {
+    timespec time;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return Seconds{static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec)};
+}
+
 }  // namespace
 
 class EmulatedBursts::Blocks : public emu::BlockSource {
@@ -40,12 +63,43 @@ class EmulatedBursts::Blocks : public emu::BlockSource {
         return code_.block_at(at, view);
     }
     const trace::Block& cut(const trace::Block& block, std::size_t instructions) override {
-        return code_.cut(block, instructions);
+        return unrecorded_ ? block : code_.cut(block, instructions);
     }
     bool may_change(Address at) override { return code_.may_change(at); }
+    // Nobody will see parts of blocks, so none are published.
+    void record(bool yes) { unrecorded_ = !yes; }
 
   private:
     emu::GuestCode& code_;
+    bool unrecorded_ = false;
+};
+
+// The target's pages. The mappings were read before the thread was stopped; where they show nothing
+// they are read again, for the target may just have mapped it.
+class EmulatedBursts::Pages : public emu::PageSource {
+  public:
+    Pages(emu::GuestCode& code, bool shares_our_clocks)
+        : code_(code), pages_(code.memory(), shares_our_clocks) {}
+
+    void look_at_mappings() {
+        code_.mappings_may_have_changed();
+        pages_.use(code_.maps());
+        looked_again_ = false;
+    }
+    void fetch(Address first, std::span<Page> pages) override {
+        const std::vector<Page> asked(pages.begin(), pages.end());
+        pages_.fetch(first, pages);
+        if (pages.front().into || looked_again_) return;
+        look_at_mappings();
+        looked_again_ = true;
+        std::copy(asked.begin(), asked.end(), pages.begin());
+        pages_.fetch(first, pages);
+    }
+
+  private:
+    emu::GuestCode& code_;
+    emu::GuestPages pages_;
+    bool looked_again_ = false;  // in this burst
 };
 
 class EmulatedBursts::Recording : public emu::BlockSink {
@@ -70,21 +124,23 @@ class EmulatedBursts::Recording : public emu::BlockSink {
 
 EmulatedBursts::EmulatedBursts(Workplace place)
     : Bursts(std::move(place)),
-      pages_(place_.code.memory(), ptrace::shares_time_namespace(place_.tracer.pid())),
-      view_(pages_),
+      pages_(
+          std::make_unique<Pages>(place_.code, ptrace::shares_time_namespace(place_.tracer.pid()))),
+      view_(*pages_),
       blocks_(std::make_unique<Blocks>(place_.code)),
       interpreter_(*blocks_),
+      length_(std::min(shortest_burst, place_.options.sample_size)),
       shares_our_clocks_(ptrace::shares_time_namespace(place_.tracer.pid())) {}
 
 EmulatedBursts::~EmulatedBursts() = default;
 
 void EmulatedBursts::prepare() {
-    place_.code.mappings_may_have_changed();
-    pages_.use(place_.code.maps());
+    pages_->look_at_mappings();
 }
 
 void EmulatedBursts::begin(ptrace::Thread& thread, const ptrace::Registers& registers) {
     const auto stopped = ptrace::Clock::now();
+    const auto computed_before = computed_by_this_thread();
     const auto extended = thread.extended_state();
     const auto start = next_sample();
     if (!extended) {  // it was killed
@@ -99,21 +155,32 @@ void EmulatedBursts::begin(ptrace::Thread& thread, const ptrace::Registers& regi
     }
     emu::GuestState state{registers, *extended};
     facts_.reset();
-    auto ended = emulate(thread, state, place_.random.below(most_unrecorded), nullptr);
+    Nowhere nowhere;
+    blocks_->record(false);
+    auto ended = emulate(thread, state, place_.random.below(most_unrecorded), nowhere);
+    blocks_->record(true);
     place_.digester.begin(start, stack_of(state, registers), place_.code.maps());
     Recording recording{place_.digester, start.trace, place_.code};
-    if (!ended) ended = emulate(thread, state, place_.options.sample_size, &recording);
-    recording.end(ended.value_or("sample size"), state.rip);
+    if (!ended) ended = emulate(thread, state, length_, recording);
     thread.resume();
+    const auto held = ptrace::Clock::now() - stopped;
+    recording.end(ended.value_or("sample size"), state.rip);
     view_.drop();
-    finished(ptrace::Clock::now() - stopped);
+    adapt_length(computed_by_this_thread() - computed_before);
+    finished(held);
+}
+
+void EmulatedBursts::adapt_length(Seconds computed) {
+    const auto acceptable = std::max(acceptable_burst, acceptable_instruction * length_);
+    const auto next = computed <= acceptable ? length_ * 2 : std::max(length_ / 2, shortest_burst);
+    length_ = std::min(next, place_.options.sample_size);
 }
 
 std::optional<std::string> EmulatedBursts::emulate(ptrace::Thread& thread, emu::GuestState& state,
                                                    std::uint64_t instructions,
-                                                   emu::BlockSink* sink) {
+                                                   emu::BlockSink& sink) {
     for (int answers = 0; instructions > 0; ++answers) {
-        const auto stop = interpreter_.run(state, view_, instructions, sink);
+        const auto stop = interpreter_.run(state, view_, instructions, &sink);
         if (stop.kind == emu::StopKind::instructions) return {};
         if (stop.kind != emu::StopKind::system_call) return stop.reason;
         if (answers == most_answers || !answer_system_call(thread, state))
@@ -156,13 +223,22 @@ void EmulatedBursts::learn_facts(ptrace::Thread& thread) {
                          identity->gid, identity->effective_gid, identity->saved_gid};
 }
 
-// As it is now in the view.
+// As it is now in the view; what the view does not hold is as it was, and read at once: that is a
+// quarter of the time that fetching it into the view would take.
 ptrace::StackSnapshot EmulatedBursts::stack_of(const emu::GuestState& state,
-                                               ptrace::Registers registers) {
+                                               ptrace::Registers registers) const {
     state.store_into(registers);
-    ptrace::StackSnapshot snapshot{place_.tracer.pid(), registers, {}};
-    snapshot.bytes.resize(ptrace::stack_snapshot_size);
-    snapshot.bytes.resize(view_.read(registers.rsp(), snapshot.bytes));
+    auto snapshot = ptrace::snapshot_stack(place_.tracer.pid(), registers);
+    const auto begin = registers.rsp();
+    const auto end = begin + snapshot.bytes.size();
+    for (auto page = begin.value & emu::page_mask; page < end.value; page += emu::page_size) {
+        const auto* copy = emu::find_page(view_.table(), page);
+        if (!copy || !copy->readable) continue;
+        const auto from = std::max(page, begin.value),
+                   to = std::min(page + emu::page_size, end.value);
+        std::copy(copy->data + (from - page), copy->data + (to - page),
+                  snapshot.bytes.begin() + static_cast<std::ptrdiff_t>(from - begin.value));
+    }
     return snapshot;
 }
 

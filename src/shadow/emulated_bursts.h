@@ -9,6 +9,11 @@
 // The first instructions of a burst, a random number, are not recorded: where a thread is
 // interrupted is not where it spends its time (a thread that has just come back from the kernel is
 // interrupted there more often).
+//
+// Code that no burst has met before must be compiled, which takes a hundred times as long as to
+// execute it once compiled; a program's first bursts would hold it for many milliseconds. So bursts
+// are short as long as they meet much new code. How long one is follows from those before it, and
+// never from what it meets: otherwise the profile would be of old code.
 #pragma once
 
 #include <memory>
@@ -32,24 +37,27 @@ class EmulatedBursts : public Bursts {
 
   private:
     class Blocks;
+    class Pages;
     class Recording;
 
     void prepare() override;
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
     // Why it ended before so many instructions, if it did.
     std::optional<std::string> emulate(ptrace::Thread& thread, emu::GuestState& state,
-                                       std::uint64_t instructions, emu::BlockSink* sink);
+                                       std::uint64_t instructions, emu::BlockSink& sink);
+    void adapt_length(Seconds computed);
     bool answer_system_call(ptrace::Thread& thread, emu::GuestState& state);
     void learn_facts(ptrace::Thread& thread);
-    ptrace::StackSnapshot stack_of(const emu::GuestState& state, ptrace::Registers registers);
+    ptrace::StackSnapshot stack_of(const emu::GuestState& state, ptrace::Registers registers) const;
 
-    emu::GuestPages pages_;
+    std::unique_ptr<Pages> pages_;
     emu::MemoryView view_;
     std::unique_ptr<Blocks> blocks_;
     emu::Interpreter interpreter_;
     emu::GuestQueries queries_;
     std::optional<emu::GuestFacts> facts_;  // of the thread, in this burst
     std::uint64_t code_epoch_ = 0;
+    std::uint64_t length_;  // of the next burst
     bool shares_our_clocks_;
 };
 

@@ -20,6 +20,7 @@ namespace shadowprof::shadow {
 struct Cost {
     std::uint64_t stops = 0;
     Seconds stop_time{0};
+    Seconds price{0};  // the stops and what comes with them: what the budget counts (price.h)
 };
 
 // What a way of sampling works with.

@@ -1,0 +1,26 @@
+// gaps SECONDS: how long the program stood still, as it sees it itself. It reads the clock without
+// pause and notes when more than 20 µs have passed between two readings; prints how often that was
+// and the median, in µs, of the gaps from 20 µs to 1 ms: longer than an interrupt, shorter than what
+// another program takes of a core.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+int main(int argc, char** argv) {
+    using Clock = std::chrono::steady_clock;
+    using Microseconds = std::chrono::duration<double, std::micro>;
+    const auto seconds = argc == 2 ? std::atof(argv[1]) : 5;
+    std::vector<double> gaps;
+    gaps.reserve(1u << 20);
+    const auto began = Clock::now();
+    for (auto last = began; last - began < std::chrono::duration<double>(seconds);) {
+        const auto now = Clock::now();
+        const auto gap = Microseconds{now - last}.count();
+        if (gap >= 20 && gap <= 1000) gaps.push_back(gap);
+        last = now;
+    }
+    std::sort(gaps.begin(), gaps.end());
+    std::printf("%zu gaps, median %.1f us\n", gaps.size(), gaps.empty() ? 0 : gaps[gaps.size() / 2]);
+}

@@ -1,0 +1,177 @@
+"""What `attach --mode burst` costs a running program. See run.sh.
+
+Two runs of a program differ by more than the cost that is to be seen. So it is measured within one
+run, as progress in alternating windows with and without profiling. Windows come in fours, U P P U or
+P U U P (U unprofiled, P profiled): a drift that is linear over the four cancels out. Each four gives
+one estimate of the slowdown, (progress in U) / (progress in P) - 1; their mean is printed with its
+standard error and 95 % interval (Student's t). Beside them, in turn, stand fours in which P is not
+profiled either, the A/A windows: what they show is the error of the method.
+
+Profiling is switched off by stopping shadowprof itself (SIGSTOP) at a moment at which it has stopped
+no thread of the target; it is switched on by SIGCONT. Attaching and detaching are thus outside of
+the windows. With --sessions every P is a session of its own, and they are inside."""
+
+import argparse
+import json
+import math
+import os
+import signal
+import statistics
+import subprocess
+import tempfile
+import time
+
+from targets import ON_EXIT, TARGETS
+
+# 97.5 % quantiles of Student's t by degrees of freedom; between them, the larger is used.
+STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 10: 2.23,
+           12: 2.18, 15: 2.13, 20: 2.09, 30: 2.04, 60: 2.00, 120: 1.98}  # fmt: skip
+
+
+def student(freedom):
+    return STUDENT[max(known for known in STUDENT if known <= freedom)]
+
+
+def states(pid):
+    """The states of a process's threads: R, S, T, t ..."""
+    found = set()
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{tid}/stat", encoding="ascii", errors="replace") as stat:
+                found.add(stat.read().rpartition(")")[2].split()[0])
+        except (FileNotFoundError, ProcessLookupError):
+            pass  # ended meanwhile
+    return found
+
+
+class PersistentSession:
+    """One attach; between windows shadowprof stands still."""
+
+    def __init__(self, command, pid):
+        self.target = pid
+        self.seconds = 0
+        self.process = subprocess.Popen(command + [str(pid)], stdin=subprocess.DEVNULL)
+        time.sleep(1)  # attached, and its first blocks known
+        self.pause()
+
+    def pause(self):
+        while True:
+            self.process.send_signal(signal.SIGSTOP)
+            while states(self.process.pid) != {"T"}:
+                time.sleep(0.0005)
+            if "t" not in states(self.target):
+                break
+            self.process.send_signal(signal.SIGCONT)
+            time.sleep(0.002)
+
+    def profile(self, seconds):
+        began = time.monotonic()
+        self.process.send_signal(signal.SIGCONT)
+        time.sleep(seconds)
+        self.pause()
+        self.seconds += time.monotonic() - began
+
+    def end(self):
+        self.process.send_signal(signal.SIGCONT)
+        self.process.send_signal(signal.SIGINT)
+        if self.process.wait() != 0:
+            raise SystemExit("shadowprof failed")
+
+
+class Sessions:
+    """An attach a window."""
+
+    def __init__(self, command, pid):
+        self.command = command + [str(pid)]
+        self.seconds = 0
+
+    def profile(self, seconds):
+        began = time.monotonic()
+        profiler = subprocess.Popen(self.command, stdin=subprocess.DEVNULL)
+        time.sleep(seconds)
+        profiler.send_signal(signal.SIGINT)
+        if profiler.wait() != 0:
+            raise SystemExit("shadowprof failed")
+        self.seconds += time.monotonic() - began
+
+    def end(self):
+        pass
+
+
+def speed_during(target, action):
+    before, began = target.progress(), time.monotonic()
+    action()
+    after, ended = target.progress(), time.monotonic()
+    return (after - before) / (ended - began)
+
+
+def one_four(target, length, treat, treated_outside):
+    """The slowdown by the treatment."""
+    speeds = {True: 0.0, False: 0.0}
+    for inside in (False, True, True, False):
+        treated = inside != treated_outside
+        action = treat if treated else time.sleep
+        speeds[treated] += speed_during(target, lambda: action(length))
+    return speeds[False] / speeds[True] - 1
+
+
+def interval(estimates):
+    mean = statistics.fmean(estimates)
+    error = statistics.stdev(estimates) / math.sqrt(len(estimates))
+    reach = student(len(estimates) - 1) * error
+    return mean, error, mean - reach, mean + reach
+
+
+def own_account(path, seconds):
+    """What the profile says that profiling cost: the slowdown while it was on."""
+    with open(path, encoding="utf-8") as file:
+        profile = json.load(file)
+    cost, duration = profile["cost"], profile["run"]["duration"]
+    share = cost["slowdown"] / (1 + cost["slowdown"])
+    booked = duration * share
+    return booked / (seconds - booked), cost["stops"] / seconds, cost["stop_time"] / max(1, cost["stops"])
+
+
+def measure(name, options):
+    with tempfile.TemporaryDirectory(prefix="cost-", dir=options.scratch) as folder, ON_EXIT:
+        target = TARGETS[name](folder, options.build)
+        time.sleep(2)  # warm
+        profile = f"{folder}/profile.json"
+        command = [f"{options.build}/shadowprof", "attach", "-q", "--mode", "burst", "-o", profile]
+        command += options.options.split()
+        session = (Sessions if options.sessions else PersistentSession)(command, target.pid)
+        with_it, without = [], []
+        ends = time.monotonic() + options.seconds
+        while time.monotonic() < ends or len(without) < 3:
+            treated_outside = len(without) % 2 == 1
+            with_it.append(one_four(target, options.window, session.profile, treated_outside))
+            without.append(one_four(target, options.window, time.sleep, treated_outside))
+        session.end()
+        own = own_account(profile, session.seconds) if not options.sessions else (math.nan,) * 3
+        row = f"{name:<16}{len(with_it):>4}"
+        for mean, error, low, high in (interval(with_it), interval(without)):
+            row += f"{mean:>10.2%}{error:>7.2%} [{low:>6.2%}, {high:>6.2%}]"
+        print(row + f"{own[0]:>9.2%}{own[1]:>8.1f}{own[2] * 1e6:>8.0f}", flush=True)
+        return interval(with_it)[3]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--build", required=True, help="the build folder")
+    parser.add_argument("--seconds", type=float, default=90, help="for each target")
+    parser.add_argument("--window", type=float, default=0.5, help="seconds of a window")
+    parser.add_argument("--sessions", action="store_true", help="attach anew in every window")
+    parser.add_argument("--limit", type=float, default=1.5, help="percent: above it, fail")
+    parser.add_argument("--options", default="", help="further options of attach")
+    parser.add_argument("--scratch", help="where files go; best in memory")
+    parser.add_argument("targets", nargs="*", choices=[[], *TARGETS], default=[])
+    options = parser.parse_args()
+    print(f"{'':<20}{'profiled':^32}{'not profiled (A/A)':^32}{'the profile says':>25}")
+    each = f"{'slowdown':>10}{'s.e.':>7} {'95 % interval':<16}"
+    print(f"{'target':<16}{'n':>4}{each}{each}{'slowdown':>9}{'stops/s':>8}{'us each':>8}", flush=True)
+    highest = max([measure(name, options) for name in options.targets or TARGETS])
+    if highest * 100 > options.limit:
+        raise SystemExit(f"above {options.limit} %")
+
+
+main()

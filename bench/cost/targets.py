@@ -1,0 +1,158 @@
+"""The programs whose slowdown is measured: how each is started, and how its progress is read without
+its noticing (a shared file, mostly)."""
+
+import array
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import time
+
+ON_EXIT = contextlib.ExitStack()
+
+
+def start(command, **more):
+    process = subprocess.Popen(
+        command, **{"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, **more}
+    )
+
+    def end():
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    ON_EXIT.callback(end)
+    return process
+
+
+class CountersInFile:
+    """A program that keeps 64-bit counters in a file; `stride` of them lie between two used ones."""
+
+    def __init__(self, command, file, stride=1):
+        self.file = file
+        self.stride = stride
+        with open(file, "wb") as empty:
+            empty.write(bytes(8))
+        self.pid = start(command).pid
+
+    def progress(self):
+        counters = array.array("Q")
+        with open(self.file, "rb") as file:
+            counters.frombytes(file.read())
+        return sum(counters[:: self.stride])
+
+
+class LinesInFile:
+    """A program whose progress is the size of what it has written."""
+
+    def __init__(self, command, file, stdin):
+        self.file = file
+        with open(file, "wb") as output:
+            self.pid = start(command, stdin=stdin, stdout=output).pid
+
+    def progress(self):
+        return os.stat(self.file).st_size
+
+
+class Redis:
+    """redis-server on a loopback port, with redis-benchmark keeping it busy."""
+
+    def __init__(self, *benchmark_options):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.pid = start(
+            ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
+             "--appendonly", "no"]
+        ).pid  # fmt: skip
+        deadline = time.monotonic() + 10
+        while True:
+            try:
+                self.connection = socket.create_connection(("127.0.0.1", port))
+                break
+            except ConnectionRefusedError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+        start(
+            ["redis-benchmark", "-p", str(port), "-t", "get", "-r", "100000", "-n", "2000000000",
+             "-q", *benchmark_options]
+        )  # fmt: skip
+
+    def progress(self):
+        self.connection.sendall(b"INFO stats\r\n")
+        answer = b""
+        while not answer.endswith(b"\r\n\r\n"):
+            answer += self.connection.recv(65536)
+        return int(answer.split(b"total_commands_processed:")[1].split(b"\r\n")[0])
+
+
+NODE = """
+const fs = require('fs'), file = fs.openSync(process.argv[1], 'r+');
+const counter = Buffer.alloc(8);
+for (let done = 1n;; ++done) {
+  const people = [];
+  for (let i = 0; i < 100; ++i) people.push({name: 'n' + (i * 7919 % 100), age: i % 50});
+  people.sort((a, b) => a.name < b.name ? -1 : 1);
+  const byAge = new Map();
+  for (const p of people) byAge.set(p.age, (byAge.get(p.age) || '') + p.name);
+  JSON.parse(JSON.stringify([...byAge]));
+  counter.writeBigUInt64LE(done);
+  fs.writeSync(file, counter, 0, 8, 0);
+}
+"""
+
+PYTHON = """
+import mmap, re, struct, sys
+file = open(sys.argv[1], 'r+b')
+counter = mmap.mmap(file.fileno(), 8)
+done = 0
+while True:
+    words = {}
+    for i in range(200):
+        word = 'w%d' % (i * 7919 % 100)
+        words[word] = words.get(word, 0) + i
+    text = ','.join('%s=%d' % item for item in sorted(words.items()))
+    assert len(re.findall(r'w\\d+', text)) == 100
+    done += 1
+    counter[:] = struct.pack('<Q', done)
+"""
+
+SQL = "SELECT printf('%64d', sum((x * 7919) % 1013)) FROM (SELECT x FROM t WHERE y LIKE '%7%' ORDER BY y LIMIT 50);"
+TABLE = """CREATE TABLE t(x INTEGER, y TEXT);
+WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
+INSERT INTO t SELECT i, 'row ' || (i * 7919 % 1000) FROM n;"""
+
+
+def spinners(threads, folder, build):
+    file = f"{folder}/counters"
+    program = f"{build}/bench/cost/spinners"
+    return CountersInFile([program, str(threads), file], file, stride=8)
+
+
+def nodejs(folder, _):
+    file = f"{folder}/counter"
+    return CountersInFile(["nodejs", "-e", NODE, file], file)
+
+
+def python3(folder, _):
+    file = f"{folder}/counter"
+    return CountersInFile(["/usr/bin/python3", "-c", PYTHON, file], file)
+
+
+def sqlite3(folder, _):
+    queries = start(["yes", SQL], stdout=subprocess.PIPE)
+    # A line of output a query, not a buffer of them.
+    command = ["stdbuf", "-oL", "sqlite3", "-cmd", TABLE, ":memory:"]
+    return LinesInFile(command, f"{folder}/results", queries.stdout)
+
+
+TARGETS = {
+    "one-thread": lambda folder, build: spinners(1, folder, build),
+    "64-threads": lambda folder, build: spinners(64, folder, build),
+    "redis": lambda folder, build: Redis(),
+    "redis-pipelined": lambda folder, build: Redis("-P", "16"),
+    "nodejs": nodejs,
+    "python3": python3,
+    "sqlite3": sqlite3,
+}

@@ -1,0 +1,44 @@
+// What looking at the target costs it: more than the time between "it is stopped" and "it may go
+// on". A stop begins before we hear of it and ends after we allowed it to, and afterwards the
+// thread finds its caches and TLB cold. And where every core is busy, the time that the profiler
+// itself computes is taken from somebody, on many-core machines rarely from the target alone.
+#pragma once
+
+#include <sys/types.h>
+
+#include "ptrace/tracer.h"
+#include "shadow/options.h"
+
+namespace shadowprof::shadow {
+
+class Price {
+  public:
+    Price();
+    ~Price();
+    Price(const Price&) = delete;
+    Price& operator=(const Price&) = delete;
+
+    // A stop that tracing brings with it, of which no sample comes: a signal's delivery, the start
+    // of a thread. Measured.
+    static constexpr Seconds of_passing_stop{45e-6};
+
+    // A thread is about to be asked to stop.
+    void interrupting();
+    // It has stopped, as far as we know just now.
+    void stopped();
+    // It was held for so long in all, and has been released: what that costs, and what the profiler
+    // has computed beside it since the last time.
+    Seconds of_stop(Seconds held);
+
+  private:
+    bool every_core_has_work() const;
+
+    int load_file_;
+    double cores_;
+    ptrace::Clock::time_point asked_;
+    bool we_displace_others_ = false;
+    Seconds until_heard_{0};
+    Seconds computed_before_{0};
+};
+
+}  // namespace shadowprof::shadow
