@@ -48,7 +48,7 @@ CompiledBlock BlockCompiler::compile(const trace::Block& block, std::size_t inst
         go_to(at(count_ - 1).end());
     }
     for (std::size_t i = 0; i < late_.size(); ++i) {
-        const auto write = std::move(late_[i]);
+        const auto write = late_[i];  // which may add to late_
         write();
     }
 
@@ -385,7 +385,7 @@ BlockCompiler::Access BlockCompiler::access_of(const Operand& operand) {
 }
 
 void BlockCompiler::touch(std::size_t index, HostRegister reg, unsigned size, Access access,
-                          const std::function<void()>& body) {
+                          const Body& body) {
     const bool writes = access != Access::read;
     const auto tlb = writes ? offsetof(Core, write_tlb) : offsetof(Core, read_tlb);
     constexpr auto page = offsetof(TlbEntry, page), host = offsetof(TlbEntry, host);
@@ -408,8 +408,10 @@ void BlockCompiler::touch(std::size_t index, HostRegister reg, unsigned size, Ac
     const auto* after = a_.position();
     const auto afterwards = cache_;
 
-    const auto bits =
-        size | (access != Access::write ? access_reads : 0u) | (writes ? access_writes : 0u);
+    const auto x87 = x87_opcode(at(index));
+    const auto bits = size | (access != Access::write ? access_reads : 0u) |
+                      (writes ? access_writes : 0u) |
+                      (x87 && !x87->is_control_with_memory() ? access_by_x87 : 0u);
     late_.push_back([=, this, reserved = reserved_before] {
         a_.join(slow);
         a_.add_from_core(reg, tlb + page, entry);
@@ -417,13 +419,6 @@ void BlockCompiler::touch(std::size_t index, HostRegister reg, unsigned size, Ac
         a_.store_imm32(offsetof(Core, slow_access), bits);
         a_.call(code_.resolve);
         if (reg != rax) a_.move(reg, rax);
-        const auto x87 = x87_opcode(at(index));
-        if (x87 && !x87->is_control_with_memory()) {
-            a_.load(rax, offsetof(Core, slow_address));
-            a_.store(offsetof(Core, x87_address), rax);
-            a_.load(rax, offsetof(Core, resolved_to));
-            a_.store(offsetof(Core, x87_resolved_to), rax);
-        }
         restore(before);
         if (!writes) {
             a_.jump_to(inline_again);

@@ -28,7 +28,6 @@
 // processor) are written out one by one; the less common ones call helpers.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +37,7 @@
 #include "emu/compiled_block.h"
 #include "emu/core.h"
 #include "emu/host_code.h"
+#include "emu/inline_function.h"
 
 namespace shadowprof::emu {
 
@@ -78,6 +78,10 @@ class BlockCompiler {
         bool flags_dirty = false;               // and the Core's are not
     };
     enum class Access : std::uint8_t { read, write, modify };
+    // Closures that write code. What runs them decides where that goes.
+    using Loader = InlineFunction<32, HostRegister>;
+    using Body = InlineFunction<128>;
+    using LateCode = InlineFunction<256>;
 
     // ---- Frame (block_compiler.cpp)
     void write_entry();
@@ -104,8 +108,7 @@ class BlockCompiler {
     void add_segment(HostRegister reg, const decoder::MemoryOperand& memory);
     // The address in `reg` becomes a host address; then `body` is run, which uses it. For writes
     // the body may be written twice.
-    void touch(std::size_t index, HostRegister reg, unsigned size, Access access,
-               const std::function<void()>& body);
+    void touch(std::size_t index, HostRegister reg, unsigned size, Access access, const Body& body);
     static Access access_of(const Operand& operand);
 
     void capture_address(std::size_t index, HostRegister address);
@@ -142,8 +145,7 @@ class BlockCompiler {
     void leave(std::size_t index);
     void enter(std::size_t index);
     // Writes what `load` puts into the register it is given; then rsp.
-    void push_value(std::size_t index, unsigned size,
-                    const std::function<void(HostRegister)>& load);
+    void push_value(std::size_t index, unsigned size, const Loader& load);
     void move_stack_pointer(std::int32_t by);
     void set_direction(bool backward);
 
@@ -180,9 +182,9 @@ class BlockCompiler {
     std::vector<Link>* links_ = nullptr;
     std::vector<Mark> marks_;
     Cache cache_;
-    Registers reserved_ = 0;  // by the instruction being compiled: not to be picked
-    std::vector<std::function<void()>> late_;  // code out of the main line
-    bool left_ = false;                        // nothing can come after this instruction
+    Registers reserved_ = 0;      // by the instruction being compiled: not to be picked
+    std::vector<LateCode> late_;  // code out of the main line
+    bool left_ = false;           // nothing can come after this instruction
 };
 
 // Byte offsets in the Core.

@@ -35,8 +35,7 @@ void BlockCompiler::move_stack_pointer(std::int32_t by) {
     a_.store(general_at(rsp), reg);
 }
 
-void BlockCompiler::push_value(std::size_t index, unsigned size,
-                               const std::function<void(HostRegister)>& load) {
+void BlockCompiler::push_value(std::size_t index, unsigned size, const Loader& load) {
     const auto pointer = pick(reserved_ | bit(rax));
     reserved_ |= bit(pointer);
     a_.load(pointer, general_at(rsp));

@@ -96,7 +96,7 @@ struct alignas(64) Core {
     std::uint32_t code_changed;    // some page's is
     std::uint32_t helper_failed;   // at fault_address
     const std::byte* resolved_to;  // where the last access that took the slow way was sent
-    // The same of the last x87 instruction: its unit remembers the operand.
+    // Where the last operand of an x87 instruction that was sent to a substitute was to go.
     std::uint64_t x87_address;
     const std::byte* x87_resolved_to;
 
@@ -133,6 +133,7 @@ struct alignas(64) Core {
 inline constexpr std::uint32_t access_size = 0xffff;
 inline constexpr std::uint32_t access_reads = 1u << 16;
 inline constexpr std::uint32_t access_writes = 1u << 17;
+inline constexpr std::uint32_t access_by_x87 = 1u << 19;  // whose unit remembers the operand
 inline constexpr std::uint32_t access_by_substitute = 1u << 18;  // even if it need not be
 
 // An entry that no address of its index can match.

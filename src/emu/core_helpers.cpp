@@ -102,12 +102,12 @@ struct StringState {
         const auto value = core->general[reg] + by;
         core->general[reg] = operation.narrow ? value & 0xffffffffu : value;
     }
-    // Repeated stores with narrow addresses cut their registers before they begin, even if there is
-    // nothing to do or the first iteration faults. Those that load or compare do not.
+    // Repeated instructions with narrow addresses cut the counter before they begin, even if there
+    // is nothing to do or the first iteration faults; those that store cut their pointers as well.
     void cut_registers() const {
         const auto kind = operation.kind;
-        if (kind != StringOperation::movs && kind != StringOperation::stos) return;
         advance(1, 0);
+        if (kind != StringOperation::movs && kind != StringOperation::stos) return;
         if (kind == StringOperation::movs) advance(6, 0);
         advance(7, 0);
     }
@@ -298,6 +298,10 @@ std::byte* shadowprof_resolve(Core* core) noexcept {
                                            : 0;
     auto* to = core->substitutes + begin * page_size + offset;
     core->resolved_to = to;
+    if (access & access_by_x87) {
+        core->x87_address = address;
+        core->x87_resolved_to = to;
+    }
     if (first_usable) {
         copy(to, page->data + offset, first_size);
         if (writes) add_pending(*page, offset, first_size, to);

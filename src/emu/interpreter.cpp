@@ -85,7 +85,7 @@ Interpreter::~Interpreter() {
 
 void Interpreter::forget_code() {
     for (unsigned w = 0; w < 2; ++w) {
-        worlds_[w] = {};
+        worlds_[w].forget();
         for (unsigned n = 0; n < jump_table_size; ++n) core_.jumps[w][n] = empty_jump_entry(n);
     }
     code_.forget_everything();
@@ -139,9 +139,8 @@ const CompiledBlock* Interpreter::block_at(Address at) {
 
 const CompiledBlock& Interpreter::compile(const trace::Block& block, std::size_t instructions) {
     const auto first_link = world_->links.size();
-    BlockCompiler compiler(code_, *this, world_ == &worlds_[1]);
     SHADOWPROF_ASSERT(block.slots.size() <= most_slots, "too many slots");
-    world_->blocks.push_back(compiler.compile(
+    world_->blocks.push_back(world_->compiler.compile(
         block, instructions, static_cast<std::uint32_t>(world_->blocks.size()), world_->links));
     for (auto n = first_link; n < world_->links.size(); ++n)
         if (!entry_of(world_->links[n].target))

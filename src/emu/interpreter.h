@@ -91,6 +91,17 @@ class Interpreter : private CoreOwner, private BlockDirectory {
         bool is_valid = true;  // in this epoch of the view
     };
     struct World {  // of recorded or of unrecorded code
+        World(HostCode& code, BlockDirectory& directory, bool recorded)
+            : compiler(code, directory, recorded) {}
+        void forget() {
+            blocks.clear();
+            links.clear();
+            by_address.clear();
+            waiting.clear();
+            watched.clear();
+        }
+
+        BlockCompiler compiler;
         std::vector<CompiledBlock> blocks;
         std::vector<Link> links;
         std::unordered_map<Address, Entry> by_address;
@@ -125,7 +136,7 @@ class Interpreter : private CoreOwner, private BlockDirectory {
     std::byte* region_;
     Core& core_;
     std::byte* substitutes_;
-    World worlds_[2];
+    World worlds_[2] = {{code_, *this, false}, {code_, *this, true}};
     World* world_ = &worlds_[0];
     MemoryView* view_ = nullptr;
     std::uint64_t epoch_ = 0;

@@ -227,6 +227,7 @@ bool Differential::make_sequence() {
             auto patched = layout;
             const auto displacement =
                 static_cast<std::int32_t>(target.value - instruction->end().value);
+            if (layout.displacement == 0) return false;
             std::memcpy(patched.code.data() + layout.displacement, &displacement, 4);
             instruction = decoder::decode({patched.code.data(), instruction->length}, at);
             if (!instruction) return false;
@@ -604,7 +605,10 @@ bool same_kind(const emu::Stop& stop, const NativeEnd& native) {
 
 void Differential::compare(const emu::Stop& stop, const NativeEnd& native) {
     std::string differences;
-    if (!same_kind(stop, native))
+    // The interpreter only ends where there is no code; the CPU tries to execute it.
+    const bool fetched_nothing = native.address_known && native.fault_address == native_.rip &&
+                                 stop.kind == emu::StopKind::instructions;
+    if (!fetched_nothing && !same_kind(stop, native))
         differences += fmt::format("  end: {} at {:x} | signal {}\n", stop.reason,
                                    stop.fault_address.value, native.signal);
     if (interpreted_.rip != native_.rip)

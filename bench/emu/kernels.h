@@ -1,0 +1,16 @@
+// Integer code to measure engines with: small, of known shape, without system calls.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+namespace shadowprof::bench {
+
+struct Kernel {
+    const char* name;
+    std::uint64_t (*run)(std::uint64_t rounds);
+};
+
+std::span<const Kernel> kernels();
+
+}  // namespace shadowprof::bench
