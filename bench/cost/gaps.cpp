@@ -1,7 +1,7 @@
 // gaps SECONDS: how long the program stood still, as it sees it itself. It reads the clock without
 // pause and notes when more than 20 µs have passed between two readings; prints how often that was
-// and the median, in µs, of the gaps from 20 µs to 1 ms: longer than an interrupt, shorter than what
-// another program takes of a core.
+// and the median, in µs, of the gaps from 20 µs to 1 ms: longer than an interrupt, shorter than
+// what another program takes of a core.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -22,5 +22,6 @@ int main(int argc, char** argv) {
         last = now;
     }
     std::sort(gaps.begin(), gaps.end());
-    std::printf("%zu gaps, median %.1f us\n", gaps.size(), gaps.empty() ? 0 : gaps[gaps.size() / 2]);
+    std::printf("%zu gaps, median %.1f us\n", gaps.size(),
+                gaps.empty() ? 0 : gaps[gaps.size() / 2]);
 }

@@ -1,6 +1,6 @@
-// spinners THREADS FILE: computes on so many threads until it is killed, and counts what it has done
-// in FILE, one 64-bit counter a cache line and thread. Whoever maps or reads FILE sees the progress
-// without the program's noticing.
+// spinners THREADS FILE: computes on so many threads until it is killed, and counts what it has
+// done in FILE, one 64-bit counter a cache line and thread. Whoever maps or reads FILE sees the
+// progress without the program's noticing.
 //
 // An item of work is some 20 µs of what programs do: fill an array, sort it, look things up in a
 // table that does not fit into the first-level cache.

@@ -49,7 +49,7 @@ std::string demangle(const std::string& symbol) {
     static constexpr std::string_view stub = "@plt";
     if (symbol.size() > stub.size() && symbol.ends_with(stub))
         return demangle(symbol.substr(0, symbol.size() - stub.size())) + std::string(stub);
-    const std::string plain = symbol.substr(0, symbol.find('@', 1));
+    std::string plain = symbol.substr(0, symbol.find('@', 1));
     if (!plain.starts_with("_Z")) return plain;
     int status = 0;
     const std::unique_ptr<char, decltype(&std::free)> text{

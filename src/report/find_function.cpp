@@ -50,6 +50,7 @@ std::vector<FunctionChoice> functions_of(const Profile& p) {
             if (auto* c = choice_at(e.location)) c->weight += e.executions.total;
     }
     std::vector<FunctionChoice> all;
+    all.reserve(found.size());
     for (auto& [where, choice] : found) all.push_back(std::move(choice));
     std::stable_sort(all.begin(), all.end(),
                      [](const auto& a, const auto& b) { return a.weight > b.weight; });

@@ -145,7 +145,7 @@ std::string function_label(const Profile& profile, const Location& l) {
 namespace {
 
 std::string offset_label(const Profile& profile, const Location& l) {
-    const auto label = function_label(profile, l);
+    auto label = function_label(profile, l);
     if (!l.function_offset || *l.function_offset == l.offset) return label;
     // A part that was moved out of its function may lie before it.
     return l.offset > *l.function_offset ? label + "+" + hex_text(l.offset - *l.function_offset)

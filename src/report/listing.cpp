@@ -193,6 +193,7 @@ class Listing {
             total += count;
         }
         std::vector<std::pair<double, std::string>> order;
+        order.reserve(by_name.size());
         for (auto& [name, count] : by_name) order.emplace_back(count, name);
         std::stable_sort(order.begin(), order.end(),
                          [](const auto& a, const auto& b) { return a.first > b.first; });

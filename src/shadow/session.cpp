@@ -77,8 +77,8 @@ Coverage Session::progress() const {
 Result Session::finish() {
     tracing_thread_.join();
     if (failure_) std::rethrow_exception(failure_);
-    result_.hotlists = digester_->finish(result_.exhaustive ? profile::Seen::everything
-                                                         : profile::Seen::samples);
+    result_.hotlists =
+        digester_->finish(result_.exhaustive ? profile::Seen::everything : profile::Seen::samples);
     result_.coverage = digester_->coverage();
     if (auto failure = digester_->failure())
         result_.warnings.push_back("a profiler failed: " + *failure);
