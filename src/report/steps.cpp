@@ -55,16 +55,14 @@ std::vector<std::string> path_steps(const Profile& profile, const PathEntry& pat
             continue;
         }
         close_repetition();
-        if (!same_function) {
-            const bool offset_only = block_file.empty() && where.starts_with('+');
-            steps.push_back(offset_only ? label + where
-                                        : label + " " +
-                                              (block_file.empty() ? "" : block_file + ":") + where);
-        } else if (block_file != file) {
-            steps.back() += ", " + (block_file.empty() ? "" : block_file + ":") + where;
-        } else {
-            steps.back() += ", " + where;
-        }
+        const bool same_file = same_function && block_file == file;
+        const auto named = (same_file || block_file.empty() ? "" : block_file + ":") + where;
+        if (same_function)
+            steps.back().append(", ").append(named);
+        else if (named.starts_with('+'))
+            steps.push_back(label + named);
+        else
+            steps.push_back(fmt::format("{} {}", label, named));
         function = label;
         file = block_file;
         last = where;
