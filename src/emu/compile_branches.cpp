@@ -67,17 +67,18 @@ void BlockCompiler::counted(std::size_t index) {
     using enum Mnemonic;
     const auto& i = at(index);
     save_flags();
-    advance_values();
     if (i.mnemonic == xbegin) {
         // The transaction aborts at once, for no stated reason, as it may at any time.
         a_.store_sign_extended(general_at(rax), 0);
         clobber(rax);
         capture_destinations(index);
+        advance_values();
         return go_to(i.target);
     }
     bool narrow = i.mnemonic == jecxz;
     const bool counts = i.mnemonic == loop || i.mnemonic == loope || i.mnemonic == loopne;
     ensure(rcx);
+    reserved_ = bit(rcx);
     if (counts) {
         for (const auto& operand : i.operands())
             if (operand.kind == OperandKind::reg && operand.reg.is_general(rcx))
@@ -86,6 +87,7 @@ void BlockCompiler::counted(std::size_t index) {
         a_.store(general_at(rcx), rcx);
         capture_destinations(index);
     }
+    advance_values();
     cache_.flags_live = false;
     a_.compare_imm(rcx, 0, !narrow);
     if (i.mnemonic == loop) {
