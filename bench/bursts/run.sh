@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Why do bursts end? Attaches burst mode, as often as it may, to real programs under load.
-#   bench/bursts/run.sh [BURSTS [SECONDS [PROGRAM...]]]     by default 20000 in all, 15 s a visit
+#   bench/bursts/run.sh [BURSTS [SECONDS [PROGRAM...]]]    by default 20000 in all, visits of 15 s
 # In a build folder (BUILD, by default build). Prints how the bursts of each program ended and fails
 # if any ended otherwise than by having seen enough, a system call, or the thread's end.
 # Needs besides the programs themselves: redis-server, redis-tools, nodejs.
@@ -65,8 +65,9 @@ round=0
 while :; do
     for program in "${programs[@]}"; do
         start "$program"
-        "$shadowprof" attach -q -m burst --limit 10 --period 2ms --overhead 100% --duration "${seconds}s" \
-            --seed $((round + 1)) -o "$scratch/$program.$round.json" "$target"
+        "$shadowprof" attach -q -m burst --limit 10 --period 2ms --overhead 100% \
+            --duration "${seconds}s" --seed $((round + 1)) \
+            -o "$scratch/$program.$round.json" "$target"
         end_program
     done
     status=0

@@ -1,7 +1,7 @@
 // What no two executions from the same state agree on: a comparison ends before it.
 //
-// cpuid, rdpid and the processor number of rdtscp's kind are not here: the program and the
-// interpreter run on one processor (see main.cpp).
+// cpuid and rdpid are not here: the program and the interpreter run on one processor (see
+// main.cpp).
 #pragma once
 
 #include <string_view>

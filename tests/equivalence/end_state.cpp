@@ -15,7 +15,7 @@ namespace {
 // identification flag. The resume flag is the debugger's, the rest the kernel's.
 constexpr std::uint64_t visible_flags = 0x240cd5;
 
-constexpr std::size_t x87_size = 160, xmm_at = x87_size;
+constexpr std::size_t x87_size = 160;
 
 // Registers and control words of the x87 unit, without mxcsr, which lies among them. Of each 80-bit
 // register's 16 bytes the last six are reserved.
