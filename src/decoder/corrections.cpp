@@ -51,6 +51,14 @@ void memory_may_be_bit_string(Instruction& i) {
         first.conditional = first.conditional_read = true;
 }
 
+// To a 16-bit register movsxd moves 16 bits, as Intel's processors do it.
+void source_is_as_wide_as_destination(Instruction& i) {
+    if (i.operand_storage[0].bits != 16) return;
+    auto& source = i.operand_storage[1];
+    source.bits = source.element_bits = 16;
+    if (source.reg) source.reg.bits = 16;
+}
+
 // A shift or rotation by zero changes no flag.
 void flags_depend_on_count(Instruction& i) {
     const auto& count = i.operand_storage[i.explicit_count - 1u];
@@ -117,6 +125,9 @@ void by_name(Instruction& i) {
         case Mnemonic::shld:
         case Mnemonic::shrd:
             return flags_depend_on_count(i);
+
+        case Mnemonic::movsxd:
+            return source_is_as_wide_as_destination(i);
 
         case Mnemonic::xchg:  // locks by nature
             i.lock |= i.operand_storage[0].kind == OperandKind::memory;

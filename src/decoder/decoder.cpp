@@ -303,6 +303,12 @@ void set_flags(Instruction& instruction, const ZydisAccessedFlags& flags) {
     instruction.flags_written = flags.modified | flags.set_0 | flags.set_1 | flags.undefined;
 }
 
+// Base 5 with mod 0 means a displacement and no base, whatever REX.B says; with 32-bit addresses
+// the library takes it for r13.
+bool has_no_base(const ZydisDecodedInstruction& z) {
+    return (z.attributes & ZYDIS_ATTRIB_HAS_SIB) && z.raw.modrm.mod == 0 && z.raw.sib.base == 5;
+}
+
 }  // namespace
 
 std::optional<Instruction> decode(std::span<const std::byte> bytes, Address at) {
@@ -332,8 +338,12 @@ std::optional<Instruction> decode(std::span<const std::byte> bytes, Address at) 
     for (std::uint8_t i = 0; i < z.operand_count; ++i) {
         const auto& operand = operands[i];
         if (means_unmasked(operand)) continue;
-        const auto& copy =
-            instruction.operand_storage.emplace_back(operand_of(operand, z.address_width));
+        auto& copy = instruction.operand_storage.emplace_back(operand_of(operand, z.address_width));
+        if (copy.kind == OperandKind::memory && copy.visibility == Visibility::explicit_ &&
+            has_no_base(z)) {
+            copy.memory.base = {};
+            copy.memory.displacement = z.raw.disp.value;
+        }
         if (i < z.operand_count_visible) ++instruction.explicit_count;
         if (copy.reg.kind == RegisterKind::flags && copy.writes)
             instruction.flags_conditional = copy.conditional;

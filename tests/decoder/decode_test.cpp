@@ -287,6 +287,25 @@ TEST_CASE("operand sizes") {
     CHECK(decoded("83 c0 ff").operands()[1].immediate == ~std::uint64_t{0});
 }
 
+TEST_CASE("an address without a base has none, whatever REX says") {
+    for (const auto* code : {"8b 04 4d 10 00 00 00", "41 8b 04 4d 10 00 00 00",
+                             "67 8b 04 4d 10 00 00 00", "67 41 8b 04 4d 10 00 00 00"}) {
+        CAPTURE(code);
+        const auto instruction = decoded(code);  // mov eax, [rcx * 2 + 0x10]
+        const auto& memory = instruction.operands()[1].memory;
+        CHECK_FALSE(memory.base);
+        CHECK(memory.index.is_general(rcx));
+        CHECK(memory.displacement == 0x10);
+    }
+}
+
+TEST_CASE("movsxd reads no more than its destination holds") {
+    CHECK(decoded("66 63 00").operands()[1].bits == 16);  // movsxd ax, [rax]
+    CHECK(decoded("66 63 c1").operands()[1].reg.bits == 16);
+    CHECK(decoded("63 00").operands()[1].bits == 32);
+    CHECK(decoded("48 63 00").operands()[1].bits == 32);
+}
+
 TEST_CASE("cut off or over-long bytes are no instruction") {
     CHECK_FALSE(decodes("48"));
     CHECK_FALSE(decodes("e8 00 00 00"));
