@@ -72,8 +72,6 @@ unsigned touched_size(const Instruction& i, const Operand& memory) {
         case clflushopt:
         case clwb:  // the cache line around the address
             return 1;
-        case movsxd:  // to a 16-bit register it moves 16 bits
-            return i.operands()[0].bits == 16 ? 2 : 4;
         default:
             return memory.bits / 8u;
     }

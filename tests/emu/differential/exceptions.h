@@ -1,4 +1,4 @@
-// Where the interpreter and the bare CPU may differ, by the instructions' names, and why.
+// Where the interpreter and the bare CPU may differ, and why.
 #pragma once
 
 #include <string_view>
@@ -6,28 +6,39 @@
 namespace shadowprof::differential {
 
 struct Exception {
-    std::string_view name;  // of the instruction
+    enum class Kind {
+        not_run,         // by the instruction's name
+        result_differs,  // likewise
+        by_rule,         // recognised in cases.cpp; the name is for people
+    };
+    std::string_view name;
+    Kind kind;
     std::string_view reason;
-    enum class Kind { not_run, result_differs } kind = Kind::not_run;
 };
 
-// Besides these: a branch to an address that is not canonical faults before it is taken; the
-// interpreter takes it and ends at the address, where there is no code. A popf that sets the trap
-// or the alignment-check flag ends the interpreter's run.
 inline constexpr Exception exceptions[] = {
-    {"rdtsc", "two readings of the clock", Exception::Kind::result_differs},
-    {"rdtscp", "two readings of the clock", Exception::Kind::result_differs},
-    {"rdrand", "random", Exception::Kind::result_differs},
-    {"rdseed", "random", Exception::Kind::result_differs},
-    {"sgdt", "carried out by the kernel, which may write a part before it finds the rest missing",
-     Exception::Kind::result_differs},
-    {"sidt", "likewise", Exception::Kind::result_differs},
-    {"xbegin", "the interpreter aborts every transaction at once; the CPU may run it or not"},
-    {"lfs", "would load a segment register of the profiler; ends the run, by name"},
-    {"lgs", "likewise"},
-    {"lss", "likewise"},
-    {"xend", "ends what xbegin began"},
-    {"xabort", "ends what xbegin began"},
+    {"rdtsc", Exception::Kind::result_differs, "two readings of the clock"},
+    {"rdtscp", Exception::Kind::result_differs, "two readings of the clock"},
+    {"rdrand", Exception::Kind::result_differs, "random"},
+    {"rdseed", Exception::Kind::result_differs, "random"},
+    {"sgdt", Exception::Kind::result_differs,
+     "carried out by the kernel, which may write a part before it finds the rest missing"},
+    {"sidt", Exception::Kind::result_differs, "likewise"},
+    {"xbegin", Exception::Kind::not_run,
+     "the interpreter aborts every transaction at once; the CPU may run it or not"},
+    {"xend", Exception::Kind::not_run, "ends what xbegin began"},
+    {"xabort", Exception::Kind::not_run, "ends what xbegin began"},
+    {"lfs", Exception::Kind::not_run,
+     "would load a segment register of the profiler; ends the run, by name"},
+    {"lgs", Exception::Kind::not_run, "likewise"},
+    {"lss", Exception::Kind::not_run, "likewise"},
+    {"mov to, and pop of, a segment register", Exception::Kind::by_rule, "likewise"},
+    {"popf that sets the trap or the alignment-check flag", Exception::Kind::by_rule,
+     "ends the run"},
+    {"indirect branch to an address that is not canonical", Exception::Kind::by_rule,
+     "the CPU faults before it; the interpreter goes there and ends, for there is no code"},
+    {"xsave and xrstor with a 32-bit address and a segment base", Exception::Kind::by_rule,
+     "the CPU cuts the sum to 32 bits, unlike its manual and every other instruction"},
 };
 
 }  // namespace shadowprof::differential

@@ -296,10 +296,7 @@ Encoding vary(const Form& form, Random& random, Address at) {
                                }());
         e.sib = needs_sib || random.chance(0.4);
         if (e.sib) {
-            // Without a base the decoder library takes r13 for one (see exceptions.h).
-            do {
-                e.base = static_cast<std::uint8_t>(random.below(16));
-            } while (e.mod == 0 && (e.base & 7) == 5);
+            e.base = static_cast<std::uint8_t>(random.below(16));
             e.index = static_cast<std::uint8_t>(random.below(evex && needs_sib ? 32 : 16));
             e.scale = static_cast<std::uint8_t>(random.below(4));
         } else if (random.chance(0.15)) {
