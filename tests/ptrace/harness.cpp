@@ -56,6 +56,9 @@ bool comes(int fd) {
     const pid_t pid = fork();
     if (pid == 0) {
         dup2(output, STDOUT_FILENO);
+        // As a shell does. A test runner may have put us into an orphaned process group, where
+        // SIGTSTP does nothing.
+        setpgid(0, 0);
         InheritedSignals::restore();
         execv(command[0].c_str(), argument_pointers(command).data());
         _exit(127);
