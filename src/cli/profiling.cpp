@@ -27,7 +27,7 @@ namespace shadowprof::cli {
 namespace {
 
 constexpr std::uint64_t default_step_sample = 500;
-constexpr std::uint64_t default_burst_sample = 20'000;
+constexpr std::uint64_t default_burst_sample = 5000;
 
 std::vector<std::string> profiles_asked_for(const std::vector<std::string>& names) {
     const bool all = names.empty() || std::find(names.begin(), names.end(), "all") != names.end();

@@ -40,18 +40,17 @@ def kill_after_a_while(profiler):
     stop(profiler)
 
 
-def kill_while_attached(command, expected):
-    """One run of the program, attached to again and again. How often it was."""
+def kill_while_attached(command, expected, most):
+    """One run of the program, attached to again and again; gives how often it was."""
     target = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     rounds = 0
     try:
-        while target.poll() is None and rounds < ROUNDS:
+        while target.poll() is None and rounds < most:
+            rounds += 1
             profiler = start([SHADOWPROF, "attach", *OPTIONS, str(target.pid)], stderr=subprocess.DEVNULL)
             kill_after_a_while(profiler)
-            if target.poll() is not None:
-                break
-            check_left_alone(target.pid)
-            rounds += 1
+            if target.poll() is None:
+                check_left_alone(target.pid)
         check_equal("what it wrote", target.communicate(timeout=120)[0], expected)
         check_equal("its status", target.returncode, 0)
     finally:
@@ -126,13 +125,13 @@ with scratch():
     programs = {
         "bzip2": ["/bin/bzip2", "-c", "input"],
         "gzip": ["/bin/gzip", "-9nc", "input"],
-        "signals": [SIGNALS_IN_ORDER, "30000"],
+        "signals": [SIGNALS_IN_ORDER, "100000"],
     }
     for name, command in programs.items():
         expected = output_of(command)
         attached = 0
         while attached < ROUNDS:
-            attached += kill_while_attached(command, expected)
+            attached += kill_while_attached(command, expected, ROUNDS - attached)
         for _ in range(ROUNDS):
             kill_while_running(command, expected)
         print(f"{name}: as without shadowprof", flush=True)

@@ -1,7 +1,7 @@
-// signals_in_order COUNT: one thread sends the other so many numbered real-time signals, and a timer
-// of 1 ms interrupts both. A lost, doubled or misdirected signal shows in what it prints, which is
-// the same in every run: the signals' number, a checksum of their numbers in order, and the calls
-// that answered EINTR without a signal.
+// signals_in_order COUNT: one thread sends the other so many numbered real-time signals, and a
+// timer of 1 ms interrupts both. A lost, doubled or misdirected signal shows in what it prints,
+// which is the same in every run: the signals' number, a checksum of their numbers in order, and
+// the calls that answered EINTR without a signal.
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>

@@ -32,7 +32,8 @@ class Chance {
 #define OWN [[gnu::noipa]]
 #endif
 
-// The first instruction that names the argument copies it: its destination has the argument's value.
+// The first instruction that names the argument copies it: its destination has the argument's
+// value.
 OWN double scale(double factor, double x) {
     double copy;
     __asm__ volatile("movapd %1, %0" : "=x"(copy) : "x"(factor));
@@ -54,7 +55,6 @@ int main(int argc, char** argv) {
     Chance chance;
     double sum = 0;
     while (std::chrono::steady_clock::now() < end)
-        for (int i = 0; i < 1000; ++i)
-            sum += steady_caller(i, chance) - various_caller(i, chance);
+        for (int i = 0; i < 1000; ++i) sum += steady_caller(i, chance) - various_caller(i, chance);
     return sum > 0 ? 1 : 0;
 }
