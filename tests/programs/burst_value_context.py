@@ -2,11 +2,12 @@
 --value-context tells, and the share is right within its interval."""
 
 import struct
+import os
 import sys
 
 from vocabulary import check, check_equal, profiled, read_profile, scratch
 
-PROGRAM = sys.argv[1]
+PROGRAM = os.path.abspath(sys.argv[1])
 TWO = int.from_bytes(struct.pack("<d", 2.0), "little")
 TRUTH = 0.9
 # A 95 % interval misses the truth in one of 20 runs. That at least 3 of 5 runs miss it happens once
