@@ -1,7 +1,7 @@
-// Where an instruction's memory operand points, given the registers before it: the effective address
-// as the processor's manual defines it. Two are not what the operand alone says: pop addresses its
-// destination with rsp as it is after the pop, and of bt and its like it is where the bit string
-// begins, however far from there the bit is.
+// Where an instruction's memory operand points, given the registers before it: the effective
+// address as the processor's manual defines it. Two are not what the operand alone says: pop
+// addresses its destination with rsp as it is after the pop, and of bt and its like it is where the
+// bit string begins, however far from there the bit is.
 #pragma once
 
 #include "decoder/instruction.h"
