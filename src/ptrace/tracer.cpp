@@ -437,7 +437,6 @@ void Tracer::let_go_of_everything() {
     // then would kill the program when it wakes.
     while (!awaited.empty()) {
         const auto news = look_for_news(awaited.back(), 0);
-        if (news.tid == 0) continue;  // it has died meanwhile
         if (news.tid < 0) {
             awaited.pop_back();
             continue;
