@@ -77,6 +77,34 @@ bool is_end_of_step(const Thread& thread, const siginfo_t& info) {
     return (status & single_step) != 0;
 }
 
+// What waitpid(2) would say of a tracee, or of any (-1); nothing if there is no news.
+//
+// The kernel keeps a signal that is about to be delivered only until its news has been taken: if we
+// were killed before we passed it on, it would be lost. So that news is only looked at, and it is
+// gone when the thread goes on; until then, looking again shows it again (not `taken`).
+struct News {
+    pid_t tid = 0;  // negative: there are no tracees
+    int status = 0;
+    bool taken = true;
+};
+
+News look_for_news(pid_t tid, int how) {
+    siginfo_t info{};
+    const auto whose = tid < 0 ? P_ALL : P_PID;
+    if (waitid(whose, static_cast<id_t>(tid), &info,
+               how | WEXITED | WSTOPPED | WNOWAIT | __WALL | __WNOTHREAD) != 0)
+        return {.tid = -1};
+    if (info.si_pid == 0) return {};
+    const bool is_stop = info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED;
+    const bool is_signal =
+        is_stop && info.si_status < system_call_stop && info.si_status != SIGTRAP;
+    if (is_signal)
+        return {.tid = info.si_pid, .status = info.si_status << 8 | 0x7f, .taken = false};
+    News news;
+    news.tid = waitpid(info.si_pid, &news.status, __WALL | __WNOTHREAD | WNOHANG);
+    return news;
+}
+
 void sleep_until_child_changes(Clock::time_point deadline) {
     // Should another thread of the profiler take the SIGCHLD, we look again before long.
     constexpr std::chrono::nanoseconds longest = std::chrono::milliseconds{100};
@@ -132,11 +160,16 @@ std::optional<Event> Tracer::next_event() {
         return event;
     }
     while (true) {
-        int status = 0;
-        const pid_t tid = waitpid(-1, &status, __WALL | __WNOTHREAD | WNOHANG);
-        if (tid < 0 && errno == ECHILD) return process_is_gone({});
-        if (tid <= 0) return {};
-        if (auto event = digest(tid, status)) return event;
+        const auto news = look_for_news(-1, WNOHANG);
+        if (news.tid < 0 && errno == ECHILD) return process_is_gone({});
+        if (news.tid <= 0) return {};
+        if (const auto* known = thread(news.tid); !news.taken && known && known->stopped_) {
+            // Its signal is held back by whoever was told: out of the way.
+            int status = 0;
+            waitpid(news.tid, &status, __WALL | __WNOTHREAD | WNOHANG);
+            continue;
+        }
+        if (auto event = digest(news.tid, news.status)) return event;
     }
 }
 
@@ -403,13 +436,13 @@ void Tracer::let_go_of_everything() {
     // A thread that is being stepped answers late only while it sleeps uninterruptibly; leaving
     // then would kill the program when it wakes.
     while (!awaited.empty()) {
-        int status = 0;
-        const pid_t tid = waitpid(awaited.back(), &status, __WALL);
-        if (tid < 0) {
+        const auto news = look_for_news(awaited.back(), 0);
+        if (news.tid == 0) continue;  // it has died meanwhile
+        if (news.tid < 0) {
             awaited.pop_back();
             continue;
         }
-        const auto event = digest(tid, status);
+        const auto event = digest(news.tid, news.status);
         if (!event) continue;
         awaited.pop_back();
         if (event->thread && event->thread->stopped_) release(*event->thread);

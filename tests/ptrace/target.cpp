@@ -366,7 +366,13 @@ constexpr Sleeper sleepers[] = {
 
 // Keeps `number` threads alive; each lives for some rounds and is replaced.
 int threads_that_sleep(const char* number) {
+    // Sleepers do not see the SIGTERM that ends us: a call to sigtimedwait() that begins while it is
+    // pending for the process answers EINTR, whichever thread will handle it.
     signal(SIGTERM, on_term);
+    sigset_t term;
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &term, nullptr);
     semaphore_set = semget(IPC_PRIVATE, 1, 0600);
     std::atomic<long> lives{0};
     const auto life = [&](std::size_t kind) {
@@ -388,6 +394,7 @@ int threads_that_sleep(const char* number) {
                 }
             }
         });
+    pthread_sigmask(SIG_UNBLOCK, &term, nullptr);
     say("ready");
     for (auto& keeper : keepers) keeper.join();
     semctl(semaphore_set, 0, IPC_RMID);
