@@ -22,6 +22,11 @@ constexpr auto position_factors = [] {
     return factors;
 }();
 
+// What a block adds to the key of its path.
+PathKey term(std::uint64_t block_key, std::size_t position) {
+    return static_cast<PathKey>(block_key) * position_factors[position];
+}
+
 }  // namespace
 
 // A visitor of its own walk.
@@ -55,7 +60,7 @@ class PathReader : public Reader {
                 key = 0;
                 length = 0;
             }
-            key += static_cast<PathKey>(to->key) * position_factors[length];
+            key += term(to->key, length);
             ++length;
             from = to;
         }
@@ -109,6 +114,19 @@ class PathReader : public Reader {
 
 std::unique_ptr<Reader> PathProfiler::open(const trace::TraceStart& start) {
     return std::make_unique<PathReader>(*this, start);
+}
+
+void PathProfiler::count(trace::SampleId sample_id, const Counts& counts) {
+    learn_blocks();
+    auto& sample = store_.open(sample_id);
+    for (const auto& path : counts.paths) {
+        const auto blocks = counts.blocks_of(path);
+        PathKey key = 0;
+        for (std::size_t i = 0; i < blocks.size(); ++i)
+            key += term(facts_[static_cast<std::uint32_t>(blocks[i])].key, i);
+        store_.count(sample, key, blocks, path.count);
+    }
+    store_.count_unknown(sample, counts.unknown_paths);
 }
 
 void PathProfiler::learn_blocks() {

@@ -20,6 +20,7 @@ class PathProfiler : public Profiler {
     std::string_view name() const override { return "path"; }
     trace::CapturePlan captures() const override { return {}; }
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
+    void count(trace::SampleId sample, const Counts& counts) override;
     void end_sample(trace::SampleId sample) override { store_.close(sample); }
     void yield(Hotlists& into, Seen seen) override;
 

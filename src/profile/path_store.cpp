@@ -4,6 +4,8 @@
 #include <bit>
 #include <cmath>
 
+#include "profile/counting_sample.h"
+
 namespace shadowprof::profile {
 
 PathStore::PathStore(std::size_t most_paths, std::uint64_t seed)
@@ -23,8 +25,12 @@ void PathStore::put(PathKey key, std::uint32_t path) {
     cells_[at] = {key, path};
 }
 
+std::uint64_t PathStore::times_missed(std::uint64_t times) {
+    if (probability_inverse_ == 1) return 0;
+    return std::min(times, draw_failures(probability_inverse_, random_));
+}
+
 std::uint32_t PathStore::admit(PathKey key, std::span<const trace::BlockId> blocks) {
-    if (probability_inverse_ > 1 && random_.below(probability_inverse_) != 0) return none;
     while (paths_.size() >= most_paths_) drop_rare_paths();
     if (2 * (paths_.size() + 1) > cells_.size()) {
         const auto old = cells_;

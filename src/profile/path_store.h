@@ -38,17 +38,20 @@ class PathStore {
     PathStore(std::size_t most_paths, std::uint64_t seed);
 
     Sample& open(trace::SampleId sample) { return samples_.open(sample); }
-    void count(Sample& sample, PathKey key, std::span<const trace::BlockId> blocks) {
+    void count(Sample& sample, PathKey key, std::span<const trace::BlockId> blocks,
+               std::uint64_t times = 1) {
         auto path = find(key);
-        if (path == none) [[unlikely]]
+        if (path == none) [[unlikely]] {
+            const auto missed = times_missed(times);
+            sample.unknown_ += missed;
+            times -= missed;
+            if (times == 0) return;
             path = admit(key, blocks);
-        if (path == none) {
-            ++sample.unknown_;
-            return;
         }
         if (path >= sample.pending_.size()) [[unlikely]]
             sample.pending_.resize(paths_.size());
-        if (sample.pending_[path]++ == 0) sample.touched_.push_back(path);
+        if (sample.pending_[path] == 0) sample.touched_.push_back(path);
+        sample.pending_[path] += times;
     }
     void count_unknown(Sample& sample, std::uint64_t paths) { sample.unknown_ += paths; }
     void close(trace::SampleId sample);
@@ -82,6 +85,8 @@ class PathStore {
         while (cells_[at].path != none && cells_[at].key != key) at = (at + 1) & mask_;
         return cells_[at].path;
     }
+    // Of so many occurrences of a path that is not here: those before the one that admits it.
+    std::uint64_t times_missed(std::uint64_t times);
     std::uint32_t admit(PathKey key, std::span<const trace::BlockId> blocks);
     void make_cells(std::size_t power);
     void put(PathKey key, std::uint32_t path);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string_view>
 
+#include "profile/counts.h"
 #include "profile/hotlist.h"
 #include "trace/trace.h"
 
@@ -18,7 +19,8 @@ class FunctionMap {
     virtual Location function_of(Location location) = 0;
 };
 
-// Reads one Trace: one thread of one sample. Destroyed when the Trace has ended.
+// Reads one Trace: one thread of one sample. Destroyed when the Trace has ended. Of Traces with
+// Contents::counts it sees the beginning and the end.
 class Reader {
   public:
     virtual ~Reader() = default;
@@ -32,6 +34,9 @@ class Profiler {
     virtual std::string_view name() const = 0;
     virtual trace::CapturePlan captures() const = 0;
     virtual std::unique_ptr<Reader> open(const trace::TraceStart& start) = 0;
+    // What threads of an open sample did, counted instead of read (Contents::counts). Given to
+    // every profiler, also to those that capture something.
+    virtual void count(trace::SampleId, const Counts&) {}
     // All Traces of the sample have been read: fold it into the statistics.
     virtual void end_sample(trace::SampleId sample) = 0;
     // Adds its hotlist. Called once, at the end.

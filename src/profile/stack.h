@@ -9,7 +9,6 @@ namespace shadowprof::profile {
 
 class StackProfiler : public Profiler {
   public:
-
     std::string_view name() const override { return "stack"; }
     trace::CapturePlan captures() const override { return {}; }
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;

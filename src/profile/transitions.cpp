@@ -66,20 +66,27 @@ std::optional<EdgeKind> edge_kind(const trace::Block& from, Address to) {
     }
 }
 
-void TransitionCounts::count_another(Row& row, trace::BlockId from, trace::BlockId to) {
+void TransitionCounts::count_another(Row& row, trace::BlockId from, trace::BlockId to,
+                                     std::uint64_t times) {
     for (std::size_t i = 0; i < row.to.size(); ++i) {
         if (row.to[i] != no_block) continue;
         row.to[i] = to;
-        row.count[i] = 1;
+        row.count[i] = times;
         touched_.push_back(from);
         return;
     }
-    ++others_[(std::uint64_t{static_cast<std::uint32_t>(from)} << 32) |
-              static_cast<std::uint32_t>(to)];
+    others_[(std::uint64_t{static_cast<std::uint32_t>(from)} << 32) |
+            static_cast<std::uint32_t>(to)] += times;
 }
 
 std::unique_ptr<Reader> TransitionProfiler::open(const trace::TraceStart& start) {
     return std::make_unique<TransitionReader>(blocks_, samples_.open(start.sample));
+}
+
+void TransitionProfiler::count(trace::SampleId sample, const Counts& counts) {
+    auto& transitions = samples_.open(sample);
+    transitions.make_room(blocks_.size());
+    transitions.add(counts);
 }
 
 void TransitionProfiler::end_sample(trace::SampleId sample) {

@@ -47,10 +47,14 @@ class TransitionCounts {
         if (before != no_block) count(before, blocks.front());
         for (std::size_t i = 1; i < blocks.size(); ++i) count(blocks[i - 1], blocks[i]);
     }
-    void leave(trace::BlockId from, Address next, const Location& place) {
+    void leave(trace::BlockId from, Address next, const Location& place, std::uint64_t times = 1) {
         auto& exit = exits_[{from, next}];
         exit.first = place;
-        ++exit.second;
+        exit.second += times;
+    }
+    void add(const Counts& counts) {
+        for (const auto& pass : counts.passes) count(pass.from, pass.to, pass.count);
+        for (const auto& exit : counts.exits) leave(exit.from, exit.next, exit.place, exit.count);
     }
     void interrupted() {}
     void end(trace::BlockId from, const trace::TraceEnd& end) {
@@ -87,14 +91,15 @@ class TransitionCounts {
         std::array<trace::BlockId, 2> to{no_block, no_block};
         std::array<std::uint64_t, 2> count{};
     };
-    void count(trace::BlockId from, trace::BlockId to) {
+    void count(trace::BlockId from, trace::BlockId to, std::uint64_t times = 1) {
         auto& row = rows_[static_cast<std::uint32_t>(from)];
         const unsigned second = row.to[0] != to;
         if (row.to[second] != to) [[unlikely]]
-            return count_another(row, from, to);
-        if (row.count[second]++ == 0) touched_.push_back(from);
+            return count_another(row, from, to, times);
+        if (row.count[second] == 0) touched_.push_back(from);
+        row.count[second] += times;
     }
-    void count_another(Row& row, trace::BlockId from, trace::BlockId to);
+    void count_another(Row& row, trace::BlockId from, trace::BlockId to, std::uint64_t times);
 
     std::vector<Row> rows_;                // by block
     std::vector<trace::BlockId> touched_;  // their rows have counts; may repeat
@@ -109,6 +114,7 @@ class TransitionProfiler : public Profiler {
 
     trace::CapturePlan captures() const override { return {}; }
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
+    void count(trace::SampleId sample, const Counts& counts) override;
     void end_sample(trace::SampleId sample) override;
 
   protected:

@@ -184,7 +184,7 @@ auto ValueProfiler<Sketch>::make_streams(const trace::Block& block, ContextId co
 
 template <class Sketch>
 ValueEntry ValueProfiler<Sketch>::entry_of(const StreamKey& key, const Stream& stream,
-                                            Seen seen) const {
+                                           Seen seen) const {
     ValueEntry entry;
     entry.location = key.location;
     entry.operand = key.operand;

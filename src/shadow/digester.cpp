@@ -16,12 +16,20 @@ constexpr std::size_t most_queued_words = 8u << 20;
 std::size_t words(const trace::TraceChunk& chunk) {
     return chunk.blocks.size() + chunk.values.size();
 }
+std::size_t words(const trace::SegmentChunk& chunk) {
+    return chunk.segments.size();
+}
+template <class Message>
+std::size_t words(const Message&) {
+    return 0;
+}
 
 }  // namespace
 
 Digester::Digester(std::vector<std::unique_ptr<profile::Profiler>> profilers,
-                   const trace::BlockTable& blocks, trace::ModuleTable& modules)
-    : profilers_(std::move(profilers)), blocks_(blocks), modules_(modules) {
+                   const trace::BlockTable& blocks, trace::ModuleTable& modules,
+                   const trace::SegmentTable& segments)
+    : profilers_(std::move(profilers)), blocks_(blocks), modules_(modules), segments_(segments) {
     worker_ = std::thread([this] { work(); });
 }
 
@@ -46,6 +54,9 @@ void Digester::begin(trace::TraceStart start, ptrace::StackSnapshot stack,
 void Digester::chunk(trace::TraceChunk chunk) {
     put(std::move(chunk));
 }
+void Digester::segments(trace::SegmentChunk chunk) {
+    put(std::move(chunk));
+}
 void Digester::end(trace::TraceEnd end) {
     put(std::move(end));
 }
@@ -60,6 +71,7 @@ profile::Hotlists Digester::finish(profile::Seen seen) {
     }
     changed_.notify_all();
     worker_.join();
+    while (!samples_.empty()) close(samples_.begin()->first);
     profile::Hotlists hotlists;
     for (auto& profiler : profilers_) profiler->yield(hotlists, seen);
     return hotlists;
@@ -82,9 +94,9 @@ std::optional<std::string> Digester::failure() const {
 
 void Digester::put(Message message) {
     std::unique_lock lock{mutex_};
-    if (auto* chunk = std::get_if<trace::TraceChunk>(&message)) {
+    if (const auto size = std::visit([](auto& m) { return words(m); }, message)) {
         changed_.wait(lock, [&] { return queued_words_ < most_queued_words; });
-        queued_words_ += words(*chunk);
+        queued_words_ += size;
     }
     // A beginning can wait for what follows it: waking the worker takes time, and the target
     // stands.
@@ -102,6 +114,7 @@ void Digester::work() {
         auto message = std::move(queue_.front());
         queue_.pop_front();
         lock.unlock();
+        const auto size = std::visit([](auto& m) { return words(m); }, message);
         try {
             std::visit([this](auto& m) { read(m); }, message);
         } catch (const std::exception& e) {
@@ -110,10 +123,8 @@ void Digester::work() {
             failure_ = e.what();
         }
         lock.lock();
-        if (auto* chunk = std::get_if<trace::TraceChunk>(&message)) {
-            queued_words_ -= words(*chunk);
-            changed_.notify_all();
-        }
+        queued_words_ -= size;
+        if (size != 0) changed_.notify_all();
     }
 }
 
@@ -122,34 +133,89 @@ void Digester::read(Begin& begin) {
         for (const auto address : ptrace::unwind(*begin.stack))
             begin.start.call_stack.push_back(emu::locate(*begin.maps, modules_, address));
     }
-    auto& readers = open_[begin.start.trace];
-    for (auto& profiler : profilers_) readers.push_back(profiler->open(begin.start));
+    const auto& start = begin.start;
+    auto& open = open_[start.trace];
+    open.sample = start.sample;
+    open.contents = start.contents;
+    auto& sample = samples_[start.sample];
+    if (start.contents != trace::Contents::values) sample.only_values = false;
+    if (start.contents == trace::Contents::counts) {
+        if (!sample.counter && !spare_counters_.empty()) {
+            sample.counter = std::move(spare_counters_.back());
+            spare_counters_.pop_back();
+        }
+        if (!sample.counter)
+            sample.counter = std::make_unique<profile::SegmentCounter>(blocks_, segments_);
+        sample.counter->begin(start);
+    }
+    for (auto& profiler : profilers_) {
+        const bool captures = !profiler->captures().empty();
+        const bool is_for_it = start.contents == trace::Contents::everything ||
+                               captures == (start.contents == trace::Contents::values);
+        if (is_for_it) open.readers.push_back(profiler->open(start));
+    }
 }
 
 void Digester::read(trace::TraceChunk& chunk) {
-    for (auto& reader : open_.at(chunk.trace)) reader->digest(chunk);
+    const auto& open = open_.at(chunk.trace);
+    for (auto& reader : open.readers) reader->digest(chunk);
+    if (open.contents == trace::Contents::values) return;
     std::uint64_t blocks = 0, instructions = 0;
     for (const auto id : chunk.blocks) {
         if (id == trace::discontinuity) continue;
         ++blocks;
         instructions += blocks_.at(id).instructions.size();
     }
-    const std::lock_guard lock{mutex_};
-    coverage_.blocks += blocks;
-    coverage_.instructions += instructions;
+    cover(blocks, instructions);
+}
+
+void Digester::read(trace::SegmentChunk& chunk) {
+    const auto& open = open_.at(chunk.trace);
+    auto& counter = counter_of(open);
+    counter.digest(chunk);
+    if (counter.should_be_drained()) drain(open.sample, counter);
+    const auto size = counter.size_of(chunk);
+    cover(size.blocks, size.instructions);
 }
 
 void Digester::read(trace::TraceEnd& end) {
-    for (auto& reader : open_.at(end.trace)) reader->finish(end);
+    const auto& open = open_.at(end.trace);
+    const auto contents = open.contents;
+    for (auto& reader : open.readers) reader->finish(end);
+    if (contents == trace::Contents::counts) counter_of(open).finish(end);
     open_.erase(end.trace);
+    if (contents == trace::Contents::values) return;
     const std::lock_guard lock{mutex_};
     ++coverage_.ended[end.reason];
 }
 
 void Digester::read(EndOfSample& end) {
+    const auto open = samples_.find(end.sample);
+    const bool covers = open == samples_.end() || !open->second.only_values;
+    close(end.sample);
     for (auto& profiler : profilers_) profiler->end_sample(end.sample);
+    if (!covers) return;
     const std::lock_guard lock{mutex_};
     ++coverage_.samples;
+}
+
+void Digester::drain(trace::SampleId sample, profile::SegmentCounter& counter) {
+    counter.drain([&](const profile::Counts& counts) {
+        for (auto& profiler : profilers_) profiler->count(sample, counts);
+    });
+}
+
+void Digester::close(trace::SampleId sample) {
+    auto open = samples_.extract(sample);
+    if (open.empty() || !open.mapped().counter) return;
+    drain(sample, *open.mapped().counter);
+    spare_counters_.push_back(std::move(open.mapped().counter));
+}
+
+void Digester::cover(std::uint64_t blocks, std::uint64_t instructions) {
+    const std::lock_guard lock{mutex_};
+    coverage_.blocks += blocks;
+    coverage_.instructions += instructions;
 }
 
 }  // namespace shadowprof::shadow

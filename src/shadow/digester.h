@@ -16,8 +16,10 @@
 #include <vector>
 
 #include "profile/profiler.h"
+#include "profile/segment_counter.h"
 #include "ptrace/call_stack.h"
 #include "ptrace/maps.h"
+#include "trace/segment.h"
 #include "trace/trace.h"
 
 namespace shadowprof::shadow {
@@ -32,7 +34,8 @@ struct Coverage {
 class Digester : public trace::TraceSink {
   public:
     Digester(std::vector<std::unique_ptr<profile::Profiler>> profilers,
-             const trace::BlockTable& blocks, trace::ModuleTable& modules);
+             const trace::BlockTable& blocks, trace::ModuleTable& modules,
+             const trace::SegmentTable& segments);
     ~Digester() override;
 
     void begin(trace::TraceStart start) override;
@@ -40,6 +43,7 @@ class Digester : public trace::TraceSink {
     void begin(trace::TraceStart start, ptrace::StackSnapshot stack,
                std::shared_ptr<const ptrace::Maps> maps);
     void chunk(trace::TraceChunk chunk) override;
+    void segments(trace::SegmentChunk chunk) override;
     void end(trace::TraceEnd end) override;
     void end_sample(trace::SampleId sample) override;
 
@@ -60,19 +64,40 @@ class Digester : public trace::TraceSink {
     struct EndOfSample {
         trace::SampleId sample;
     };
-    using Message = std::variant<Begin, trace::TraceChunk, trace::TraceEnd, EndOfSample>;
+    using Message =
+        std::variant<Begin, trace::TraceChunk, trace::SegmentChunk, trace::TraceEnd, EndOfSample>;
+    struct OpenTrace {
+        trace::SampleId sample{};
+        trace::Contents contents{};
+        std::vector<std::unique_ptr<profile::Reader>> readers;
+    };
+    struct OpenSample {
+        std::unique_ptr<profile::SegmentCounter> counter;  // if it has counts
+        bool only_values = true;                           // counted with another sample
+    };
 
     void put(Message message);
     void work();
     void read(Begin& begin);
     void read(trace::TraceChunk& chunk);
+    void read(trace::SegmentChunk& chunk);
     void read(trace::TraceEnd& end);
     void read(EndOfSample& end);
+    profile::SegmentCounter& counter_of(const OpenTrace& open) {
+        return *samples_.at(open.sample).counter;
+    }
+    void drain(trace::SampleId sample, profile::SegmentCounter& counter);
+    void close(trace::SampleId sample);
+    void cover(std::uint64_t blocks, std::uint64_t instructions);
 
     std::vector<std::unique_ptr<profile::Profiler>> profilers_;
     const trace::BlockTable& blocks_;
     trace::ModuleTable& modules_;
-    std::map<trace::TraceId, std::vector<std::unique_ptr<profile::Reader>>> open_;
+    const trace::SegmentTable& segments_;
+    std::map<trace::TraceId, OpenTrace> open_;
+    std::map<trace::SampleId, OpenSample> samples_;
+    // What a counter has learnt serves the next sample, too.
+    std::vector<std::unique_ptr<profile::SegmentCounter>> spare_counters_;
 
     mutable std::mutex mutex_;
     std::condition_variable changed_;

@@ -44,7 +44,7 @@ Session::~Session() {
 
 void Session::start(std::vector<std::unique_ptr<profile::Profiler>> profilers) {
     for (const auto& profiler : profilers) plan_ = plan_ | profiler->captures();
-    digester_ = std::make_unique<Digester>(std::move(profilers), blocks_, modules_);
+    digester_ = std::make_unique<Digester>(std::move(profilers), blocks_, modules_, segments_);
     tracing_thread_ = std::thread([this] { trace_target(); });
     std::unique_lock lock{mutex_};
     changed_.wait(lock, [&] { return started_ || over_; });

@@ -23,6 +23,7 @@
 #include "shadow/options.h"
 #include "shadow/sampling.h"
 #include "trace/block.h"
+#include "trace/segment.h"
 
 namespace shadowprof::shadow {
 
@@ -53,6 +54,7 @@ class Session {
     ~Session();
 
     trace::BlockTable& blocks() { return blocks_; }
+    trace::SegmentTable& segments() { return segments_; }
     trace::ModuleTable& modules() { return modules_; }
 
     // Returns when the program has been started or attached to; throws UserError.
@@ -76,6 +78,7 @@ class Session {
     Options options_;
     Target target_;
     trace::BlockTable blocks_;
+    trace::SegmentTable segments_;
     trace::ModuleTable modules_;
     std::unique_ptr<Digester> digester_;
     trace::CapturePlan plan_;

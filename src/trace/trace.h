@@ -17,10 +17,19 @@ namespace shadowprof::trace {
 enum class SampleId : std::uint32_t {};
 enum class TraceId : std::uint32_t {};  // one thread of one sample
 
+// What comes after a Trace's beginning. The Traces of a run are either all `everything`, or counts
+// and values.
+enum class Contents : std::uint8_t {
+    everything,  // TraceChunks: blocks, and the values captured in them
+    counts,      // SegmentChunks: the whole of what ran, without values
+    values,  // TraceChunks of a part of what a counts-Trace has, too, to be read for their values
+};
+
 // Known when a Trace begins.
 struct TraceStart {
     TraceId trace{};
     SampleId sample{};
+    Contents contents = Contents::everything;
     // The Trace begins with the thread's own first instruction, so it begins at a path head.
     bool from_thread_start = false;
     // Return addresses, innermost first, if the stack could be unwound; the first entry is the
@@ -38,12 +47,30 @@ struct TraceChunk {
     std::vector<Location> continuation_places;
 };
 
+// See segment.h.
+enum class SegmentId : std::uint32_t {};
+
+// Stands in a SegmentChunk where `discontinuity` stands in a TraceChunk.
+inline constexpr SegmentId segment_discontinuity{0xffffffff};
+
+// Executed segments in order.
+struct SegmentChunk {
+    TraceId trace{};
+    std::vector<SegmentId> segments;
+    // Of the discontinuities, in order: where the thread would have gone on.
+    struct Continuation {
+        Address address;
+        Location place;
+    };
+    std::vector<Continuation> continuations;
+};
+
 // Why a Trace ended; `reason` is what the profile counts ("sample size", "exit", "system call
 // read", …).
 struct TraceEnd {
     TraceId trace{};
     std::string reason;
-    Address continuation;       // the next instruction of the thread; 0 if there is none
+    Address continuation;  // the next instruction of the thread; 0 if there is none
     Location continuation_place;
     bool thread_exited = false;  // nothing followed: an unfinished path ended here
 };
@@ -55,6 +82,7 @@ class TraceSink {
     virtual ~TraceSink() = default;
     virtual void begin(TraceStart start) = 0;
     virtual void chunk(TraceChunk chunk) = 0;
+    virtual void segments(SegmentChunk chunk) = 0;
     virtual void end(TraceEnd end) = 0;
     virtual void end_sample(SampleId sample) = 0;
 };

@@ -6,17 +6,27 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
 #include "trace/block.h"
+#include "trace/segment.h"
 #include "trace/trace.h"
 
 namespace shadowprof::equivalence {
 
 class RecordedTrace : public trace::TraceSink {
   public:
+    RecordedTrace() = default;
+    // For engines that write segments.
+    explicit RecordedTrace(const trace::SegmentTable& table) : segments_(&table) {}
+
     void begin(trace::TraceStart) override {}
     void chunk(trace::TraceChunk chunk) override {
         blocks.insert(blocks.end(), chunk.blocks.begin(), chunk.blocks.end());
         values.insert(values.end(), chunk.values.begin(), chunk.values.end());
+    }
+    void segments(trace::SegmentChunk chunk) override {
+        SHADOWPROF_ASSERT(segments_ != nullptr, "segments from an engine that has none");
+        this->chunk(trace::expand(chunk, *segments_));
     }
     void end(trace::TraceEnd end) override { end_reason = std::move(end.reason); }
     void end_sample(trace::SampleId) override {}
@@ -24,6 +34,9 @@ class RecordedTrace : public trace::TraceSink {
     std::vector<trace::BlockId> blocks;
     std::vector<std::uint64_t> values;
     std::string end_reason;
+
+  private:
+    const trace::SegmentTable* segments_ = nullptr;
 };
 
 struct ExecutedInstruction {

@@ -1,0 +1,300 @@
+#include "profile/segment_counter.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "base/error.h"
+
+namespace shadowprof::profile {
+
+using trace::BlockId;
+using trace::SegmentId;
+
+namespace {
+
+constexpr unsigned first_table_power = 12;
+constexpr std::size_t shortest_lane = 64;
+constexpr std::size_t paths_in_a_piece = 1u << 16;
+
+}  // namespace
+
+SegmentCounter::SegmentCounter(const trace::BlockTable& blocks, const trace::SegmentTable& segments,
+                               std::size_t most_transitions)
+    : blocks_(blocks), segments_(segments), most_transitions_(most_transitions) {
+    forget_transitions();
+}
+
+void SegmentCounter::begin(const trace::TraceStart& start) {
+    open_[start.trace] = start.from_thread_start ? at_head : somewhere;
+}
+
+void SegmentCounter::digest(const trace::SegmentChunk& chunk) {
+    auto& state = open_.at(chunk.trace);
+    auto continuation = chunk.continuations.begin();
+    const auto* const end = chunk.segments.data() + chunk.segments.size();
+    for (const auto* run = chunk.segments.data(); run != end;) {
+        const auto* const run_end = std::find(run, end, trace::segment_discontinuity);
+        state = count({run, run_end}, state);
+        if (run_end == end) break;
+        SHADOWPROF_ASSERT(continuation != chunk.continuations.end(),
+                          "a discontinuity without its continuation");
+        leave(state, continuation->address, continuation->place, false);
+        ++continuation;
+        state = at_head;
+        run = run_end + 1;
+    }
+}
+
+void SegmentCounter::finish(const trace::TraceEnd& end) {
+    const auto open = open_.find(end.trace);
+    leave(open->second, end.continuation, end.continuation_place, end.thread_exited);
+    open_.erase(open);
+}
+
+void SegmentCounter::leave(StateId state, Address next, const trace::Location& place,
+                           bool is_whole) {
+    const auto path = path_in(state);
+    if (path.empty()) return;
+    auto& exit = exits_[{path.last(), next}];
+    exit.first = place;
+    ++exit.second;
+    is_whole = is_whole || path.ends_by_going_to(blocks_, next, place);
+    if (is_whole && path.head_is_known())
+        ++concluded_[state];
+    else
+        ++abandoned_paths_;
+}
+
+SegmentCounter::Size SegmentCounter::size_of(const trace::SegmentChunk& chunk) {
+    for (auto i = static_cast<std::uint32_t>(sizes_.size()); i < segments_.size(); ++i) {
+        auto& size = sizes_.emplace_back();
+        for (const auto block : segments_.at(SegmentId{i})) {
+            ++size.blocks;
+            size.instructions += blocks_.at(block).instructions.size();
+        }
+    }
+    Size sum;
+    for (const auto segment : chunk.segments) {
+        if (segment == trace::segment_discontinuity) continue;
+        const auto& size = sizes_[static_cast<std::uint32_t>(segment)];
+        sum.blocks += size.blocks;
+        sum.instructions += size.instructions;
+    }
+    return sum;
+}
+
+// --- States
+
+SegmentCounter::StateId SegmentCounter::add(const State& state) {
+    states_.push_back(state);
+    return StateId{static_cast<std::uint32_t>(states_.size() - 1)};
+}
+
+SegmentCounter::StateId SegmentCounter::begun_in(SegmentId segment, std::uint32_t first,
+                                                 bool head_is_known) {
+    auto& known = begun_[std::uint64_t{static_cast<std::uint32_t>(segment)} << 32 | first << 1 |
+                         static_cast<std::uint32_t>(head_is_known)];
+    if (known == StateId{}) {
+        const auto length = segments_.at(segment).size() - first;
+        known = add({{}, segment, first, static_cast<std::uint8_t>(length), head_is_known});
+    }
+    return known;
+}
+
+UnfinishedPath SegmentCounter::path_in(StateId id) const {
+    std::array<trace::BlockId, most_blocks_in_path> blocks;
+    auto begin = blocks.end();
+    const auto& state = at(id);
+    for (const auto* part = &state; begin != blocks.end() - state.length;
+         part = &at(part->parent)) {
+        const auto of_segment = segments_.at(part->segment).subspan(part->first);
+        begin = std::copy_backward(of_segment.begin(), of_segment.end(), begin);
+    }
+    return {state.head_is_known, {begin, blocks.end()}};
+}
+
+SegmentCounter::StateId SegmentCounter::next_after(StateId state, SegmentId segment) {
+    auto path = path_in(state);
+    const auto blocks = segments_.at(segment);
+    bool begun_here = path.empty();
+    std::uint32_t first = 0;
+    for (std::uint32_t i = 0; i < blocks.size(); ++i) {
+        path.go_on(blocks_, blocks[i], [&] {
+            begun_here = true;
+            first = i;
+        });
+    }
+    if (begun_here) return begun_in(segment, first, path.head_is_known());
+    return add({state, segment, 0, static_cast<std::uint8_t>(path.length()), path.head_is_known()});
+}
+
+// By a taken backward branch: the only way that does not depend on what came before.
+bool SegmentCounter::begins_path(SegmentId before, SegmentId segment) const {
+    auto from = segments_.at(before).back();
+    for (const auto to : segments_.at(segment)) {
+        const auto& next = blocks_.at(to);
+        if (is_taken_backward(blocks_.at(from), next.start, next.place)) return true;
+        from = to;
+    }
+    return false;
+}
+
+// --- Counting
+
+SegmentCounter::StateId SegmentCounter::count(std::span<const SegmentId> run, StateId state) {
+    std::array<Lane, most_lanes> lanes;
+    std::array<StateId, most_lanes> begun{};
+    const auto* const end = run.data() + run.size();
+    const auto length = std::max(run.size() / most_lanes, shortest_lane);
+    std::size_t used = 0;
+    for (const auto* at = run.data(); at != end; ++used) {
+        auto& lane = lanes[used];
+        lane = {at, end, state};
+        begun[used] = state;
+        if (used + 1 < most_lanes && static_cast<std::size_t>(end - at) > 2 * length) {
+            const auto* cut = at + length;
+            while (cut != end && !begins_path(cut[-1], *cut)) ++cut;
+            if (cut != end) {
+                state = next_after(at_head, *cut);
+                lane.end = cut + 1;
+            }
+        }
+        at = lane.end;
+    }
+    if (used == most_lanes) {
+        auto steps = lanes[0].end - lanes[0].at;
+        for (const auto& lane : lanes) steps = std::min(steps, lane.end - lane.at);
+        follow(lanes, static_cast<std::size_t>(steps));
+    }
+    for (std::size_t i = 0; i < used; ++i) {
+        follow(lanes[i]);
+        SHADOWPROF_ASSERT(i + 1 == used || lanes[i].state == begun[i + 1],
+                          "two lanes of a chunk do not meet");
+    }
+    return used == 0 ? state : lanes[used - 1].state;
+}
+
+void SegmentCounter::follow(Lane& lane) {
+    for (; lane.at != lane.end; ++lane.at) {
+        auto& transition = find_or_learn(key_of(lane.state, *lane.at));
+        ++transition.count;
+        lane.state = transition.next;
+    }
+}
+
+// Everything is in registers but the table.
+void SegmentCounter::follow(std::array<Lane, most_lanes>& lanes, std::size_t steps) {
+    const auto follow_each = [&]<std::size_t... lane>(std::index_sequence<lane...>) {
+        const std::array at{lanes[lane].at...};
+        std::array state{lanes[lane].state...};
+        auto* table = table_.data();
+        auto shift = shift_;
+        const auto step = [&](StateId& current, SegmentId segment) {
+            const auto key = key_of(current, segment);
+            auto* transition = table + (key * hash_factor >> shift);
+            if (transition->key != key) [[unlikely]] {
+                transition = &find_or_learn(key);
+                table = table_.data();
+                shift = shift_;
+            }
+            ++transition->count;
+            current = transition->next;
+        };
+        for (std::size_t i = 0; i < steps; ++i) (step(state[lane], at[lane][i]), ...);
+        ((lanes[lane].at += steps, lanes[lane].state = state[lane]), ...);
+    };
+    follow_each(std::make_index_sequence<most_lanes>{});
+}
+
+SegmentCounter::Transition& SegmentCounter::find_or_learn(std::uint64_t key) {
+    const auto mask = table_.size() - 1;
+    auto at = home_of(key);
+    while (table_[at].key != key && table_[at].key != no_key) at = (at + 1) & mask;
+    if (table_[at].key == key) return table_[at];
+    if (2 * (transitions_ + 1) > table_.size()) {
+        make_table(static_cast<unsigned>(std::countr_zero(table_.size())) + 1);
+        return find_or_learn(key);
+    }
+    ++transitions_;
+    table_[at] = {key, 0, next_after(state_of(key), segment_of(key))};
+    return table_[at];
+}
+
+void SegmentCounter::make_table(unsigned power) {
+    const auto old = std::exchange(table_, std::vector<Transition>(std::size_t{1} << power));
+    shift_ = 64 - power;
+    for (const auto& transition : old) {
+        if (transition.key == no_key) continue;
+        auto at = home_of(transition.key);
+        while (table_[at].key != no_key) at = (at + 1) & (table_.size() - 1);
+        table_[at] = transition;
+    }
+}
+
+// --- Handing on
+
+void SegmentCounter::drain(const std::function<void(const Counts&)>& take) {
+    Counts counts;
+    const auto hand_on = [&] { take(std::exchange(counts, {})); };
+    FlatMap<std::uint64_t> passes;
+    const auto pass = [&](BlockId from, BlockId to, std::uint64_t count) {
+        passes[std::uint64_t{static_cast<std::uint32_t>(from)} << 32 |
+               static_cast<std::uint32_t>(to)] += count;
+    };
+    std::vector<std::uint64_t> segment_counts(segments_.size());
+    for (auto& transition : table_) {
+        if (transition.count == 0) continue;
+        const auto count = std::exchange(transition.count, 0);
+        const auto segment = segment_of(transition.key);
+        const auto blocks = segments_.at(segment);
+        segment_counts[static_cast<std::uint32_t>(segment)] += count;
+        auto path = path_in(state_of(transition.key));
+        if (!path.empty()) pass(path.last(), blocks.front(), count);
+        for (const auto block : blocks) {
+            path.go_on(blocks_, block, [&] {
+                if (path.head_is_known())
+                    counts.add_path(path.blocks(), count);
+                else
+                    counts.unknown_paths += count;
+            });
+        }
+        if (counts.paths.size() >= paths_in_a_piece) hand_on();
+    }
+    for (std::uint32_t segment = 0; segment < segment_counts.size(); ++segment) {
+        if (segment_counts[segment] == 0) continue;
+        const auto blocks = segments_.at(SegmentId{segment});
+        for (std::size_t i = 1; i < blocks.size(); ++i)
+            pass(blocks[i - 1], blocks[i], segment_counts[segment]);
+    }
+    passes.for_each([&](std::uint64_t pair, std::uint64_t count) {
+        counts.passes.push_back({BlockId{static_cast<std::uint32_t>(pair >> 32)},
+                                 BlockId{static_cast<std::uint32_t>(pair)}, count});
+    });
+    for (const auto& [key, exit] : std::exchange(exits_, {}))
+        counts.exits.push_back({key.first, key.second, exit.first, exit.second});
+    for (const auto& [state, count] : std::exchange(concluded_, {}))
+        counts.add_path(path_in(state).blocks(), count);
+    counts.unknown_paths += std::exchange(abandoned_paths_, 0);
+    hand_on();
+    if (should_be_drained()) forget_transitions();
+}
+
+// But not where the open Traces are.
+void SegmentCounter::forget_transitions() {
+    const auto old = std::exchange(states_, {{}, {}});
+    begun_.clear();
+    transitions_ = 0;
+    table_.clear();
+    make_table(first_table_power);
+    const std::function<StateId(StateId)> keep = [&](StateId id) {
+        if (id == somewhere || id == at_head) return id;
+        auto state = old[static_cast<std::uint32_t>(id)];
+        if (segments_.at(state.segment).size() - state.first == state.length)
+            return begun_in(state.segment, state.first, state.head_is_known);
+        state.parent = keep(state.parent);
+        return add(state);
+    };
+    for (auto& [trace, state] : open_) state = keep(state);
+}
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,140 @@
+// Counts what Traces of segments (trace/segment.h) did, at a few nanoseconds a segment.
+//
+// A program runs the same segments in the same circumstances again and again. What a segment adds
+// to the hotlists depends on nothing but itself and the path the thread is in when it begins, so
+// the counter is a machine whose states are unfinished paths and whose input are segments:
+//
+//     (state, segment) -> next state, count
+//
+// The first time a state meets a segment, the path rule says what the next state is; from then on
+// that transition is found in a hash table and counted. What all of that means in paths and passes
+// from block to block is worked out when the counts are handed on: each transition once, however
+// often it was taken.
+//
+// States form a trie: a segment that begins no path leads to a child of the state it met. One that
+// does leads to a state that depends on the segment alone.
+//
+// That also makes counting fast. Following one thread from state to state means waiting for the
+// table each time: nanoseconds if it fits a near cache, tens if it does not. But where a segment
+// certainly begins a path the state behind it is known without knowing the one before, so a chunk
+// is cut there into a few lanes that are followed at the same time; what their lookups wait for
+// overlaps.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "profile/counts.h"
+#include "profile/flat_map.h"
+#include "profile/unfinished_path.h"
+#include "trace/segment.h"
+#include "trace/trace.h"
+
+namespace shadowprof::profile {
+
+// Of the threads of one sample.
+class SegmentCounter {
+  public:
+    static constexpr std::size_t default_most_transitions = 1u << 21;
+    // When there are more, the counter asks to be drained; it needs about 150 bytes for each.
+    SegmentCounter(const trace::BlockTable& blocks, const trace::SegmentTable& segments,
+                   std::size_t most_transitions = default_most_transitions);
+
+    void begin(const trace::TraceStart& start);
+    void digest(const trace::SegmentChunk& chunk);
+    void finish(const trace::TraceEnd& end);
+
+    struct Size {
+        std::uint64_t blocks = 0;
+        std::uint64_t instructions = 0;
+    };
+    Size size_of(const trace::SegmentChunk& chunk);
+
+    bool should_be_drained() const { return transitions_ > most_transitions_; }
+    // Gives what was counted, in pieces, and forgets it. Transitions are kept, unless there are too
+    // many: they will be met again.
+    void drain(const std::function<void(const Counts&)>& take);
+
+  private:
+    enum class StateId : std::uint32_t {};
+    // Where nothing of a path has been seen yet: it is not, or is, known that the next block is a
+    // head.
+    static constexpr StateId somewhere{0}, at_head{1};
+
+    // The blocks of the parent's path, if the path began before this segment, and those of the
+    // segment from `first` on.
+    struct State {
+        StateId parent{};
+        trace::SegmentId segment{};
+        std::uint32_t first = 0;
+        std::uint8_t length = 0;  // of the path
+        bool head_is_known = false;
+    };
+    struct alignas(32) Transition {
+        std::uint64_t key = no_key;
+        std::uint64_t count = 0;
+        StateId next{};
+    };
+    static constexpr std::uint64_t no_key = ~std::uint64_t{0};
+    static std::uint64_t key_of(StateId state, trace::SegmentId segment) {
+        return std::uint64_t{static_cast<std::uint32_t>(state)} << 32 |
+               static_cast<std::uint32_t>(segment);
+    }
+
+    static StateId state_of(std::uint64_t key) {
+        return StateId{static_cast<std::uint32_t>(key >> 32)};
+    }
+    static trace::SegmentId segment_of(std::uint64_t key) {
+        return trace::SegmentId{static_cast<std::uint32_t>(key)};
+    }
+    static constexpr std::uint64_t hash_factor = 0x9e3779b97f4a7c15u;
+
+    static constexpr std::size_t most_lanes = 4;
+    struct Lane {
+        const trace::SegmentId* at = nullptr;
+        const trace::SegmentId* end = nullptr;
+        StateId state{};
+    };
+
+    const State& at(StateId id) const { return states_[static_cast<std::uint32_t>(id)]; }
+    StateId add(const State& state);
+    StateId begun_in(trace::SegmentId segment, std::uint32_t first, bool head_is_known);
+    UnfinishedPath path_in(StateId state) const;
+    StateId next_after(StateId state, trace::SegmentId segment);
+    bool begins_path(trace::SegmentId before, trace::SegmentId segment) const;
+
+    StateId count(std::span<const trace::SegmentId> run, StateId state);
+    void follow(Lane& lane);
+    void follow(std::array<Lane, most_lanes>& lanes, std::size_t steps);
+    Transition& find_or_learn(std::uint64_t key);
+    void make_table(unsigned power);
+    std::size_t home_of(std::uint64_t key) const { return key * hash_factor >> shift_; }
+
+    void leave(StateId state, Address next, const trace::Location& place, bool is_whole);
+    void forget_transitions();
+
+    const trace::BlockTable& blocks_;
+    const trace::SegmentTable& segments_;
+    std::size_t most_transitions_;
+
+    std::vector<State> states_;
+    FlatMap<StateId> begun_;         // states whose path began in their segment
+    std::vector<Transition> table_;  // at most half full
+    unsigned shift_ = 0;
+    std::size_t transitions_ = 0;
+    std::vector<Size> sizes_;  // by segment
+
+    std::map<trace::TraceId, StateId> open_;
+    // What is no transition.
+    using ExitKey = std::pair<trace::BlockId, Address>;
+    std::map<ExitKey, std::pair<trace::Location, std::uint64_t>> exits_;
+    std::map<StateId, std::uint64_t> concluded_;  // paths that an exit ended
+    std::uint64_t abandoned_paths_ = 0;
+};
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,65 @@
+#include "trace/segment.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/error.h"
+
+namespace shadowprof::trace {
+
+SegmentTable::SegmentTable() : pages_(std::make_unique<std::atomic<Page*>[]>(most_pages)) {}
+
+SegmentTable::~SegmentTable() {
+    for (std::size_t page = 0; page < most_pages; ++page)
+        delete pages_[page].load(std::memory_order_relaxed);
+}
+
+SegmentId SegmentTable::publish(std::span<const BlockId> blocks) {
+    SHADOWPROF_ASSERT(!blocks.empty(), "a segment without blocks");
+    const auto id = size_.load(std::memory_order_relaxed);
+    SHADOWPROF_ASSERT(id / segments_per_page < most_pages, "too many segments");
+    auto& page = pages_[id / segments_per_page];
+    if (id % segments_per_page == 0) page.store(new Page, std::memory_order_release);
+    (*page.load(std::memory_order_relaxed))[id % segments_per_page] = keep(blocks);
+    size_.store(id + 1, std::memory_order_release);
+    return SegmentId{id};
+}
+
+std::span<const BlockId> SegmentTable::keep(std::span<const BlockId> blocks) {
+    const auto size = std::max(blocks.size(), blocks_per_store);
+    if (room_ < blocks.size()) {
+        stores_.push_back(std::make_unique<BlockId[]>(size));
+        room_ = size;
+    }
+    auto* const kept = stores_.back().get() + (size - room_);
+    std::copy(blocks.begin(), blocks.end(), kept);
+    room_ -= blocks.size();
+    return {kept, blocks.size()};
+}
+
+std::span<const BlockId> SegmentTable::at(SegmentId id) const {
+    const auto index = static_cast<std::uint32_t>(id);
+    SHADOWPROF_ASSERT(index < size(), "segment " + std::to_string(index));
+    return (*pages_[index / segments_per_page].load(
+        std::memory_order_acquire))[index % segments_per_page];
+}
+
+TraceChunk expand(const SegmentChunk& chunk, const SegmentTable& segments) {
+    TraceChunk blocks;
+    blocks.trace = chunk.trace;
+    for (const auto id : chunk.segments) {
+        if (id == segment_discontinuity) {
+            blocks.blocks.push_back(discontinuity);
+            continue;
+        }
+        const auto of_segment = segments.at(id);
+        blocks.blocks.insert(blocks.blocks.end(), of_segment.begin(), of_segment.end());
+    }
+    for (const auto& continuation : chunk.continuations) {
+        blocks.values.push_back(continuation.address.value);
+        blocks.continuation_places.push_back(continuation.place);
+    }
+    return blocks;
+}
+
+}  // namespace shadowprof::trace

@@ -1,0 +1,52 @@
+// The compact encoding of a Trace. Engines that run code in stretches of several blocks (segments)
+// write down one number for each stretch; what the blocks were is published once.
+//
+// A segment is a run of blocks executed one after the other, each left by its own exit to the next.
+// The same block sequence may be cut into segments in any way: it means the same.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "trace/block.h"
+#include "trace/trace.h"
+
+namespace shadowprof::trace {
+
+// Owns every segment of a run. One thread publishes; any thread reads segments whose ids reached it
+// through a synchronised hand-over (a chunk passed through a queue).
+class SegmentTable {
+  public:
+    SegmentTable();
+    ~SegmentTable();
+    SegmentTable(const SegmentTable&) = delete;
+    SegmentTable& operator=(const SegmentTable&) = delete;
+
+    // At least one block.
+    SegmentId publish(std::span<const BlockId> blocks);
+    std::span<const BlockId> at(SegmentId id) const;
+    std::uint32_t size() const { return size_.load(std::memory_order_acquire); }
+
+  private:
+    static constexpr std::size_t segments_per_page = 1u << 12;
+    static constexpr std::size_t most_pages = 1u << 14;
+    static constexpr std::size_t blocks_per_store = 1u << 14;
+    using Page = std::array<std::span<const BlockId>, segments_per_page>;
+
+    std::span<const BlockId> keep(std::span<const BlockId> blocks);
+
+    std::unique_ptr<std::atomic<Page*>[]> pages_;
+    std::atomic<std::uint32_t> size_{0};
+    // Where the publisher keeps blocks; the last store has room left.
+    std::vector<std::unique_ptr<BlockId[]>> stores_;
+    std::size_t room_ = 0;
+};
+
+// The same in blocks, without values: for readers that know nothing else.
+TraceChunk expand(const SegmentChunk& chunk, const SegmentTable& segments);
+
+}  // namespace shadowprof::trace
