@@ -1,9 +1,10 @@
 // The soak: differential fuzzing of the interpreter against the CPU.
 //
-//     differential [CASES [SEED]]
+//     bench-differential [CASES [SEED [FIRST]]]
 //
-// Prints how much of every ISA extension was executed, the first mismatches, and exits with 1 if
-// there was one.
+// The cases come in slices of a million, each with a seed of its own, so that a long soak can be
+// made of shorter ones: FIRST is the number of slices to leave out. Prints how much of every ISA
+// extension was executed, the first mismatches, and exits with 1 if there was one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "cases.h"
 #include "exceptions.h"
@@ -24,6 +26,30 @@ struct Coverage {
     FormStatistics sum;
 };
 
+constexpr std::uint64_t cases_in_slice = 1'000'000;
+
+struct Soak {
+    std::vector<FormStatistics> statistics;
+    std::vector<std::string> reports;
+    std::uint64_t cases = 0, mismatches = 0;
+};
+
+Soak soak(const FormTable& table, std::uint64_t cases, std::uint64_t seed, std::uint64_t slice) {
+    Soak total;
+    total.statistics.resize(table.forms().size());
+    for (; total.cases < cases; ++slice) {
+        Differential differential(table, seed + slice);
+        differential.run(std::min(cases - total.cases, cases_in_slice));
+        total.cases += differential.cases();
+        total.mismatches += differential.mismatches();
+        for (std::size_t n = 0; n < total.statistics.size(); ++n)
+            total.statistics[n] += differential.statistics()[n];
+        total.reports.insert(total.reports.end(), differential.reports().begin(),
+                             differential.reports().end());
+    }
+    return total;
+}
+
 void print_coverage(const FormTable& table, const std::vector<FormStatistics>& statistics) {
     std::map<std::string, Coverage> by_extension;
     for (std::size_t n = 0; n < table.forms().size(); ++n) {
@@ -32,11 +58,7 @@ void print_coverage(const FormTable& table, const std::vector<FormStatistics>& s
         ++coverage.forms;
         if (form.executed) ++coverage.executed;
         if (!form.executed && form.illegal) ++coverage.absent;
-        coverage.sum.executed += form.executed;
-        coverage.sum.faulted += form.faulted;
-        coverage.sum.mismatches += form.mismatches;
-        coverage.sum.undefined_flags += form.undefined_flags;
-        coverage.sum.unsupported += form.unsupported;
+        coverage.sum += form;
     }
     fmt::print("{:<20}{:>8}{:>10}{:>12}{:>12}{:>10}{:>12}{:>12}\n", "extension", "forms",
                "executed", "not on CPU", "cases", "faults", "undefined", "mismatches");
@@ -58,17 +80,16 @@ void print_coverage(const FormTable& table, const std::vector<FormStatistics>& s
 int main(int argc, char** argv) {
     const std::uint64_t cases = argc > 1 ? std::strtoull(argv[1], nullptr, 0) : 20'000'000;
     const std::uint64_t seed = argc > 2 ? std::strtoull(argv[2], nullptr, 0) : 1;
+    const std::uint64_t first = argc > 3 ? std::strtoull(argv[3], nullptr, 0) : 0;
     const FormTable table;
-    Differential differential(table, seed);
     const auto start = std::chrono::steady_clock::now();
-    differential.run(cases);
+    const auto total = soak(table, cases, seed, first);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    print_coverage(table, differential.statistics());
+    print_coverage(table, total.statistics);
     for (const auto& exception : exceptions)
         fmt::print("exception: {}: {}\n", exception.name, exception.reason);
-    for (const auto& report : differential.reports()) fmt::print("{}", report);
-    fmt::print("{} cases, {} mismatches, {:.0f} cases a second\n", differential.cases(),
-               differential.mismatches(),
-               static_cast<double>(differential.cases()) / seconds.count());
-    return differential.mismatches() == 0 ? 0 : 1;
+    for (const auto& report : total.reports) fmt::print("{}", report);
+    fmt::print("{} cases, {} mismatches, {:.0f} cases a second\n", total.cases, total.mismatches,
+               static_cast<double>(total.cases) / seconds.count());
+    return total.mismatches == 0 ? 0 : 1;
 }

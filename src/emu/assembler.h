@@ -186,7 +186,7 @@ class Assembler {
 
     static constexpr HostRegister none = 0xff;
 
-  private:
+  protected:
     void imm32(std::uint32_t value) {
         std::memcpy(at_, &value, 4);
         at_ += 4;

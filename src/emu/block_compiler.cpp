@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "emu/core_helpers.h"
+#include "emu/extended_helpers.h"
 #include "emu/reencode.h"
 
 namespace shadowprof::emu {
@@ -408,10 +409,9 @@ void BlockCompiler::touch(std::size_t index, HostRegister reg, unsigned size, Ac
     const auto* after = a_.position();
     const auto afterwards = cache_;
 
-    const auto x87 = x87_opcode(at(index));
-    const auto bits = size | (access != Access::write ? access_reads : 0u) |
-                      (writes ? access_writes : 0u) |
-                      (x87 && !x87->is_control_with_memory() ? access_by_x87 : 0u);
+    const auto bits =
+        size | (access != Access::write ? access_reads : 0u) | (writes ? access_writes : 0u);
+    const bool is_remembered = x87_remembers_operand(at(index));
     late_.push_back([=, this, reserved = reserved_before] {
         a_.join(slow);
         a_.add_from_core(reg, tlb + page, entry);
@@ -420,18 +420,22 @@ void BlockCompiler::touch(std::size_t index, HostRegister reg, unsigned size, Ac
         a_.call(code_.resolve);
         if (reg != rax) a_.move(reg, rax);
         restore(before);
-        if (!writes) {
+        if (!writes && !is_remembered) {
             a_.jump_to(inline_again);
             return;
         }
-        a_.compare_core32(offsetof(Core, pending_count), 0);
+        a_.compare_core32(offsetof(Core, unfinished), 0);
         a_.jump_to_if(Condition::e, inline_again);
         reserved_ = reserved;
         mark(index);
         body();
         save_flags();
-        a_.call(code_.finish_write);
-        exit_if_code_changed(index);
+        // While it is known for which address the substitute stands.
+        if (is_remembered) call_ordinary(restore_x87_pointers, 0);
+        if (writes) {
+            a_.call(code_.finish_write);
+            exit_if_code_changed(index);
+        }
         restore(afterwards);
         a_.jump_to(after);
     });

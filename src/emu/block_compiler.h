@@ -106,8 +106,8 @@ class BlockCompiler {
     void address(HostRegister reg, const Instruction& instruction, const Operand& operand,
                  bool with_segment = true, std::int32_t stack_adjustment = 0);
     void add_segment(HostRegister reg, const decoder::MemoryOperand& memory);
-    // The address in `reg` becomes a host address; then `body` is run, which uses it. For writes
-    // the body may be written twice.
+    // The address in `reg` becomes a host address; then `body` is run, which uses it. The body may
+    // be written twice.
     void touch(std::size_t index, HostRegister reg, unsigned size, Access access, const Body& body);
     static Access access_of(const Operand& operand);
 

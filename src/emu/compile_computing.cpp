@@ -124,8 +124,10 @@ void BlockCompiler::computing(std::size_t index) {
     if (writes_segment_register(original) || touches_tiles_or_bounds(original))
         return unsupported(index);
 
-    // fnstenv and fnsave store the unit's pointers.
-    if (memory && memory->writes && memory->bits > 80 && x87_opcode(original)) {
+    // fnstenv and fnsave store the unit's pointers; fldcw and fnclex change what tells whether
+    // those are the last instruction's.
+    const auto x87 = x87_opcode(original);
+    if (x87 && (x87->changes_exceptions() || (memory && memory->writes && memory->bits > 80))) {
         save_flags();
         call_ordinary(restore_x87_pointers, 0);
     }
@@ -172,6 +174,14 @@ void BlockCompiler::computing(std::size_t index) {
         capture_loaded(index, pointer);
         execute(index, bytes, uses, stack_pointer);
     });
+    // The unit remembers the offset in the segment, and for long; the instruction only while no
+    // other follows.
+    using decoder::Segment;
+    const auto segment = memory->memory.segment;
+    if ((segment == Segment::fs || segment == Segment::gs) && x87_remembers_operand(original)) {
+        save_flags();
+        call_ordinary(restore_x87_pointers, 0);
+    }
 }
 
 void BlockCompiler::execute(std::size_t index, const decoder::Bytes& bytes, const Uses& uses,

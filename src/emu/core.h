@@ -93,12 +93,10 @@ struct alignas(64) Core {
     std::uint32_t slow_access;    // size | access bits
     std::uint32_t pending_count;  // of pending_writes
     PendingWrite pending_writes[2];
+    std::uint32_t unfinished;      // the last access that took the slow way has more to be done
     std::uint32_t code_changed;    // some page's is
     std::uint32_t helper_failed;   // at fault_address
-    const std::byte* resolved_to;  // where the last access that took the slow way was sent
-    // Where the last operand of an x87 instruction that was sent to a substitute was to go.
-    std::uint64_t x87_address;
-    const std::byte* x87_resolved_to;
+    const std::byte* resolved_to;  // the substitute that was last used, for slow_address
 
     ExitKind exit_kind;
     std::uint32_t exit_detail;
@@ -133,7 +131,6 @@ struct alignas(64) Core {
 inline constexpr std::uint32_t access_size = 0xffff;
 inline constexpr std::uint32_t access_reads = 1u << 16;
 inline constexpr std::uint32_t access_writes = 1u << 17;
-inline constexpr std::uint32_t access_by_x87 = 1u << 19;  // whose unit remembers the operand
 inline constexpr std::uint32_t access_by_substitute = 1u << 18;  // even if it need not be
 
 // An entry that no address of its index can match.

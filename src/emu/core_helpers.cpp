@@ -264,6 +264,7 @@ std::byte* shadowprof_resolve(Core* core) noexcept {
     const auto first_size = bytes_in_first_page(address, size);
     const auto offset = address & ~page_mask;
     core->pending_count = 0;
+    core->unfinished = 0;
     const auto add_pending = [&](ViewPage& page, std::uint64_t at, std::uint64_t bytes,
                                  const std::byte* from) {
         auto& pending = core->pending_writes[core->pending_count++];
@@ -277,6 +278,7 @@ std::byte* shadowprof_resolve(Core* core) noexcept {
     if (first_size == size && usable(*page) && !(access & access_by_substitute)) {
         if (writes && page->code_lines) {
             add_pending(*page, offset, size, nullptr);
+            core->unfinished = 1;
         } else {
             auto& entry = (writes ? core->write_tlb : core->read_tlb)[tlb_index(address)];
             entry.page = page->address;
@@ -298,10 +300,7 @@ std::byte* shadowprof_resolve(Core* core) noexcept {
                                            : 0;
     auto* to = core->substitutes + begin * page_size + offset;
     core->resolved_to = to;
-    if (access & access_by_x87) {
-        core->x87_address = address;
-        core->x87_resolved_to = to;
-    }
+    core->unfinished = 1;
     if (first_usable) {
         copy(to, page->data + offset, first_size);
         if (writes) add_pending(*page, offset, first_size, to);

@@ -36,7 +36,7 @@ struct StringOperation {
 extern "C" {
 
 // Where the access of slow_address and slow_access is to go. Enters the page into the TLB if that
-// is right for later accesses; else lists what finish_write has to do.
+// is right for later accesses; else it is `unfinished`, and finish_write has to be called after it.
 std::byte* shadowprof_resolve(Core* core) noexcept;
 void shadowprof_finish_write(Core* core) noexcept;
 // The bytes at slow_address (size in slow_access, up to 8), as far as they can be read.

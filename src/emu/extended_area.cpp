@@ -69,11 +69,12 @@ ExtendedArea::Vector ExtendedArea::vector(unsigned n) const {
     return value;
 }
 
-void ExtendedArea::set_vector(unsigned n, const Vector& value) {
+void ExtendedArea::set_vector(unsigned n, const Vector& value, std::size_t width) {
     if (n >= 16) return write(hi16_zmm, 64 * (n - 16), value.data(), 64);
+    const auto is_in_use = [&](unsigned component) { return present() >> component & 1; };
     write(sse, 16 * n, value.data(), 16);
-    write(avx, 16 * n, value.data() + 2, 16);
-    write(zmm_hi256, 32 * n, value.data() + 4, 32);
+    if (width > 16 || is_in_use(avx)) write(avx, 16 * n, value.data() + 2, 16);
+    if (width > 32 || is_in_use(zmm_hi256)) write(zmm_hi256, 32 * n, value.data() + 4, 32);
 }
 
 std::uint64_t ExtendedArea::mask(unsigned n) const {

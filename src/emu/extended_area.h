@@ -17,7 +17,9 @@ class ExtendedArea {
     explicit ExtendedArea(std::byte* area) : area_(area) {}
 
     Vector vector(unsigned number) const;
-    void set_vector(unsigned number, const Vector& value);
+    // By an instruction that works on vectors of `width` bytes: what it clears beyond them does not
+    // begin to be in use.
+    void set_vector(unsigned number, const Vector& value, std::size_t width = sizeof(Vector));
     std::uint64_t mask(unsigned number) const;
     void set_mask(unsigned number, std::uint64_t value);
     std::uint64_t present() const { return get<std::uint64_t>(512); }

@@ -105,6 +105,31 @@ std::uint16_t packed_opcode(const Instruction& i) {
     return opcode ? static_cast<std::uint16_t>((opcode->first & 7) << 8 | opcode->second) : 0;
 }
 
+constexpr std::size_t x87_status_at = 2, x87_opcode_at = 6, x87_instruction_at = 8,
+                      x87_operand_at = 16;
+
+// Older processors remember opcode and operand of every instruction, newer ones only of those that
+// raise an exception which is not masked. One instruction shows which
+// kind this is.
+struct X87Memory {
+    bool opcode = false, operand = false;
+};
+
+const X87Memory& x87_remembers_always() {
+    static const auto memory = [] {
+        alignas(64) std::byte bytes[512] = {};
+        const float value = 1;
+        std::uint16_t control = 0;
+        asm volatile("fnstcw %1; fninit; flds %2; fxsave64 %0; fninit; fldcw %1"
+                     : "+m"(bytes), "+m"(control)
+                     : "m"(value));
+        ExtendedArea area(bytes);
+        return X87Memory{area.get<std::uint16_t>(x87_opcode_at) != 0,
+                         area.get<std::uint64_t>(x87_operand_at) != 0};
+    }();
+    return memory;
+}
+
 std::optional<Address> first_inaccessible(MemoryView& view, Address at, unsigned size,
                                           bool writes) {
     for (const auto byte : {at, at + (size - 1)}) {
@@ -162,11 +187,12 @@ void gather_or_scatter(Core* core, std::uint64_t argument) noexcept {
         (m.base ? core->general[m.base.number] : 0) + static_cast<std::uint64_t>(m.displacement);
     const auto segment = segment_base(*core, m);
     const auto write_back = [&] {
-        if (!scatters) area.set_vector(data->reg.number, values.words);
+        const auto width = shape.vector_bytes;
+        if (!scatters) area.set_vector(data->reg.number, values.words, width);
         if (shape.is_evex)
             area.set_mask(mask->reg.number, bit_mask);
         else
-            area.set_vector(mask->reg.number, vector_mask.words);
+            area.set_vector(mask->reg.number, vector_mask.words, width);
     };
 
     const auto size = shape.elements() * shape.element_size;
@@ -220,33 +246,32 @@ void gather_or_scatter(Core* core, std::uint64_t argument) noexcept {
 }
 
 void restore_x87_pointers(Core* core, std::uint64_t) noexcept {
-    constexpr std::size_t opcode_at = 6, instruction_at = 8, operand_at = 16;
     ExtendedArea area(core->extended);
     if (!(area.present() & 1)) return;
-    const auto* instruction = area.get<const std::uint8_t*>(instruction_at);
+    const auto* instruction = area.get<const std::uint8_t*>(x87_instruction_at);
     if (instruction < core->code_begin || instruction >= core->code_end) return;
     const auto* guest = core->owner->instruction_of(instruction);
-    area.set<std::uint64_t>(instruction_at, guest ? guest->address.value : 0);
+    if (!guest) return;
+    area.set(x87_instruction_at, guest->address.value);
 
-    // The opcode holds the byte that names the operand. Processors that do not keep it up to date
-    // may show an earlier instruction's: it is changed only if it can be that of this one.
-    const auto opcode = area.get<std::uint16_t>(opcode_at);
-    constexpr std::uint16_t without_operand = 0x738;
-    if (guest && opcode != 0) {
-        const auto own = packed_opcode(*guest);
-        if (((own ^ opcode) & without_operand) == 0) area.set(opcode_at, own);
-    }
+    constexpr std::uint16_t exception_summary = 0x80;
+    const bool raised = area.get<std::uint16_t>(x87_status_at) & exception_summary;
+    const auto& host = x87_remembers_always();
+    if (host.opcode || raised) area.set(x87_opcode_at, packed_opcode(*guest));
+    const bool has_operand = x87_remembers_operand(*guest);
+    if (!host.operand && !(raised && has_operand)) return;
 
-    const auto* operand = area.get<const std::byte*>(operand_at);
+    const auto* operand = area.get<const std::byte*>(x87_operand_at);
     const auto* substitutes_end = core->substitutes + substitute_pages * page_size;
     std::optional<Address> address;
     if (core->substitutes <= operand && operand < substitutes_end)
-        address = Address{core->x87_address} +
-                  static_cast<std::uint64_t>(operand - core->x87_resolved_to);
+        address =
+            Address{core->slow_address} + static_cast<std::uint64_t>(operand - core->resolved_to);
     else
         address = core->owner->view().guest_address_of(operand);
-    // The unit keeps the offset in the segment.
-    if (address) area.set(operand_at, address->value - (guest ? segment_base(*core, *guest) : 0));
+    // An operand of an instruction before this one is in no segment: see BlockCompiler::computing.
+    if (address)
+        area.set(x87_operand_at, address->value - (has_operand ? segment_base(*core, *guest) : 0));
 }
 
 }  // namespace shadowprof::emu

@@ -24,7 +24,9 @@ bool is_valid_gather(const decoder::Instruction& instruction);
 void gather_or_scatter(Core* core, std::uint64_t instruction) noexcept;
 
 // The x87 unit remembers where its last instruction and operand were: in compiled code and in the
-// private view. Puts the guest's addresses there.
+// private view. Puts the guest's addresses there. Has to be called before anybody can see them,
+// before other things change that tell what they belong to (pending exceptions, compiled code), and
+// right after an instruction whose operand was in a substitute or in a segment.
 void restore_x87_pointers(Core* core, std::uint64_t) noexcept;
 
 }  // namespace shadowprof::emu

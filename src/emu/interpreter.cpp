@@ -91,6 +91,12 @@ void Interpreter::forget_code() {
     code_.forget_everything();
 }
 
+void Interpreter::make_room() {
+    if (code_.has_room(BlockCompiler::most_bytes)) return;
+    restore_x87_pointers(&core_, 0);
+    forget_code();
+}
+
 void Interpreter::clear_tlb() {
     for (unsigned n = 0; n < tlb_size; ++n)
         core_.read_tlb[n] = core_.write_tlb[n] = empty_tlb_entry(n);
@@ -123,7 +129,7 @@ const CompiledBlock* Interpreter::block_at(Address at) {
     const auto* block = source_.block_at(at, *view_);
     if (!block) return nullptr;
     const bool changes = source_.may_change(at) || source_.may_change(block->last().address);
-    if (!code_.has_room(BlockCompiler::most_bytes)) forget_code();
+    make_room();
     const auto& compiled = compile(*block, block->instructions.size());
     world_->by_address[at] = {static_cast<std::uint32_t>(world_->blocks.size() - 1), changes, true};
     if (changes) {
@@ -287,7 +293,7 @@ class Interpreter::Run {
 
     const CompiledBlock& part_of(const trace::Block& block, std::size_t instructions) {
         const auto& published = sink_ ? owner_.source_.cut(block, instructions) : block;
-        if (!owner_.code_.has_room(BlockCompiler::most_bytes)) owner_.forget_code();
+        owner_.make_room();
         return owner_.compile(published, instructions);
     }
 

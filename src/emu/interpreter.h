@@ -122,6 +122,7 @@ class Interpreter : private CoreOwner, private BlockDirectory {
     };
     std::optional<Place> place_of(const std::uint8_t* host);
     const CompiledBlock* block_at(Address at);
+    void make_room();  // for one more block's code
     const CompiledBlock& compile(const trace::Block& block, std::size_t instructions);
     bool still_holds(const trace::Block& block);
     void watch(Address at, const trace::Block& block);

@@ -103,10 +103,18 @@ std::optional<X87Opcode> x87_opcode(const Instruction& i) {
     return X87Opcode{byte(i, at), byte(i, at + 1)};
 }
 
-bool X87Opcode::is_control_with_memory() const {
-    const auto reg = second >> 3 & 7;
-    const bool has_memory = second < 0xc0;
-    return has_memory && ((first == 0xd9 && reg >= 4) || (first == 0xdd && reg >= 4 && reg != 5));
+bool X87Opcode::changes_exceptions() const {
+    return has_memory() ? first == 0xd9 && reg() == 5 : first == 0xdb && second == 0xe2;
+}
+
+bool x87_remembers_operand(const Instruction& instruction) {
+    const auto opcode = x87_opcode(instruction);
+    if (!opcode || !opcode->has_memory()) return false;
+    // fldenv, fldcw, fnstenv, fnstcw; frstor, fnsave, fnstsw.
+    const auto reg = opcode->reg();
+    const bool is_control =
+        (opcode->first == 0xd9 && reg >= 4) || (opcode->first == 0xdd && reg >= 4 && reg != 5);
+    return !is_control;
 }
 
 bool has_explicit_stack_pointer(const Instruction& instruction) {

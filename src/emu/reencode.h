@@ -12,11 +12,15 @@ bool is_legacy_prefix(unsigned byte);
 
 struct X87Opcode {
     std::uint8_t first, second;  // the second is ModRM
-    // fldenv, fldcw, fnstenv, fnstcw, frstor, fnsave, fnstsw: the unit does not remember where.
-    bool is_control_with_memory() const;
+    unsigned reg() const { return second >> 3 & 7u; }
+    bool has_memory() const { return second < 0xc0; }
+    // fldcw, fnclex: they change which exceptions are pending, and no more.
+    bool changes_exceptions() const;
 };
 // Nothing if it is no x87 instruction.
 std::optional<X87Opcode> x87_opcode(const decoder::Instruction& instruction);
+// The unit may remember where this instruction's operand was.
+bool x87_remembers_operand(const decoder::Instruction& instruction);
 
 // The same instruction with another register in place of an explicit operand rsp (or esp, sp, spl):
 // the host's own stack pointer is taken. The register is one of rax … rdi. Nothing if rsp is no

@@ -53,6 +53,12 @@ bool saves_to_narrow_segment(const Instruction& i) {
            (m.segment == decoder::Segment::fs || m.segment == decoder::Segment::gs);
 }
 
+// What it saves depends on which registers the CPU knows to be in their initial state (see
+// exceptions.h).
+bool tells_what_is_in_use(const Instruction& i) {
+    return decoder::mnemonic_name(i).starts_with("xsave");
+}
+
 bool is_rip_relative(const Instruction& i) {
     const auto operands = i.operands();
     return std::any_of(operands.begin(), operands.end(), [](const Operand& operand) {
@@ -175,15 +181,20 @@ Differential::Differential(const FormTable& forms, std::uint64_t seed)
 
 Differential::~Differential() = default;
 
-// Every form has its share, and so has every extension, large or small.
-std::size_t Differential::pick_form() {
+// Every form has its share, and so has every extension, large or small. If extensions are given, it
+// is one of theirs.
+std::size_t Differential::pick_form(const std::vector<std::size_t>& extensions) {
     constexpr std::uint64_t enough_to_know = 8;
-    for (;;) {
+    const auto tries = extensions.empty() ? ~std::uint64_t{0} : 100;
+    for (std::uint64_t n = 0;; ++n) {
+        const bool is_free = extensions.empty() || n > tries;
         std::size_t form = 0;
-        if (random_.chance(0.5)) {
+        if (is_free && random_.chance(0.5)) {
             form = random_.below(forms_.forms().size());
         } else {
-            const auto& members = by_extension_[random_.below(by_extension_.size())];
+            const auto extension = is_free ? random_.below(by_extension_.size())
+                                           : extensions[random_.below(extensions.size())];
+            const auto& members = by_extension_[extension];
             form = members[random_.below(members.size())];
         }
         const auto& known = statistics_[form];
@@ -195,6 +206,11 @@ std::size_t Differential::pick_form() {
 bool Differential::make_sequence() {
     steps_.clear();
     const std::size_t length = random_.chance(0.5) ? 1 : 2 + random_.below(5);
+    // What one instruction of an extension leaves behind is seen by others of it, or by those that
+    // save it.
+    std::vector<std::size_t> extensions;
+    if (length > 1 && random_.chance(0.3))
+        for (unsigned n = 0; n < 2; ++n) extensions.push_back(random_.below(by_extension_.size()));
     if (slot_ + 2 * slot_size > NativeCode::begin + NativeCode::size) {
         interpreter_.forget_code();
         blocks_->forget();
@@ -209,7 +225,7 @@ bool Differential::make_sequence() {
     block.start = start_;
     block.exit = trace::BlockExit::cut;
     while (steps_.size() < length) {
-        const auto form = pick_form();
+        const auto form = pick_form(extensions);
         const auto at = start_ + bytes.size();
         auto encoding = vary(forms_.forms()[form], random_, at);
         auto instruction = decode(encoding, at);
@@ -301,7 +317,8 @@ std::uint64_t any_value(Random& random) {
 
 void randomise_extended(emu::GuestState& state, Random& random) {
     emu::ExtendedArea area(state.extended.data());
-    constexpr std::size_t x87_control = 0, x87_status = 2, x87_tag = 4, mxcsr = 24, registers = 32;
+    constexpr std::size_t x87_control = 0, x87_status = 2, x87_tag = 4, x87_opcode = 6,
+                          x87_instruction = 8, x87_operand = 16, mxcsr = 24, registers = 32;
     std::memset(state.extended.data(), 0, state.extended.size());
     area.set<std::uint64_t>(512, emu::switched_components());
     // Usually all exceptions are masked; any rounding.
@@ -311,8 +328,18 @@ void randomise_extended(emu::GuestState& state, Random& random) {
     area.set<std::uint16_t>(x87_control,
                             static_cast<std::uint16_t>(masks(0x3f) | 0x40 | random.below(4) << 8 |
                                                        random.below(4) << 10));
-    area.set<std::uint16_t>(
-        x87_status, static_cast<std::uint16_t>(random.below(8) << 11 | (random() & 0x4700)));
+    auto status = static_cast<std::uint16_t>(random.below(8) << 11 | (random() & 0x4700));
+    if (random.chance(0.1)) {
+        const auto raised = static_cast<std::uint16_t>(random() & 0x7f);
+        const bool is_pending = raised & ~area.get<std::uint16_t>(x87_control) & 0x3f;
+        status |= static_cast<std::uint16_t>(raised | (is_pending ? 0x8080 : 0));
+    }
+    area.set<std::uint16_t>(x87_status, status);
+    if (random.chance(0.5)) {
+        area.set<std::uint16_t>(x87_opcode, random() & 0x7ff);
+        area.set<std::uint64_t>(x87_instruction, random() >> 17);
+        area.set<std::uint64_t>(x87_operand, random() >> 17);
+    }
     area.set<std::uint8_t>(x87_tag,
                            static_cast<std::uint8_t>(random.chance(0.5) ? 0xff : random() & 0xff));
     area.set<std::uint32_t>(
@@ -512,20 +539,34 @@ class Sink : public emu::BlockSink {
 }  // namespace
 
 void Differential::run_state() {
-    view_.drop();
-    for (std::size_t n = 0; n < Arena::pages; ++n) view_.page(Arena::begin + n * page_size);
     std::memcpy(initial_arena_.data(), arena_.data(), Arena::size);
-    interpreted_ = initial_;
-    native_ = initial_;
-    Sink sink;
-    const auto stop =
-        interpreter_.run(interpreted_, view_, steps_.size(), random_.chance(0.5) ? &sink : nullptr);
-    const auto native = code_.run(native_, end_);
+    const bool recorded = random_.chance(0.5);
     ++cases_;
-    compare(stop, native);
+    for (unsigned attempt = 0;; ++attempt) {
+        view_.drop();
+        for (std::size_t n = 0; n < Arena::pages; ++n) view_.page(Arena::begin + n * page_size);
+        interpreted_ = initial_;
+        native_ = initial_;
+        Sink sink;
+        const auto stop =
+            interpreter_.run(interpreted_, view_, steps_.size(), recorded ? &sink : nullptr);
+        const auto native = code_.run(native_, end_);
+        const auto found = differences(stop, native);
+        if (found.empty() || attempt == 2 ||
+            !std::none_of(steps_.begin(), steps_.end(), [](const Step& step) {
+                return tells_what_is_in_use(step.instruction);
+            })) {
+            count(stop, native, found);
+            return;
+        }
+        arena_.put(Arena::begin, initial_arena_);
+    }
 }
 
 namespace {
+
+constexpr const char* names[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
+                                 "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
 
 std::uint64_t comparable_flags(const emu::GuestState& s) {
     constexpr std::uint64_t resume = 0x10000;
@@ -603,7 +644,23 @@ bool same_kind(const emu::Stop& stop, const NativeEnd& native) {
 
 }  // namespace
 
-void Differential::compare(const emu::Stop& stop, const NativeEnd& native) {
+std::uint64_t Differential::flag_difference() const {
+    return comparable_flags(interpreted_) ^ comparable_flags(native_);
+}
+
+std::uint64_t Differential::undefined_flags() const {
+    std::uint64_t undefined = 0;
+    for (const auto& step : steps_) undefined |= step.instruction.flags_undefined;
+    return undefined;
+}
+
+std::size_t Differential::step_at(Address at) const {
+    for (std::size_t n = 0; n < steps_.size(); ++n)
+        if (steps_[n].instruction.address == at) return n;
+    return steps_.size() - 1;
+}
+
+std::string Differential::differences(const emu::Stop& stop, const NativeEnd& native) {
     std::string differences;
     // The interpreter only ends where there is no code; the CPU tries to execute it.
     const bool fetched_nothing = native.address_known && native.fault_address == native_.rip &&
@@ -614,8 +671,6 @@ void Differential::compare(const emu::Stop& stop, const NativeEnd& native) {
     if (interpreted_.rip != native_.rip)
         differences +=
             fmt::format("  rip {:x} | {:x}\n", interpreted_.rip.value, native_.rip.value);
-    constexpr const char* names[] = {"rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi",
-                                     "r8",  "r9",  "r10", "r11", "r12", "r13", "r14", "r15"};
     for (std::size_t n = 0; n < 16; ++n)
         if (interpreted_.general[n] != native_.general[n])
             differences +=
@@ -636,10 +691,7 @@ void Differential::compare(const emu::Stop& stop, const NativeEnd& native) {
             std::to_integer<int>(theirs[where]),
             std::to_integer<int>(initial_arena_[n * page_size + static_cast<std::size_t>(where)]));
     }
-    std::uint64_t undefined = 0;
-    for (const auto& step : steps_) undefined |= step.instruction.flags_undefined;
-    const auto flag_difference = comparable_flags(interpreted_) ^ comparable_flags(native_);
-    if (flag_difference & ~undefined)
+    if (flag_difference() & ~undefined_flags())
         differences +=
             fmt::format("  flags {:x} | {:x} (was {:x})\n", comparable_flags(interpreted_),
                         comparable_flags(native_), comparable_flags(initial_));
@@ -654,7 +706,11 @@ void Differential::compare(const emu::Stop& stop, const NativeEnd& native) {
         (native.fault_address.value ^ stop.fault_address.value) & emu::page_mask)
         differences += fmt::format("  fault address {:x} | {:x}\n", stop.fault_address.value,
                                    native.fault_address.value);
+    return differences;
+}
 
+void Differential::count(const emu::Stop& stop, const NativeEnd& native,
+                         const std::string& differences) {
     const bool leaves_address_space =
         steps_.back().instruction.flow != decoder::Flow::next && !is_canonical(interpreted_.rip);
     const bool expected = leaves_address_space || stop.kind == emu::StopKind::trap_flag ||
@@ -662,9 +718,7 @@ void Differential::compare(const emu::Stop& stop, const NativeEnd& native) {
                               return exception_for(step.instruction) != nullptr;
                           });
     // What happened belongs to the instruction that faulted, or to the last one.
-    auto culprit = steps_.size() - 1;
-    for (std::size_t n = 0; n < steps_.size(); ++n)
-        if (steps_[n].instruction.address == native_.rip) culprit = n;
+    const auto culprit = step_at(native_.rip);
     for (std::size_t n = 0; n <= culprit; ++n) {
         auto& form = statistics_[steps_[n].form];
         if (n == culprit && native.signal == SIGILL) {
@@ -676,8 +730,9 @@ void Differential::compare(const emu::Stop& stop, const NativeEnd& native) {
         if (expected) ++form.excepted;
     }
     auto& form = statistics_[steps_[culprit].form];
-    if (stop.kind == emu::StopKind::unsupported) ++form.unsupported;
-    if (flag_difference & undefined) ++form.undefined_flags;
+    if (stop.kind == emu::StopKind::unsupported)
+        ++statistics_[steps_[step_at(interpreted_.rip)].form].unsupported;
+    if (flag_difference() & undefined_flags()) ++form.undefined_flags;
     if (differences.empty() || expected) return;
     ++form.mismatches;
     ++mismatches_;

@@ -46,6 +46,17 @@ struct FormStatistics {
     std::uint64_t undefined_flags = 0;  // only flags differed that are undefined
     std::uint64_t excepted = 0;
     std::uint64_t unsupported = 0;
+
+    FormStatistics& operator+=(const FormStatistics& other) {
+        executed += other.executed;
+        illegal += other.illegal;
+        faulted += other.faulted;
+        mismatches += other.mismatches;
+        undefined_flags += other.undefined_flags;
+        excepted += other.excepted;
+        unsupported += other.unsupported;
+        return *this;
+    }
 };
 
 class Differential {
@@ -70,13 +81,18 @@ class Differential {
     };
     class Blocks;
 
-    std::size_t pick_form();
+    std::size_t pick_form(const std::vector<std::size_t>& extensions);
     bool make_sequence();
     void make_state();
     void place_operand(const decoder::Operand& operand);
     Address operand_address(unsigned bits);
     void run_state();
-    void compare(const emu::Stop& stop, const NativeEnd& native);
+    std::string differences(const emu::Stop& stop, const NativeEnd& native);
+    std::uint64_t flag_difference() const;
+    std::uint64_t undefined_flags() const;
+    void count(const emu::Stop& stop, const NativeEnd& native, const std::string& differences);
+    // The step that begins there; the last one if none does.
+    std::size_t step_at(Address at) const;
 
     const FormTable& forms_;
     Random random_;

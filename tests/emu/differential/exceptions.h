@@ -39,6 +39,9 @@ inline constexpr Exception exceptions[] = {
      "the CPU faults before it; the interpreter goes there and ends, for there is no code"},
     {"xsave and xrstor with a 32-bit address and a segment base", Exception::Kind::by_rule,
      "the CPU cuts the sum to 32 bits, unlike its manual and every other instruction"},
+    {"xsave of vector registers in their initial state", Exception::Kind::by_rule,
+     "a virtual machine's CPU forgets that they are when it is interrupted, and saves them; a case "
+     "that differs is run again, twice at most"},
 };
 
 }  // namespace shadowprof::differential

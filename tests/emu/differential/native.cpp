@@ -158,6 +158,7 @@ namespace {
 volatile int caught_signal = 0;
 volatile int caught_code = 0;
 volatile std::uint64_t caught_address = 0;
+constexpr std::array caught_signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
 std::array<struct sigaction, 65> previous_actions;
 
 constexpr int numbers_by_hardware[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP,
@@ -208,8 +209,13 @@ void catch_signals() {
     struct sigaction action {};
     action.sa_sigaction = on_signal;
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    for (const auto signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP})
+    for (const auto signal : caught_signals)
         ::sigaction(signal, &action, &previous_actions[static_cast<std::size_t>(signal)]);
+}
+
+void leave_signals_to_previous() {
+    for (const auto signal : caught_signals)
+        ::sigaction(signal, &previous_actions[static_cast<std::size_t>(signal)], nullptr);
 }
 
 constexpr std::byte int3{0xcc};
@@ -231,6 +237,7 @@ NativeCode::NativeCode() {
 }
 
 NativeCode::~NativeCode() {
+    leave_signals_to_previous();
     ::munmap(writable_, size);
     ::munmap(reinterpret_cast<void*>(begin.value), size);
 }
