@@ -281,7 +281,9 @@ void SegmentCounter::drain(const std::function<void(const Counts&)>& take) {
 
 // But not where the open Traces are.
 void SegmentCounter::forget_transitions() {
-    const auto old = std::exchange(states_, {{}, {}});
+    const auto old = std::move(states_);
+    states_ = std::vector<State>(2);
+    states_[static_cast<std::uint32_t>(at_head)].head_is_known = true;
     begun_.clear();
     transitions_ = 0;
     table_.clear();

@@ -72,9 +72,12 @@ struct TestTrace {
         return *this;
     }
     TestTrace& interrupt(std::uint64_t continuation) {
+        return interrupt(continuation, at(continuation));
+    }
+    TestTrace& interrupt(std::uint64_t continuation, const Location& place) {
         all.blocks.push_back(trace::discontinuity);
         all.values.push_back(continuation);
-        all.continuation_places.push_back(at(continuation));
+        all.continuation_places.push_back(place);
         return *this;
     }
     TestTrace& from_thread_start() {
@@ -82,8 +85,11 @@ struct TestTrace {
         return *this;
     }
     TestTrace& stop_before(std::uint64_t continuation) {
+        return stop_before(continuation, at(continuation));
+    }
+    TestTrace& stop_before(std::uint64_t continuation, const Location& place) {
         end.continuation = Address{continuation};
-        end.continuation_place = at(continuation);
+        end.continuation_place = place;
         return *this;
     }
     TestTrace& exit() {
