@@ -28,6 +28,8 @@ namespace {
 
 constexpr std::uint64_t default_step_sample = 500;
 constexpr std::uint64_t default_burst_sample = 5000;
+// Mode full chooses nothing at random that matters, so that two runs give the same file.
+constexpr std::uint64_t default_full_seed = 1;
 
 std::vector<std::string> profiles_asked_for(const std::vector<std::string>& names) {
     const bool all = names.empty() || std::find(names.begin(), names.end(), "all") != names.end();
@@ -43,20 +45,34 @@ std::uint64_t draw_seed() {
 shadow::Options sampling_options(const ProfilingOptions& options) {
     shadow::Options sampling;
     const bool whole_program = options.mode.empty() && options.sample_size == 0;
-    sampling.mode =
-        options.mode == "step" || whole_program ? shadow::Mode::step : shadow::Mode::burst;
+    sampling.mode = options.mode == "full"                    ? shadow::Mode::full
+                    : options.mode == "step" || whole_program ? shadow::Mode::step
+                                                              : shadow::Mode::burst;
     sampling.sample_size = options.sample_size.value_or(
-        sampling.mode == shadow::Mode::step ? default_step_sample : default_burst_sample);
+        sampling.mode == shadow::Mode::full   ? 0
+        : sampling.mode == shadow::Mode::step ? default_step_sample
+                                              : default_burst_sample);
+    sampling.exhaustive = options.exhaustive;
+    sampling.randomise_addresses = options.aslr;
     sampling.overhead = options.overhead;
     if (options.period) sampling.period = shadow::Seconds{*options.period};
     if (options.duration) sampling.duration = shadow::Seconds{*options.duration};
     sampling.most_samples = options.most_samples;
-    sampling.seed = options.seed.value_or(draw_seed());
+    sampling.seed = options.seed.value_or(
+        sampling.mode == shadow::Mode::full ? default_full_seed : draw_seed());
     return sampling;
 }
 
 std::string name_of(shadow::Mode mode) {
-    return mode == shadow::Mode::step ? "step" : "burst";
+    switch (mode) {
+        case shadow::Mode::step:
+            return "step";
+        case shadow::Mode::burst:
+            return "burst";
+        case shadow::Mode::full:
+            return "full";
+    }
+    return "";
 }
 
 std::string now_utc() {
@@ -111,6 +127,7 @@ report::RunFacts facts_of(const ProfilingOptions& options, const shadow::Options
                    {"overhead", fmt::format("{:g}%", sampling.overhead * 100)},
                    {"limit", std::to_string(options.limit)}};
     if (options.exhaustive) run.options["exhaustive"] = "true";
+    if (sampling.mode == shadow::Mode::full) run.options["aslr"] = options.aslr ? "true" : "false";
     if (options.value_context) run.options["value-context"] = "true";
     run.seed = sampling.seed;
     run.started = std::move(started);
@@ -135,8 +152,9 @@ void ProfilingOptions::add_to(CLI::App& command) {
     command
         .add_option("-m,--mode", mode,
                     "How to sample: burst (the default) emulates a stopped thread's next\n"
-                    "instructions, step single-steps it, slowly and beyond doubt")
-        ->check(CLI::IsMember({"burst", "step"}));
+                    "instructions, full translates the whole program, step single-steps it,\n"
+                    "slowly and beyond doubt")
+        ->check(CLI::IsMember({"burst", "full", "step"}));
     command
         .add_option("-p,--profile", profiles,
                     "Which profiles: path, edge, call, method, value, or all (the default)")
@@ -160,6 +178,7 @@ void ProfilingOptions::add_to(CLI::App& command) {
     time("--duration", duration, "Stop profiling after this; the program runs on");
     count("--max-samples", most_samples, "Stop sampling after so many samples");
     command.add_flag("--exhaustive", exhaustive, "Every value of every execution (modes burst and step see no less)");
+    command.add_flag("--aslr", aslr, "Mode full: keep address randomisation, which it turns off");
     command.add_flag("--value-context", value_context, "Tell values apart by return address");
     command.add_option_function<std::string>(
         "--limit", [this](const std::string& text) { limit = parse_count(text); },
@@ -178,7 +197,16 @@ int shell_status(int wait_status) {
 shadow::Result profile_target(const ProfilingOptions& options, const shadow::Target& target) {
     const auto sampling = sampling_options(options);
     const auto* attach = std::get_if<shadow::Attach>(&target);
-    if (sampling.sample_size == 0 && sampling.mode != shadow::Mode::step)
+    if (sampling.mode == shadow::Mode::full && attach)
+        throw UserError("--mode full follows a program from its start: use run, not attach",
+                        ExitStatus::bad_usage);
+    if (sampling.mode == shadow::Mode::full && options.sample_size)
+        throw UserError("--mode full has no samples: it runs the whole program",
+                        ExitStatus::bad_usage);
+    if (options.aslr && sampling.mode != shadow::Mode::full)
+        throw UserError("--aslr is for --mode full: other modes leave addresses as they are",
+                        ExitStatus::bad_usage);
+    if (sampling.sample_size == 0 && sampling.mode == shadow::Mode::burst)
         throw UserError("--sample-size 0 is for --mode step: the whole program, step by step",
                         ExitStatus::bad_usage);
     if (attach && sampling.sample_size == 0)

@@ -22,6 +22,7 @@ struct ProfilingOptions {
     std::optional<std::uint64_t> most_samples;
     bool exhaustive = false;
     bool value_context = false;
+    bool aslr = false;
     std::uint64_t limit = 1000;
     std::optional<std::uint64_t> seed;
     bool quiet = false;

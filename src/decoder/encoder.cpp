@@ -14,6 +14,7 @@
 #include "decoder/encoder.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "decoder/zydis.h"
 
@@ -208,6 +209,23 @@ std::optional<Bytes> with_gather_base(const Instruction& instruction, std::uint8
     if (!operand || operand->memory.use != MemoryUse::gather || operand->memory.address_bits != 64)
         return std::nullopt;
     return with_base(instruction, base_register, true);
+}
+
+std::optional<Bytes> moved_to(const Instruction& instruction, Address place) {
+    const auto* operand = explicit_memory(instruction);
+    if (!operand || operand->memory.base.kind != RegisterKind::instruction_pointer)
+        return std::nullopt;
+    const auto layout = layout_of(instruction);
+    if (!layout) return std::nullopt;
+    const auto displacement = static_cast<std::int64_t>(
+        static_cast<std::uint64_t>(operand->memory.displacement) + (instruction.address - place));
+    const auto narrow = static_cast<std::int32_t>(displacement);
+    if (narrow != displacement) return std::nullopt;
+    Bytes bytes;
+    bytes.length = instruction.length;
+    std::copy_n(instruction.bytes.begin(), instruction.length, bytes.storage.begin());
+    std::memcpy(bytes.storage.data() + layout->modrm + 1, &narrow, sizeof narrow);
+    return bytes;
 }
 
 std::uint16_t general_registers_used(const Instruction& instruction) {

@@ -54,6 +54,7 @@ class GuestCode : public trace::CodeSource {
     std::shared_ptr<const ptrace::Maps> maps();
     const ptrace::Memory& memory() const { return memory_; }
     trace::CapturePlan plan() const { return plan_; }
+    const trace::Block& block(trace::BlockId id) const { return blocks_.at(id); }
 
   private:
     struct Entry {

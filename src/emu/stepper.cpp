@@ -87,6 +87,7 @@ Stepper::State Stepper::on_event(const ptrace::Event& event) {
         case ptrace::EventKind::interrupted:
         case ptrace::EventKind::group_stop_ended:
         case ptrace::EventKind::thread_started:
+        case ptrace::EventKind::thread_exiting:
             break;
     }
     if (in_system_call_) {

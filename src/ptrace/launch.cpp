@@ -7,6 +7,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/personality.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/wait.h>
@@ -90,11 +91,13 @@ bool is_elf(const std::string& path) {
 // `binary` is the path of an ELF file, or empty: execvp(3) gives to the shell what the kernel does
 // not execute, and the shell would read a binary for another machine as a script.
 [[noreturn]] void become_program(const std::string& binary, char* const* arguments,
-                                 const Pipe& start, const Pipe& failure) {
+                                 const Pipe& start, const Pipe& failure,
+                                 bool fixed_addresses) {
     char byte = 0;
     // Nothing comes if the profiler could not seize us, or died.
     if (read(start.read_end(), &byte, 1) != 1) _exit(static_cast<int>(ExitStatus::profiler_failed));
     InheritedSignals::restore();
+    if (fixed_addresses) personality(personality(0xffffffff) | ADDR_NO_RANDOMIZE);
     if (binary.empty())
         execvp(arguments[0], arguments);
     else
@@ -116,7 +119,8 @@ bool is_elf(const std::string& path) {
 
 }  // namespace
 
-std::unique_ptr<Tracer> Tracer::launch(const std::vector<std::string>& command) {
+std::unique_ptr<Tracer> Tracer::launch(const std::vector<std::string>& command,
+                                       bool fixed_addresses) {
     SHADOWPROF_ASSERT(!command.empty(), "a command has at least a program");
     const auto program = find_program(command[0]);
     if (would_lose_privileges(program))
@@ -140,7 +144,7 @@ std::unique_ptr<Tracer> Tracer::launch(const std::vector<std::string>& command) 
                         ExitStatus::profiler_failed);
     if (pid == 0) {
         close(start->write_end());
-        become_program(binary, arguments.data(), *start, failure);
+        become_program(binary, arguments.data(), *start, failure, fixed_addresses);
     }
     if (!seize(pid)) {
         const auto reason = why_not_seized(pid, errno);

@@ -44,8 +44,7 @@ std::string why_not_permitted(pid_t pid, const std::string& status) {
 }  // namespace
 
 bool seize(pid_t tid) {
-    constexpr auto options = PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD;
-    return request(PTRACE_SEIZE, tid, options) == 0;
+    return request(PTRACE_SEIZE, tid, seize_options) == 0;
 }
 
 std::string why_not_seized(pid_t pid, int error) {

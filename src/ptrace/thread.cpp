@@ -3,6 +3,7 @@
 
 #include <cerrno>
 
+#include "ptrace/seize.h"
 #include "ptrace/system.h"
 #include "ptrace/tracer.h"
 
@@ -48,6 +49,18 @@ std::optional<std::uint64_t> Thread::signal_mask() const {
 
 bool Thread::set_signal_mask(std::uint64_t mask) {
     return request(PTRACE_SETSIGMASK, tid_, sizeof mask, &mask) == 0;
+}
+
+bool Thread::set_signal_info(siginfo_t info) {
+    return request(PTRACE_SETSIGINFO, tid_, 0, &info) == 0;
+}
+
+bool Thread::report_exit() {
+    return request(PTRACE_SETOPTIONS, tid_, seize_options | PTRACE_O_TRACEEXIT) == 0;
+}
+
+bool Thread::send(int signal) {
+    return tgkill(process_, tid_, signal) == 0;
 }
 
 bool Thread::resume(int signal) {

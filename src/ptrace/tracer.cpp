@@ -193,6 +193,9 @@ std::optional<Event> Tracer::digest(pid_t tid, int status) {
             return {};
         case PTRACE_EVENT_EXEC:
             return after_exec(thread);
+        case PTRACE_EVENT_EXIT:
+            thread.stop_kind_ = EventKind::thread_exiting;
+            return Event{.kind = EventKind::thread_exiting, .thread = &thread};
         case PTRACE_EVENT_STOP:
             return after_trap_stop(thread, signal);
         default:

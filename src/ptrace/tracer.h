@@ -41,6 +41,7 @@ enum class EventKind : std::uint8_t {
     group_stop_ended,
     thread_started,  // stopped before its first instruction
     exec,            // stopped before the new program's first instruction; other threads are gone
+    thread_exiting,  // of report_exit(): about to end, registers as they were last
     thread_gone,     // exited; `thread` is no longer valid after the next wait()
     process_gone,    // `exit_status` as waitpid(2) gives it, if it could be had
 };
@@ -60,6 +61,12 @@ class Thread {
     bool set_extended_state(const ExtendedState&);
     std::optional<std::uint64_t> signal_mask() const;
     bool set_signal_mask(std::uint64_t);
+    // Of a thread stopped in a signal's delivery: what its handler will be told.
+    bool set_signal_info(siginfo_t);
+    // From now on, of a stopped thread and of those it starts, `thread_exiting` is reported.
+    bool report_exit();
+    // Sends the thread a signal.
+    bool send(int signal);
 
     // All of these need a stopped thread and let it go on; `signal` is delivered first.
     bool resume(int signal = 0);
@@ -120,7 +127,10 @@ class Tracer {
     // Starts a program as the shell would (PATH search, inherited files, signal dispositions as
     // they were when shadowprof was started) and stops it before its first instruction: the first
     // event is `exec`. Throws UserError with exit status 126 or 127.
-    static std::unique_ptr<Tracer> launch(const std::vector<std::string>& command);
+    // Without address randomisation if `fixed_addresses`; that is inherited by what the program
+    // starts.
+    static std::unique_ptr<Tracer> launch(const std::vector<std::string>& command,
+                                          bool fixed_addresses = false);
     // Seizes all threads of a running process without stopping any. Throws UserError with the
     // remedy (ptrace_scope, capability, already traced, not 64-bit, no such process, zombie).
     static std::unique_ptr<Tracer> attach(pid_t pid);

@@ -15,7 +15,7 @@ namespace shadowprof::shadow {
 
 using Seconds = std::chrono::duration<double>;
 
-enum class Mode { step, burst };
+enum class Mode { step, burst, full };
 
 struct Options {
     Mode mode = Mode::step;
@@ -30,6 +30,10 @@ struct Options {
     std::set<std::string> profiles;
     bool exhaustive = false;
     bool value_context = false;
+    // Mode full: the share of executions whose values are captured.
+    double value_fraction = 1.0 / 32;
+    // … and whether the program has the random addresses it would have.
+    bool randomise_addresses = false;
 };
 
 }  // namespace shadowprof::shadow

@@ -29,6 +29,7 @@ struct Workplace {
     ptrace::Tracer& tracer;
     emu::GuestCode& code;
     Digester& digester;
+    trace::SegmentTable& segments;
     Random random;
 };
 
@@ -45,6 +46,8 @@ class Sampling {
     virtual Cost cost() const = 0;
     // Every instruction of the program was seen.
     virtual bool saw_everything() const { return false; }
+    // What the user should know.
+    virtual std::vector<std::string> warnings() const { return {}; }
 };
 
 }  // namespace shadowprof::shadow

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "shadow/emulated_bursts.h"
+#include "shadow/full_program.h"
 #include "shadow/step_bursts.h"
 #include "shadow/whole_program.h"
 
@@ -18,15 +19,17 @@ using ptrace::Clock;
 using ptrace::EventKind;
 
 std::unique_ptr<Sampling> make_sampling(Workplace place) {
+    if (place.options.mode == Mode::full) return std::make_unique<FullProgram>(std::move(place));
     if (place.options.mode == Mode::burst)
         return std::make_unique<EmulatedBursts>(std::move(place));
     if (place.options.sample_size == 0) return std::make_unique<WholeProgram>(std::move(place));
     return std::make_unique<StepBursts>(std::move(place));
 }
 
-std::unique_ptr<ptrace::Tracer> take_hold_of(const Target& target) {
+std::unique_ptr<ptrace::Tracer> take_hold_of(const Target& target, const Options& options) {
     if (const auto* launch = std::get_if<Launch>(&target))
-        return ptrace::Tracer::launch(launch->command);
+        return ptrace::Tracer::launch(
+            launch->command, options.mode == Mode::full && !options.randomise_addresses);
     return ptrace::Tracer::attach(std::get<Attach>(target).pid);
 }
 
@@ -87,7 +90,7 @@ Result Session::finish() {
 
 void Session::trace_target() {
     try {
-        const auto tracer = take_hold_of(target_);
+        const auto tracer = take_hold_of(target_, options_);
         const auto began = Clock::now();
         pid_ = result_.pid = tracer->pid();
         {
@@ -98,11 +101,12 @@ void Session::trace_target() {
 
         emu::GuestCode code{tracer->pid(), blocks_, modules_, plan_};
         const auto sampling =
-            make_sampling({options_, *tracer, code, *digester_, Random{options_.seed}});
+            make_sampling({options_, *tracer, code, *digester_, segments_, Random{options_.seed}});
         run_loop(*tracer, *sampling, code);
         result_.duration = Clock::now() - began;
         result_.cost = sampling->cost();
         result_.exhaustive = sampling->saw_everything();
+        for (const auto& warning : sampling->warnings()) warn_once(warning);
     } catch (...) {
         failure_ = std::current_exception();
     }

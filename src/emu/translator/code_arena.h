@@ -1,0 +1,54 @@
+// A piece of the code cache: memory that we write and the target executes.
+//
+// Code in an arena reaches everything within 2 GB of it, so there is one near each neighbourhood of
+// the guest's code: near the program, and near its libraries. A branch of the guest reaches no
+// further either, so code of one arena never links to that of another.
+#pragma once
+
+#include <cstdint>
+
+#include "base/address.h"
+
+namespace shadowprof::emu::translator {
+
+class CodeArena {
+  public:
+    CodeArena(std::uint8_t* ours, Address place, std::size_t size)
+        : ours_(ours), place_(place), size_(size), next_(ours) {}
+
+    AddressRange range() const { return {place_, place_ + size_}; }
+    Address place_of(const std::uint8_t* code) const {
+        return place_ + static_cast<std::uint64_t>(code - ours_);
+    }
+    std::uint8_t* at(Address place) const { return ours_ + (place - place_); }
+
+    std::uint8_t* begin() const { return next_; }
+    std::uint8_t* end() const { return ours_ + size_; }
+    std::size_t room() const { return static_cast<std::size_t>(end() - next_); }
+    void commit(std::uint8_t* end_of_code) { next_ = end_of_code; }
+    // What was written so far stays, whatever else is forgotten.
+    void keep() { kept_ = next_; }
+    void forget() { next_ = kept_; }
+
+    // Whether code here can name the address relative to itself.
+    bool reaches(Address address) const {
+        constexpr std::int64_t reach = std::int64_t{0x7fff0000};
+        const auto from_begin = static_cast<std::int64_t>(address - place_);
+        const auto from_end = static_cast<std::int64_t>(address - (place_ + size_));
+        return -reach < from_begin && from_begin < reach && -reach < from_end && from_end < reach;
+    }
+
+    // Fixed code, written once: where units jump to leave the cache.
+    const std::uint8_t* leave = nullptr;
+    const std::uint8_t* find = nullptr;  // the target in rcx; rcx and rdx are in the area
+    Address after_leave;                 // where a thread is seen that left
+
+  private:
+    std::uint8_t* ours_;
+    Address place_;
+    std::size_t size_;
+    std::uint8_t* next_;
+    std::uint8_t* kept_ = next_;
+};
+
+}  // namespace shadowprof::emu::translator

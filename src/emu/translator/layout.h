@@ -1,0 +1,76 @@
+// What translated code and the profiler share: memory of one file, mapped into both.
+//
+// In the target it lies at fixed places that translated code can name in 32 bits:
+//
+//     base            the lookup tables of indirect branches, one for each version of the code
+//                     the threads' areas, which gs points to
+//     base + streams  stream slots: what threads write down of what they do
+//     … + alias       the same stream slots once more
+//
+// A thread writes into the lower half of its slot, at r15. Every unit of code looks at one bit of
+// that pointer when it is entered: it is set when the lower half is full, and then the unit asks
+// for another slot. (The upper half has room for what a unit can still write.) The same look serves
+// to call a running thread: its pointer is moved to the alias of the slot, which is the same
+// memory, and has another of those bits set.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace shadowprof::emu::translator {
+
+// How code of the guest is translated: with nothing written down but where it went, or with the
+// values of its slots as well.
+enum class Version : std::uint8_t { lean, values };
+inline constexpr std::size_t version_count = 2;
+
+// What code asks the profiler for when it leaves the cache.
+enum class Request : std::uint64_t {
+    look,         // the slot is full, or the thread was called, or its time in this version is over
+    link,         // an exit that leads to code not translated yet: `exit` says which
+    find,         // an indirect branch to an address that is not in the table
+    changed,      // the guest's code is not what was translated
+    unsupported,  // an instruction that cannot be translated, in the unit `exit`
+};
+
+// One thread's engine state; gs points to it. The registers are where they are put while code needs
+// them for itself.
+struct ThreadArea {
+    std::uint64_t stream;  // where to write next, while r15 holds something else
+    std::uint64_t r15;     // the guest's
+    std::uint64_t pc;      // where the guest is, when code leaves the cache
+    Request request;
+    std::uint64_t exit;
+    std::int64_t left;  // units to be executed before this thread's values are enough
+    std::uint64_t rax, rcx, rdx, r11;
+    std::uint64_t temp[3];
+    std::uint64_t guest_gs;  // the guest's own gs base
+    std::uint64_t unused[2];
+};
+static_assert(sizeof(ThreadArea) == 128);
+
+inline constexpr std::size_t most_threads = 512;
+// By the low 16 bits of an address.
+inline constexpr std::size_t table_entries = 1u << 16;
+inline constexpr std::size_t table_size = table_entries * sizeof(std::uint64_t);
+
+inline constexpr std::size_t areas_at = version_count * table_size;
+inline constexpr std::size_t streams_at = 2u << 20;
+static_assert(areas_at + most_threads * sizeof(ThreadArea) <= streams_at);
+
+inline constexpr std::uint64_t slot_size = 1u << 19;
+inline constexpr std::uint64_t slot_room = slot_size / 2;
+inline constexpr std::size_t streams_size = most_threads * slot_size;
+inline constexpr std::size_t data_size = streams_at + streams_size;
+
+// The bits of a stream pointer that a unit looks at.
+inline constexpr std::uint64_t slot_is_full = slot_room;
+inline constexpr std::uint64_t alias = 1u << 30;
+inline constexpr std::uint32_t look_bits = slot_is_full | alias;
+// What a unit writes at most: an id, and its values.
+inline constexpr std::size_t most_values_in_unit = 4096;
+static_assert(most_values_in_unit * 8 + 4 <= slot_room);
+
+inline constexpr std::uint64_t base_alignment = slot_size;
+
+}  // namespace shadowprof::emu::translator

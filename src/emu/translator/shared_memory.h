@@ -1,0 +1,66 @@
+// The memory that translated code and the profiler share, mapped into both (layout.h says what is
+// where), and what each thread of the target holds of it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "emu/translator/layout.h"
+#include "ptrace/remote_calls.h"
+
+namespace shadowprof::emu::translator {
+
+class SharedMemory {
+  public:
+    // Puts it into a stopped thread's process: data at a place below 2 GB, and arenas near the
+    // program's code and near its libraries. Nothing and `why` if there is no room, or the kernel
+    // refuses.
+    static std::unique_ptr<SharedMemory> create(ptrace::Tracer& tracer, ptrace::Thread& thread,
+                                                std::string& why);
+    ~SharedMemory();
+    SharedMemory(const SharedMemory&) = delete;
+    SharedMemory& operator=(const SharedMemory&) = delete;
+
+    // Takes it out again. No thread is inside.
+    void remove(ptrace::RemoteCalls& calls);
+
+    struct Arena {
+        std::uint8_t* ours;
+        Address place;
+        std::size_t size;
+    };
+    const std::vector<Arena>& arenas() const { return arenas_; }
+    std::uint64_t* tables() const { return reinterpret_cast<std::uint64_t*>(ours_); }
+    std::uint32_t tables_place() const { return static_cast<std::uint32_t>(data_place_); }
+
+    // A thread's area and slot; nothing if there are too many threads.
+    std::optional<std::uint32_t> take_area();
+    void give_area(std::uint32_t number) { free_areas_.push_back(number); }
+    ThreadArea& area(std::uint32_t number) const {
+        return reinterpret_cast<ThreadArea*>(ours_ + areas_at)[number];
+    }
+    std::uint64_t place_of_area(std::uint32_t number) const {
+        return data_place_ + areas_at + number * sizeof(ThreadArea);
+    }
+    std::uint64_t place_of_slot(std::uint32_t number) const {
+        return data_place_ + streams_at + number * slot_size;
+    }
+    // What the target has at a stream pointer, aliased or not.
+    const std::byte* stream_at(std::uint64_t pointer) const {
+        return reinterpret_cast<const std::byte*>(ours_ + ((pointer & ~alias) - data_place_));
+    }
+
+  private:
+    SharedMemory() = default;
+
+    std::uint8_t* ours_ = nullptr;
+    std::size_t size_ = 0;
+    std::uint64_t data_place_ = 0;
+    std::vector<Arena> arenas_;
+    std::vector<std::uint32_t> free_areas_;
+};
+
+}  // namespace shadowprof::emu::translator

@@ -1,0 +1,327 @@
+#include "emu/translator/translator.h"
+
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstddef>
+
+#include "base/error.h"
+
+namespace shadowprof::emu::translator {
+
+namespace {
+
+using trace::BlockExit;
+
+constexpr std::size_t room_for_check = 128;
+
+constexpr std::uint64_t page_of(Address address) {
+    return address.value >> 12;
+}
+
+// The target may execute what is changed: one store, in one cache line.
+void set_jump(std::uint8_t* displacement, const std::uint8_t* target) {
+    const auto distance = static_cast<std::int32_t>(target - (displacement + 4));
+    auto* const word = reinterpret_cast<std::int32_t*>(displacement);
+    __atomic_store_n(word, distance, __ATOMIC_RELEASE);
+}
+
+void set_word(std::uint8_t* place, std::uint64_t value) {
+    __atomic_store_n(reinterpret_cast<std::uint64_t*>(place), value, __ATOMIC_RELEASE);
+}
+
+}  // namespace
+
+Translator::Translator(GuestCode& code, trace::SegmentTable& segments, std::uint64_t* tables,
+                       std::uint32_t tables_place)
+    : code_(code), segments_(segments), tables_(tables), compiler_(*this, tables_place) {}
+
+void Translator::add_arena(std::uint8_t* ours, Address place, std::size_t size) {
+    arenas_.emplace_back(ours, place, size);
+    write_fixed_code(arenas_.back());
+    if (arenas_.size() > 1) return;
+    for (std::size_t i = 0; i < version_count * table_entries; ++i)
+        tables_[i] = arenas_.front().place_of(arenas_.front().find).value;
+}
+
+// Without a profiler the system call that asks for it returns, and the thread goes on in its own
+// code.
+void Translator::write_fixed_code(CodeArena& arena) {
+    Emitter a{arena.begin(), arena.end()};
+    arena.leave = a.position();
+    a.store_area(offsetof(ThreadArea, rax), decoder::rax);
+    a.store_area(offsetof(ThreadArea, rcx), decoder::rcx);
+    a.store_area(offsetof(ThreadArea, r11), decoder::r11);
+    a.move_imm(decoder::rax, SYS_getpid);
+    a.system_call();
+    arena.after_leave = arena.place_of(a.position());
+    a.load_area(decoder::rax, offsetof(ThreadArea, rax));
+    a.load_area(decoder::rcx, offsetof(ThreadArea, rcx));
+    a.load_area(decoder::r11, offsetof(ThreadArea, r11));
+    a.load_area(decoder::r15, offsetof(ThreadArea, r15));
+    a.jump_through_area(offsetof(ThreadArea, pc));
+
+    arena.find = a.position();
+    a.store_area(offsetof(ThreadArea, pc), decoder::rcx);
+    a.load_area(decoder::rcx, offsetof(ThreadArea, rcx));
+    a.load_area(decoder::rdx, offsetof(ThreadArea, rdx));
+    a.store_area_half(offsetof(ThreadArea, request), static_cast<std::uint32_t>(Request::find));
+    a.jump_to(arena.leave);
+    arena.commit(a.position());
+    arena.keep();
+}
+
+CodeArena* Translator::arena_for(Address pc) {
+    for (auto& arena : arenas_)
+        if (arena.reaches(pc)) return &arena;
+    return &arenas_.front();
+}
+
+std::optional<Address> Translator::entry(Address pc, Version version) {
+    const auto number = translate(pc, version);
+    if (!number) return {};
+    return units_[*number].place;
+}
+
+// What is translated brings along what it leads to, as far as that is known, so that threads seldom
+// have to ask.
+std::optional<std::uint32_t> Translator::translate(Address pc, Version version) {
+    if (const auto known = by_start_.find({pc, version}); known != by_start_.end())
+        return known->second;
+    const auto number = compile(pc, version);
+    if (!number) return {};
+    for (std::size_t n = 0; n < look_ahead && !ahead_.empty(); ++n) {
+        const auto next = ahead_.front();
+        ahead_.pop_front();
+        if (!by_start_.count(next) && !code_.may_change(next.pc)) compile(next.pc, next.version);
+    }
+    ahead_.clear();
+    return number;
+}
+
+std::vector<const trace::Block*> Translator::choose_blocks(Address pc, Version version) {
+    std::vector<const trace::Block*> blocks;
+    const bool may_change = code_.may_change(pc);
+    std::size_t instructions = 0, values = 0;
+    while (blocks.size() < most_blocks_in_unit) {
+        const auto* block = code_.block_at(pc);
+        const bool is_there = std::find(blocks.begin(), blocks.end(), block) != blocks.end();
+        if (!block || is_there) break;
+        instructions += block->instructions.size();
+        if (version == Version::values) values += block->slots.size();
+        if (!blocks.empty() &&
+            (instructions > most_instructions_in_unit || values > most_values_in_unit / 4))
+            break;
+        blocks.push_back(block);
+        // A unit sees its code change only when it is entered.
+        if (may_change) break;
+        const auto& last = block->last();
+        if (block->exit == BlockExit::conditional || block->exit == BlockExit::length)
+            pc = last.end();
+        else if (block->exit == BlockExit::jump && last.target > last.address)
+            pc = last.target;
+        else
+            break;
+        if (code_.may_change(pc)) break;
+    }
+    return blocks;
+}
+
+std::optional<std::uint32_t> Translator::compile(Address pc, Version version) {
+    auto blocks = choose_blocks(pc, version);
+    if (blocks.empty()) return {};
+    const auto number = static_cast<std::uint32_t>(units_.size());
+    auto result =
+        compiler_.compile(*arena_for(pc), std::move(blocks), version, code_.may_change(pc), number,
+                          static_cast<std::uint32_t>(exits_.size()));
+    if (!result) {
+        is_full_ = true;
+        return {};
+    }
+    units_.push_back(std::move(result->unit));
+    const auto& unit = units_.back();
+    ++statistics_.units;
+    statistics_.bytes += unit.size;
+    by_start_[{pc, version}] = number;
+    by_place_[unit.place] = number;
+    for (const auto* block : unit.blocks) {
+        pages_.insert(page_of(block->start));
+        pages_.insert(page_of(block->last().address));
+    }
+    for (const auto& exit : result->exits) {
+        const auto index = static_cast<std::uint32_t>(exits_.size());
+        exits_.push_back(exit);
+        if (exit.jump) connect(index);
+    }
+    if (const auto waiting = waiting_.find({pc, version}); waiting != waiting_.end()) {
+        const auto exits = std::move(waiting->second);
+        waiting_.erase(waiting);
+        for (const auto exit : exits) connect(exit);
+    }
+    return number;
+}
+
+// Directly if its target is translated, or as soon as it is.
+void Translator::connect(std::uint32_t index) {
+    const auto& exit = exits_[index];
+    const auto& from = units_[exit.unit];
+    const Key target{exit.target, from.version};
+    const auto known = by_start_.find(target);
+    if (known == by_start_.end()) {
+        waiting_[target].push_back(index);
+        if (!from.compares) ahead_.push_back(target);
+        return;
+    }
+    const auto place = units_[known->second].place;
+    for (auto& arena : arenas_) {
+        if (!arena.range().contains(place)) continue;
+        if (!arena.range().contains(from.place)) return;
+        set_jump(exit.jump, arena.at(place));
+        ++statistics_.links;
+    }
+}
+
+std::optional<Address> Translator::link(std::uint32_t exit) {
+    SHADOWPROF_ASSERT(exit < exits_.size(), std::to_string(exit));
+    const auto version = units_[exits_[exit].unit].version;
+    return entry(exits_[exit].target, version);
+}
+
+std::uint64_t& Translator::table_entry(Address pc, Version version) {
+    return tables_[static_cast<std::size_t>(version) * table_entries + (pc.value & 0xffff)];
+}
+
+std::optional<Address> Translator::find(Address pc, Version version) {
+    const auto number = translate(pc, version);
+    if (!number) return {};
+    const auto& unit = units_[*number];
+    if (findable_[{pc, version}]) return unit.place;
+    auto* arena = arena_for(pc);
+    if (arena->room() < room_for_check) {
+        is_full_ = true;
+        return unit.place;
+    }
+    const auto chain = static_cast<std::uint64_t>(version) << 16 | (pc.value & 0xffff);
+    const auto last = chains_.find(chain);
+
+    auto* begin = arena->begin();
+    begin += -reinterpret_cast<std::uintptr_t>(begin) & 7;
+    // The word that says what comes next, then the check.
+    auto* const next = begin;
+    Emitter a{begin + 8, arena->end()};
+    const auto* const check = a.position();
+    const auto former = last == chains_.end() ? 0 : last->second.known.value;
+    // In full, so that the code's layout does not depend on it.
+    const auto move_in_full = [&](HostRegister reg, std::uint64_t value) {
+        a.raw(0x48, 0xb8 | reg);
+        for (unsigned byte = 0; byte < 8; ++byte) a.raw(value >> (8 * byte));
+    };
+    move_in_full(decoder::rdx, former - pc.value);
+    a.lea(decoder::rcx, decoder::rcx, decoder::rdx, 1, 0);
+    constexpr std::int8_t length_of_jump_through_memory = 6;
+    a.jump_if_rcx_is_zero(length_of_jump_through_memory);
+    a.jump_through_memory_behind(
+        static_cast<std::int32_t>(next - (a.position() + length_of_jump_through_memory)));
+    a.load_area(decoder::rdx, offsetof(ThreadArea, rdx));
+    a.load_area(decoder::rcx, offsetof(ThreadArea, rcx));
+    a.jump_to(arena->at(unit.place));
+    const auto* const not_found = a.position();
+    move_in_full(decoder::rdx, pc.value);
+    a.lea(decoder::rcx, decoder::rcx, decoder::rdx, 1, 0);
+    a.jump_to(arena->find);
+    arena->commit(a.position());
+    set_word(next, arena->place_of(not_found).value);
+
+    const auto place = arena->place_of(check).value;
+    if (last == chains_.end())
+        __atomic_store_n(&table_entry(pc, version), place, __ATOMIC_RELEASE);
+    else
+        set_word(last->second.next, place);
+    chains_[chain] = {pc, next};
+    findable_[{pc, version}] = true;
+    ++statistics_.finds;
+    return unit.place;
+}
+
+// All that leads to the old unit leads on to the new one.
+std::optional<Address> Translator::renew(Address pc, Version version) {
+    const auto known = by_start_.find({pc, version});
+    if (known == by_start_.end()) return entry(pc, version);
+    const auto& old = units_[known->second];
+    const auto* block = code_.block_at(pc);
+    if (block == old.blocks.front()) return old.place;  // changed back, or another thread was first
+    by_start_.erase(known);
+    const auto number = compile(pc, version);
+    if (!number) return {};
+    auto* arena = arena_for(pc);
+    auto* const entry = arena->at(old.place);
+    const auto* const target = arena->at(units_[*number].place);
+    std::uint64_t word = 0;
+    std::memcpy(&word, entry, sizeof word);
+    const auto distance = static_cast<std::uint32_t>(target - (entry + 5));
+    word = (word & ~std::uint64_t{0xffffffffff}) | 0xe9 | std::uint64_t{distance} << 8;
+    set_word(entry, word);
+    return units_[*number].place;
+}
+
+void Translator::forget_everything() {
+    units_.clear();
+    exits_.clear();
+    by_start_.clear();
+    by_place_.clear();
+    chains_.clear();
+    findable_.clear();
+    waiting_.clear();
+    ahead_.clear();
+    pages_.clear();
+    is_full_ = false;
+    ++statistics_.resets;
+    for (auto& arena : arenas_) arena.forget();
+    for (std::size_t i = 0; i < version_count * table_entries; ++i)
+        tables_[i] = arenas_.front().place_of(arenas_.front().find).value;
+}
+
+bool Translator::has_code_in(AddressRange range) const {
+    const auto first = page_of(range.begin), last = page_of(range.end - 1);
+    if (last - first > pages_.size())
+        return std::any_of(pages_.begin(), pages_.end(),
+                           [&](std::uint64_t page) { return first <= page && page <= last; });
+    for (auto page = first; page <= last; ++page)
+        if (pages_.count(page)) return true;
+    return false;
+}
+
+bool Translator::is_in_cache(Address address) const {
+    return std::any_of(arenas_.begin(), arenas_.end(),
+                       [&](const CodeArena& arena) { return arena.range().contains(address); });
+}
+
+bool Translator::is_behind_leave(Address address) const {
+    return std::any_of(arenas_.begin(), arenas_.end(),
+                       [&](const CodeArena& arena) { return arena.after_leave == address; });
+}
+
+std::optional<Translator::Position> Translator::locate(Address in_cache) const {
+    auto at = by_place_.upper_bound(in_cache);
+    if (at == by_place_.begin()) return {};
+    --at;
+    const auto& unit = units_[at->second];
+    const auto offset = in_cache - unit.place;
+    if (offset >= unit.size) return {};
+    auto mark =
+        std::upper_bound(unit.marks.begin(), unit.marks.end(), offset,
+                         [](std::uint64_t wanted, const Mark& m) { return wanted < m.offset; });
+    return Position{&unit, *--mark, offset == 0};
+}
+
+const Exit* Translator::system_call_behind(Address in_cache) const {
+    const auto position = locate(in_cache - 1);
+    if (!position) return nullptr;
+    const auto& unit = *position->unit;
+    const auto& last = exits_[unit.first_exit + unit.exit_count - 1];
+    const bool is_system_call = unit.exit_count > 0 && last.kind == ExitKind::system_call;
+    return is_system_call ? &last : nullptr;
+}
+
+}  // namespace shadowprof::emu::translator

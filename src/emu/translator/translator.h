@@ -1,0 +1,138 @@
+// The code cache of one address space: which of the guest's code is translated, where, and how its
+// pieces are connected.
+//
+// It writes into memory that the target executes, and never stops the target to do so: code is
+// written before the jump or the table entry that makes it reachable, and these are changed in one
+// store. Nothing is taken back but by forget_everything(), when no thread is inside.
+//
+// Indirect branches jump through a table indexed by the low 16 bits of their target, to the first
+// of a chain of checks; each compares the whole target with the one it knows, without touching
+// flags:
+//
+//     mov   rdx, -known         (a later one in the chain: the former known - known)
+//     lea   rcx, [rcx + rdx]
+//     jrcxz hit
+//     jmp   [next]
+//   hit:
+//     mov   rdx, gs:[rdx]
+//     mov   rcx, gs:[rcx]
+//     jmp   unit
+//
+// The last one restores the target and leaves the cache.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "emu/guest_code.h"
+#include "emu/translator/unit_compiler.h"
+
+namespace shadowprof::emu::translator {
+
+class Translator : private UnitDirectory {
+  public:
+    // `tables`: the lookup tables as we see them; `tables_place`: as the target does.
+    Translator(GuestCode& code, trace::SegmentTable& segments, std::uint64_t* tables,
+               std::uint32_t tables_place);
+
+    // Arenas are used in this order of preference where more than one reaches.
+    void add_arena(std::uint8_t* ours, Address place, std::size_t size);
+
+    // Where the code for the guest's `pc` is entered; nothing if there is no code, or an arena is
+    // full: then forget_everything() helps.
+    std::optional<Address> entry(Address pc, Version version);
+    bool is_full() const { return is_full_; }
+
+    // A thread left the cache by this exit, and comes again.
+    std::optional<Address> link(std::uint32_t exit);
+    // … for an indirect branch, which will find its target next time.
+    std::optional<Address> find(Address pc, Version version);
+    // … because the code at `pc` changed.
+    std::optional<Address> renew(Address pc, Version version);
+
+    // When no thread is in the cache.
+    void forget_everything();
+
+    // What is at an address in the cache.
+    struct Position {
+        const Unit* unit = nullptr;
+        Mark mark;
+        bool at_entry = false;
+    };
+    std::optional<Position> locate(Address in_cache) const;
+    bool is_in_cache(Address address) const;
+    // That a thread stopped in a system call here has left the cache with a request.
+    bool is_behind_leave(Address address) const;
+    // The system call's exit, of a thread that is stopped in one behind this address.
+    const Exit* system_call_behind(Address in_cache) const;
+
+    // Whether code was translated that lies there.
+    bool has_code_in(AddressRange range) const;
+    const Unit& unit(std::uint32_t number) const { return units_[number]; }
+
+    struct Statistics {
+        std::uint64_t units = 0, bytes = 0, resets = 0, links = 0, finds = 0;
+    };
+    const Statistics& statistics() const { return statistics_; }
+
+  private:
+    static constexpr std::size_t most_blocks_in_unit = 8;
+    static constexpr std::size_t most_instructions_in_unit = 128;
+    static constexpr std::size_t look_ahead = 24;
+
+    trace::SegmentId segment_of(std::span<const trace::BlockId> blocks) override {
+        return segments_.publish(blocks);
+    }
+    const trace::Block* block_at(Address at) override { return code_.block_at(at); }
+
+    struct Key {
+        Address pc;
+        Version version;
+        bool operator==(const Key&) const = default;
+    };
+    struct KeyHash {
+        std::size_t operator()(const Key& key) const {
+            return mix_bits(key.pc.value * version_count + static_cast<std::size_t>(key.version));
+        }
+    };
+
+    // The end of a chain of checks.
+    struct Check {
+        Address known;
+        std::uint8_t* next = nullptr;  // where its jump to the next one goes
+    };
+
+    std::optional<std::uint32_t> translate(Address pc, Version version);
+    std::optional<std::uint32_t> compile(Address pc, Version version);
+    std::vector<const trace::Block*> choose_blocks(Address pc, Version version);
+    void connect(std::uint32_t exit);
+    void write_fixed_code(CodeArena& arena);
+    CodeArena* arena_for(Address pc);
+    std::uint64_t& table_entry(Address pc, Version version);
+
+    GuestCode& code_;
+    trace::SegmentTable& segments_;
+    std::uint64_t* tables_;
+    UnitCompiler compiler_;
+    std::deque<CodeArena> arenas_;
+    bool is_full_ = false;
+
+    std::deque<Unit> units_;
+    std::deque<Exit> exits_;
+    std::unordered_map<Key, std::uint32_t, KeyHash> by_start_;
+    std::map<Address, std::uint32_t> by_place_;
+    std::unordered_map<std::uint64_t, Check> chains_;  // by version and low bits
+    std::unordered_map<Key, bool, KeyHash> findable_;
+    // Exits that lead to code nobody has translated yet.
+    std::unordered_map<Key, std::vector<std::uint32_t>, KeyHash> waiting_;
+    std::deque<Key> ahead_;
+    std::unordered_set<std::uint64_t> pages_;  // of the guest's, that were translated
+    Statistics statistics_;
+};
+
+}  // namespace shadowprof::emu::translator

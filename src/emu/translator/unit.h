@@ -1,0 +1,62 @@
+// A unit of translated code: a run of the guest's blocks, entered at its first instruction, that
+// goes on from one block to the next where the guest falls through or jumps forward, and is left
+// through its exits. It writes the number of the exit it was left by (a trace::SegmentId), which
+// says which blocks were executed.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "emu/translator/layout.h"
+#include "trace/block.h"
+#include "trace/segment.h"
+
+namespace shadowprof::emu::translator {
+
+enum class ExitKind : std::uint8_t {
+    direct,
+    indirect,
+    system_call,  // then goes on at `target`
+};
+
+struct Exit {
+    ExitKind kind{};
+    trace::SegmentId segment{};
+    Address target;                // of direct exits and behind system calls
+    std::uint8_t* jump = nullptr;  // its displacement, in our memory
+    std::uint32_t unit = 0;
+};
+
+// What r15 holds at a place in the code.
+enum class StreamRegister : std::uint8_t {
+    stream,   // the stream pointer
+    guest,    // the guest's r15, and the area's is as recent
+    changed,  // the guest's r15, more recent than the area's
+    other,
+};
+
+// How a place in the code relates to the guest: from `offset` on, until the next mark, it carries
+// out one instruction, and none of the instruction's effects is visible before its last byte.
+struct Mark {
+    std::uint32_t offset = 0;  // from the unit's begin
+    std::uint16_t block = 0;   // index in the unit
+    std::uint8_t instruction = 0;
+    StreamRegister stream_register{};
+    // A guest register that is in the area's temp[0] meanwhile, or none.
+    std::uint8_t borrowed = none;
+    static constexpr std::uint8_t none = 0xff;
+};
+
+struct Unit {
+    std::vector<const trace::Block*> blocks;
+    Version version{};
+    bool compares = false;  // itself with the guest's code whenever it is entered
+    Address place;          // of its code: its entry
+    std::uint32_t size = 0;
+    std::uint32_t first_exit = 0, exit_count = 0;
+    std::vector<Mark> marks;
+
+    Address start() const { return blocks.front()->start; }
+};
+
+}  // namespace shadowprof::emu::translator

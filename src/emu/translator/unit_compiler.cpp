@@ -1,0 +1,659 @@
+#include "emu/translator/unit_compiler.h"
+
+#include <immintrin.h>
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/error.h"
+
+namespace shadowprof::emu::translator {
+
+namespace {
+
+using decoder::Flow;
+using decoder::Instruction;
+using decoder::MemoryUse;
+using decoder::Mnemonic;
+using decoder::Operand;
+using decoder::OperandKind;
+using decoder::RegisterKind;
+using decoder::Segment;
+using trace::BlockExit;
+using trace::Capture;
+
+constexpr HostRegister none = Assembler::none;
+// Code of a unit is never longer: 64 instructions a block, their captures, and the exits.
+constexpr std::size_t most_bytes_in_block = 24u << 10;
+
+// Conditions are numbered as the hardware numbers them: the low bits of the opcode.
+std::optional<Condition> condition_of(const Instruction& branch) {
+    if (branch.mnemonic < Mnemonic::jo || branch.mnemonic > Mnemonic::jg) return {};
+    return static_cast<Condition>(static_cast<unsigned>(branch.mnemonic) -
+                                  static_cast<unsigned>(Mnemonic::jo));
+}
+
+const Operand* explicit_memory(const Instruction& instruction) {
+    for (const auto& operand : instruction.explicit_operands())
+        if (operand.kind == OperandKind::memory) return &operand;
+    return nullptr;
+}
+
+bool is_rip_relative(const Operand& operand) {
+    return operand.memory.base.kind == RegisterKind::instruction_pointer;
+}
+
+Address rip_target(const Instruction& instruction, const Operand& operand) {
+    return instruction.end() + static_cast<std::uint64_t>(operand.memory.displacement);
+}
+
+bool mentions(const Operand& operand, std::uint8_t general) {
+    return operand.reg.is_general(general) || operand.memory.base.is_general(general) ||
+           operand.memory.index.is_general(general);
+}
+
+bool uses_stream_register(const Instruction& instruction) {
+    return decoder::general_registers_used(instruction) >> stream_register & 1;
+}
+
+bool writes_stream_register(const Instruction& instruction) {
+    const auto operands = instruction.operands();
+    return std::any_of(operands.begin(), operands.end(), [](const Operand& operand) {
+        return operand.writes && operand.reg.is_general(stream_register);
+    });
+}
+
+// What would disturb or show gs, which is ours.
+bool touches_gs(const Instruction& instruction) {
+    if (instruction.mnemonic == Mnemonic::rdgsbase || instruction.mnemonic == Mnemonic::wrgsbase ||
+        instruction.mnemonic == Mnemonic::lgs)
+        return true;
+    const auto* explicit_operand = explicit_memory(instruction);
+    for (const auto& operand : instruction.operands()) {
+        if (operand.reg.kind == RegisterKind::segment && operand.writes &&
+            operand.reg.number == static_cast<std::uint8_t>(Segment::gs))
+            return true;
+        const bool in_gs = operand.kind == OperandKind::memory &&
+                           operand.memory.segment == Segment::gs &&
+                           operand.memory.use != MemoryUse::address_only;
+        if (!in_gs) continue;
+        const bool can_be_rewritten = &operand == explicit_operand &&
+                                      operand.memory.use == MemoryUse::access &&
+                                      !is_rip_relative(operand);
+        if (!can_be_rewritten) return true;
+    }
+    return false;
+}
+
+// Traps that carry out no transfer of control by themselves: they fault, in the cache as anywhere.
+bool may_be_copied(const Instruction& trap) {
+    switch (trap.mnemonic) {
+        case Mnemonic::int_:
+        case Mnemonic::int1:
+        case Mnemonic::int3:
+        case Mnemonic::ud0:
+        case Mnemonic::ud1:
+        case Mnemonic::ud2:
+        case Mnemonic::hlt:
+            return true;
+        default:
+            return trap.privileged && trap.mnemonic != Mnemonic::sysret &&
+                   trap.mnemonic != Mnemonic::sysexit;
+    }
+}
+
+std::size_t slot_for(HostRegister borrowed) {
+    return borrowed == decoder::rcx ? offsetof(ThreadArea, rcx) : offsetof(ThreadArea, temp);
+}
+
+constexpr std::size_t second_temp = offsetof(ThreadArea, temp) + 8;
+constexpr std::size_t third_temp = offsetof(ThreadArea, temp) + 16;
+
+}  // namespace
+
+UnitCompiler::UnitCompiler(UnitDirectory& directory, std::uint32_t tables)
+    : directory_(directory),
+      tables_(tables),
+      has_avx_(__builtin_cpu_supports("avx")),
+      has_wide_masks_(__builtin_cpu_supports("avx512bw")) {}
+
+std::optional<UnitCompiler::Result> UnitCompiler::compile(CodeArena& arena,
+                                                          std::vector<const trace::Block*> blocks,
+                                                          Version version, bool compares,
+                                                          std::uint32_t number,
+                                                          std::uint32_t first_exit) {
+    if (arena.room() < blocks.size() * most_bytes_in_block) return {};
+    arena_ = &arena;
+    // Entries on lines of their own cost too much room; on 16 bytes they decode well.
+    auto* begin = arena.begin();
+    begin += -reinterpret_cast<std::uintptr_t>(begin) & 15;
+    a_ = Emitter{begin, arena.end()};
+    begin_ = begin;
+    number_ = number;
+    unit_ = {};
+    unit_.blocks = std::move(blocks);
+    unit_.version = version;
+    unit_.compares = compares;
+    unit_.place = arena.place_of(begin);
+    unit_.first_exit = first_exit;
+    exits_.clear();
+    late_.clear();
+    executed_.clear();
+    state_ = {};
+    position_ = {};
+    value_offset_ = 4;
+    left_ = false;
+
+    write_entry();
+    for (std::size_t block = 0; block < unit_.blocks.size() && !left_; ++block) write_block(block);
+    for (std::size_t i = 0; i < late_.size(); ++i) {
+        const auto late = late_[i];
+        state_ = late.state;
+        position_ = late.position;
+        mark();
+        late.code();
+    }
+    unit_.size = static_cast<std::uint32_t>(a_.position() - begin);
+    unit_.exit_count = static_cast<std::uint32_t>(exits_.size());
+    for (auto& exit : exits_) exit.unit = number;
+    arena.commit(a_.position());
+    return Result{std::move(unit_), std::move(exits_)};
+}
+
+// ---- What r15 holds
+
+void UnitCompiler::mark(std::uint8_t borrowed) {
+    unit_.marks.push_back({.offset = static_cast<std::uint32_t>(a_.position() - begin_),
+                           .block = position_.first,
+                           .instruction = position_.second,
+                           .stream_register = state_.holds,
+                           .borrowed = borrowed});
+}
+
+void UnitCompiler::to_stream() {
+    if (state_.holds == StreamRegister::stream) return;
+    if (state_.holds == StreamRegister::changed)
+        a_.store_area(offsetof(ThreadArea, r15), stream_register);
+    a_.load_area(stream_register, offsetof(ThreadArea, stream));
+    state_.holds = StreamRegister::stream;
+}
+
+void UnitCompiler::to_guest() {
+    if (state_.holds == StreamRegister::guest || state_.holds == StreamRegister::changed) return;
+    free_stream_register();
+    a_.load_area(stream_register, offsetof(ThreadArea, r15));
+    state_.holds = StreamRegister::guest;
+    mark();
+}
+
+void UnitCompiler::free_stream_register() {
+    if (state_.holds == StreamRegister::stream && !state_.saved) {
+        a_.store_area(offsetof(ThreadArea, stream), stream_register);
+        state_.saved = true;
+    }
+    if (state_.holds == StreamRegister::changed)
+        a_.store_area(offsetof(ThreadArea, r15), stream_register);
+    state_.holds = StreamRegister::other;
+    mark();
+}
+
+// A register that the instruction has nothing to do with, and that goes with every encoding.
+HostRegister UnitCompiler::borrow(const Instruction& instruction) {
+    const auto used = decoder::general_registers_used(instruction);
+    for (const HostRegister reg : {decoder::rbx, decoder::rsi, decoder::rdi, decoder::rdx,
+                                   decoder::rbp, decoder::rax, decoder::rcx}) {
+        if (used >> reg & 1) continue;
+        a_.store_area(slot_for(reg), reg);
+        mark(reg);
+        return reg;
+    }
+    SHADOWPROF_ASSERT(false, "no instruction uses so many registers");
+    return none;
+}
+
+void UnitCompiler::give_back(HostRegister reg) {
+    a_.load_area(reg, slot_for(reg));
+    mark();
+}
+
+// ---- Entry
+
+// Whether the status flags as they are at `at` may be read by anybody.
+bool UnitCompiler::flags_matter(Address at, unsigned depth) const {
+    const auto* block = directory_.block_at(at);
+    if (!block) return true;
+    auto left = decoder::status_flags;
+    for (const auto& instruction : block->instructions) {
+        if (instruction.flags_read & left) return true;
+        if (!instruction.flags_conditional)
+            left &= ~(instruction.flags_written & ~instruction.flags_undefined);
+        if (!left) return false;
+    }
+    if (depth == 0) return true;
+    const auto& last = block->last();
+    switch (block->exit) {
+        case BlockExit::jump:
+        case BlockExit::call:
+            return flags_matter(last.target, depth - 1);
+        case BlockExit::length:
+            return flags_matter(last.end(), depth - 1);
+        case BlockExit::conditional:
+            return flags_matter(last.target, depth - 1) || flags_matter(last.end(), depth - 1);
+        default:
+            return true;
+    }
+}
+
+bool UnitCompiler::flags_matter_at_entry() const {
+    return flags_matter(unit_.start(), 2);
+}
+
+void UnitCompiler::write_entry() {
+    mark();
+    const bool keep_flags = flags_matter_at_entry();
+    if (keep_flags) {
+        a_.store_area(second_temp, decoder::rax);
+        a_.flags_to_rax();
+    }
+    const LateCode restore_flags{[this, keep_flags] {
+        if (!keep_flags) return;
+        a_.flags_from_rax();
+        a_.load_area(decoder::rax, second_temp);
+    }};
+    const auto look_later_if = [&](Condition condition) {
+        late([this, keep_flags, jump = a_.jump_if(condition)] {
+            a_.join(jump);
+            if (keep_flags) {
+                a_.flags_from_rax();
+                a_.load_area(decoder::rax, second_temp);
+            }
+            ask(Request::look, unit_.start());
+        });
+    };
+    if (unit_.version == Version::values) {
+        a_.count_down_area(offsetof(ThreadArea, left));
+        look_later_if(Condition::s);
+    }
+    a_.test_stream_bits(look_bits);
+    look_later_if(Condition::ne);
+    if (unit_.compares) compare_code(restore_flags);
+    restore_flags();
+}
+
+void UnitCompiler::compare_code(const LateCode& restore_flags) {
+    a_.store_area(third_temp, decoder::rcx);
+    std::vector<std::uint8_t*> jumps;
+    for (const auto* block : unit_.blocks) {
+        std::vector<std::byte> bytes;
+        for (const auto& instruction : block->instructions) {
+            const auto encoding = instruction.encoding();
+            bytes.insert(bytes.end(), encoding.begin(), encoding.end());
+        }
+        a_.move_imm(decoder::rcx, block->start.value);
+        for (std::size_t at = 0; at < bytes.size();) {
+            const auto left = bytes.size() - at;
+            const unsigned size = left >= 4 ? 4 : left >= 2 ? 2 : 1;
+            std::uint32_t value = 0;
+            std::memcpy(&value, bytes.data() + at, size);
+            a_.compare_memory(decoder::rcx, static_cast<std::int32_t>(at), value, size);
+            jumps.push_back(a_.jump_if(Condition::ne));
+            at += size;
+        }
+    }
+    a_.load_area(decoder::rcx, third_temp);
+    auto* over = a_.jump();
+    for (auto* jump : jumps) a_.join(jump);
+    a_.load_area(decoder::rcx, third_temp);
+    restore_flags();
+    ask(Request::changed, unit_.start());
+    a_.join(over);
+}
+
+// ---- Instructions
+
+void UnitCompiler::write_block(std::size_t index) {
+    const auto& block = *unit_.blocks[index];
+    executed_.push_back(block.id);
+    next_slot_ = 0;
+    for (std::size_t i = 0; i < block.instructions.size() && !left_; ++i) {
+        position_ = {static_cast<std::uint16_t>(index), static_cast<std::uint8_t>(i)};
+        mark();
+        write_instruction(index, i);
+    }
+}
+
+void UnitCompiler::write_instruction(std::size_t block, std::size_t index) {
+    const auto& instruction = at(block, index);
+    const bool last_block = block + 1 == unit_.blocks.size();
+    if (touches_gs(instruction)) return leave_unsupported(instruction);
+    capture_before(block, index);
+    if (instruction.flow != Flow::next) return write_branch(block, last_block);
+    write_plain(instruction);
+    if (left_) return;
+    capture_after(block, index);
+    if (index + 1 == unit_.blocks[block]->instructions.size() && last_block)
+        leave_directly(instruction.end());
+}
+
+void UnitCompiler::write_plain(const Instruction& instruction) {
+    const auto* memory = explicit_memory(instruction);
+    const bool uses_r15 = uses_stream_register(instruction);
+    const bool in_gs =
+        memory && memory->memory.segment == Segment::gs && memory->memory.use == MemoryUse::access;
+    if (uses_r15) to_guest();
+    if (memory && is_rip_relative(*memory)) {
+        if (const auto moved = decoder::moved_to(instruction, here())) {
+            a_.bytes(moved->view());
+        } else if (memory->memory.use == MemoryUse::address_only) {
+            // Hints may be left out.
+            if (instruction.mnemonic == Mnemonic::lea) {
+                const auto& destination = instruction.operands()[0].reg;
+                const auto target = rip_target(instruction, *memory).value;
+                if (destination.bits < 32) return leave_unsupported(instruction);
+                const auto narrow = destination.bits == 32 || memory->memory.address_bits == 32;
+                a_.move_imm(destination.number, narrow ? target & 0xffffffffu : target);
+            }
+        } else {
+            const auto borrowed = borrow(instruction);
+            a_.move_imm(borrowed, rip_target(instruction, *memory).value);
+            const auto bytes = decoder::with_memory_at(instruction, borrowed);
+            if (!bytes) return leave_unsupported(instruction);
+            a_.bytes(bytes->view());
+            give_back(borrowed);
+        }
+    } else if (in_gs) {
+        const auto borrowed = borrow(instruction);
+        address(borrowed, instruction, *memory, true);
+        const auto bytes = decoder::with_memory_at(instruction, borrowed);
+        if (!bytes) return leave_unsupported(instruction);
+        a_.bytes(bytes->view());
+        give_back(borrowed);
+    } else {
+        a_.bytes(instruction.encoding());
+    }
+    if (uses_r15 && writes_stream_register(instruction)) {
+        state_.holds = StreamRegister::changed;
+        mark();
+    }
+}
+
+// fs is left to the instruction that uses the address, or to the caller.
+void UnitCompiler::address(HostRegister reg, const Instruction& instruction, const Operand& operand,
+                           bool with_segment) {
+    const auto& memory = operand.memory;
+    auto displacement = memory.displacement;
+    if (is_rip_relative(operand)) {
+        const auto target = rip_target(instruction, operand).value;
+        a_.move_imm(reg, memory.address_bits == 32 ? target & 0xffffffffu : target);
+        return;
+    }
+    if (instruction.mnemonic == Mnemonic::pop && memory.base.is_general(decoder::rsp))
+        displacement += operand.bits / 8;
+    const bool narrow = memory.address_bits == 32;
+    const HostRegister base = memory.base ? memory.base.number : none;
+    const HostRegister index = memory.index ? memory.index.number : none;
+    if (displacement != static_cast<std::int32_t>(displacement))
+        a_.move_imm(reg, static_cast<std::uint64_t>(displacement));  // an absolute address
+    else
+        a_.lea(reg, base, index, memory.scale, static_cast<std::int32_t>(displacement), narrow);
+    if (!with_segment || memory.segment != Segment::gs) return;
+    // reg + the guest's gs base, without touching flags and with no other register.
+    free_stream_register();
+    a_.load_area(stream_register, offsetof(ThreadArea, guest_gs));
+    a_.lea(reg, reg, stream_register, 1, 0);
+    if (uses_stream_register(instruction)) to_guest();
+}
+
+// ---- Captures
+
+void UnitCompiler::store_value(HostRegister reg) {
+    a_.store_to(stream_register, value_offset_, reg);
+    value_offset_ += 8;
+}
+
+void UnitCompiler::capture_before(std::size_t block, std::size_t index) {
+    if (unit_.version != Version::values) return;
+    const auto& slots = unit_.blocks[block]->slots;
+    const auto& instruction = at(block, index);
+    for (; next_slot_ < slots.size(); ++next_slot_) {
+        const auto& slot = slots[next_slot_];
+        if (slot.instruction != index || slot.kind == Capture::destination_values ||
+            slot.kind == Capture::latency)
+            return;
+        const auto& operand = instruction.operands()[slot.operand];
+        constexpr auto reg = decoder::rax;
+        if (mentions(operand, stream_register)) to_guest();
+        a_.store_area(slot_for(reg), reg);
+        mark(reg);
+        address(reg, instruction, operand, true);
+        const bool in_fs = operand.memory.segment == Segment::fs;
+        if (slot.kind == Capture::memory_addresses) {
+            if (in_fs) {
+                free_stream_register();
+                a_.read_fs_base(stream_register);
+                a_.lea(reg, reg, stream_register, 1, 0);
+            }
+        } else {
+            mark(reg);
+            if (in_fs) a_.raw(0x64);
+            a_.load_from(reg, reg, 0, slot.bits / 8u);
+        }
+        to_stream();
+        mark(reg);
+        store_value(reg);
+        give_back(reg);
+    }
+}
+
+void UnitCompiler::store_general(std::uint8_t guest_register) {
+    to_stream();
+    if (guest_register != stream_register) return store_value(guest_register);
+    a_.store_area(slot_for(decoder::rax), decoder::rax);
+    mark(decoder::rax);
+    a_.load_area(decoder::rax, offsetof(ThreadArea, r15));
+    store_value(decoder::rax);
+    give_back(decoder::rax);
+}
+
+void UnitCompiler::capture_after(std::size_t block, std::size_t index) {
+    if (unit_.version != Version::values) return;
+    const auto& slots = unit_.blocks[block]->slots;
+    for (; next_slot_ < slots.size() && slots[next_slot_].instruction == index; ++next_slot_) {
+        const auto& reg = at(block, index).operands()[slots[next_slot_].operand].reg;
+        switch (reg.kind) {
+            case RegisterKind::vector:
+                to_stream();
+                a_.store_vector(stream_register, value_offset_, reg.number, has_avx_);
+                value_offset_ += 8;
+                break;
+            case RegisterKind::mask:
+                to_stream();
+                a_.store_mask(stream_register, value_offset_, reg.number, has_wide_masks_);
+                value_offset_ += 8;
+                break;
+            default:
+                store_general(reg.number);
+                break;
+        }
+        mark();
+    }
+}
+
+// loop changes rcx and branches: what it will hold is written down before.
+void UnitCompiler::capture_counter(std::size_t block, std::size_t index) {
+    if (unit_.version != Version::values) return;
+    const auto& slots = unit_.blocks[block]->slots;
+    for (; next_slot_ < slots.size() && slots[next_slot_].instruction == index; ++next_slot_) {
+        to_stream();
+        a_.store_area(slot_for(decoder::rax), decoder::rax);
+        mark(decoder::rax);
+        a_.lea(decoder::rax, decoder::rcx, none, 1, -1, slots[next_slot_].bits == 32);
+        store_value(decoder::rax);
+        give_back(decoder::rax);
+    }
+}
+
+// ---- Branches and exits
+
+void UnitCompiler::write_branch(std::size_t block, bool last) {
+    const auto& branch = unit_.blocks[block]->last();
+    switch (branch.flow) {
+        case Flow::conditional: {
+            if (branch.mnemonic == Mnemonic::xbegin) {
+                // A transaction may fail for any reason, and here it always does.
+                a_.move_imm(decoder::rax, 0);
+                leave_directly(branch.target);
+                return;
+            }
+            if (const auto condition = condition_of(branch)) {
+                late([this, jump = a_.jump_if(*condition),
+                      exit = add_exit(ExitKind::direct, branch.target)] {
+                    a_.join(jump);
+                    jump_to_exit(exit);
+                });
+            } else {
+                capture_counter(block, unit_.blocks[block]->instructions.size() - 1);
+                write_counted(branch, add_exit(ExitKind::direct, branch.target));
+            }
+            if (last) leave_directly(branch.end());
+            return;
+        }
+        case Flow::jump:
+            if (last) leave_directly(branch.target);
+            return;
+        case Flow::call:
+            a_.push_constant(branch.end().value);
+            leave_directly(branch.target);
+            return;
+        case Flow::indirect_jump:
+        case Flow::indirect_call:
+            if (branch.operands()[0].bits != 64) return leave_unsupported(branch);
+            write_target(branch);
+            if (branch.flow == Flow::indirect_call) a_.push_constant(branch.end().value);
+            leave_indirectly();
+            return;
+        case Flow::return_: {
+            a_.store_area(slot_for(decoder::rcx), decoder::rcx);
+            a_.pop(decoder::rcx);
+            const auto& first = branch.operands()[0];
+            if (first.kind == OperandKind::immediate)
+                a_.lea(decoder::rsp, decoder::rsp, none, 1,
+                       static_cast<std::int32_t>(first.immediate & 0xffff));
+            leave_indirectly();
+            return;
+        }
+        case Flow::system_call:
+            leave_with_system_call(branch.end());
+            return;
+        case Flow::trap:
+            if (!may_be_copied(branch)) return leave_unsupported(branch);
+            write_plain(branch);
+            leave_directly(branch.end());
+            return;
+        case Flow::next:
+            return;
+    }
+}
+
+// loop, jrcxz and their like reach 127 bytes only.
+void UnitCompiler::write_counted(const Instruction& branch, std::size_t exit) {
+    auto bytes = branch.bytes;
+    constexpr std::int8_t length_of_short_jump = 2, length_of_jump = 5;
+    bytes[branch.length - 1u] = static_cast<std::byte>(length_of_short_jump);
+    a_.bytes({bytes.data(), branch.length});
+    a_.jump_short(length_of_jump);
+    late([this, jump = a_.jump(), exit] {
+        a_.join(jump);
+        jump_to_exit(exit);
+    });
+}
+
+// The guest's rcx is in the area meanwhile.
+void UnitCompiler::write_target(const Instruction& branch) {
+    const auto& operand = branch.operands()[0];
+    if (mentions(operand, stream_register)) to_guest();
+    a_.store_area(slot_for(decoder::rcx), decoder::rcx);
+    mark(decoder::rcx);
+    if (operand.kind == OperandKind::reg) {
+        if (operand.reg.number != decoder::rcx) a_.move(decoder::rcx, operand.reg.number);
+        return;
+    }
+    address(decoder::rcx, branch, operand, true);
+    if (operand.memory.segment == Segment::fs) a_.raw(0x64);
+    a_.load_from(decoder::rcx, decoder::rcx, 0, 8);
+}
+
+std::size_t UnitCompiler::add_exit(ExitKind kind, Address target) {
+    exits_.push_back({.kind = kind, .segment = directory_.segment_of(executed_), .target = target});
+    return exits_.size() - 1;
+}
+
+void UnitCompiler::write_id(std::size_t exit) {
+    to_stream();
+    mark();
+    a_.store_id(static_cast<std::uint32_t>(exits_[exit].segment));
+    a_.advance_stream(unit_.version == Version::values ? value_offset_ : 4);
+    state_ = {};
+}
+
+void UnitCompiler::jump_to_exit(std::size_t exit) {
+    write_id(exit);
+    exits_[exit].jump = a_.patchable_jump();
+    late([this, exit] {
+        a_.join(exits_[exit].jump);
+        const auto number = unit_.first_exit + static_cast<std::uint32_t>(exit);
+        a_.store_area_constant(offsetof(ThreadArea, exit), number);
+        ask(Request::link, exits_[exit].target);
+    });
+}
+
+void UnitCompiler::leave_directly(Address target) {
+    jump_to_exit(add_exit(ExitKind::direct, target));
+    left_ = true;
+}
+
+void UnitCompiler::leave_indirectly() {
+    mark(decoder::rcx);
+    const auto exit = add_exit(ExitKind::indirect, {});
+    to_stream();
+    write_id(exit);
+    a_.store_area(offsetof(ThreadArea, rdx), decoder::rdx);
+    a_.zero_extend_word(decoder::rdx, decoder::rcx);
+    a_.jump_through_table(
+        tables_ + static_cast<std::uint32_t>(static_cast<std::size_t>(unit_.version) * table_size),
+        decoder::rdx);
+    left_ = true;
+}
+
+// The profiler sees the thread at the system call and takes it from there. What follows is for the
+// case that there is no profiler any more.
+void UnitCompiler::leave_with_system_call(Address next) {
+    const auto exit = add_exit(ExitKind::system_call, next);
+    write_id(exit);
+    a_.system_call();
+    a_.move_imm(decoder::rcx, next.value);
+    exits_[exit].jump = a_.patchable_jump();
+    late([this, exit] {
+        a_.join(exits_[exit].jump);
+        a_.store_area_constant(offsetof(ThreadArea, exit),
+                               unit_.first_exit + static_cast<std::uint32_t>(exit));
+        ask(Request::link, exits_[exit].target);
+    });
+    left_ = true;
+}
+
+void UnitCompiler::leave_unsupported(const Instruction& instruction) {
+    to_stream();
+    mark();
+    a_.store_area_constant(offsetof(ThreadArea, exit), number_);
+    ask(Request::unsupported, instruction.address);
+    left_ = true;
+}
+
+void UnitCompiler::ask(Request request, Address pc) {
+    a_.store_area_constant(offsetof(ThreadArea, pc), pc.value);
+    a_.store_area_half(offsetof(ThreadArea, request), static_cast<std::uint32_t>(request));
+    a_.jump_to(arena_->leave);
+}
+
+}  // namespace shadowprof::emu::translator

@@ -1,0 +1,148 @@
+// Turns a run of blocks into the code of a unit.
+//
+// Code of the guest keeps its registers, its flags, its stack and its addresses: most instructions
+// are copied as they are. Written anew are
+//   - branches: those that leave the unit write down by which exit, and jump to the unit they lead
+//     to, or look it up; calls push the address that the guest would have pushed;
+//   - instructions that use r15, which we have taken: before the first of them the guest's r15 is
+//     fetched from the thread's area, and put back when the unit is left;
+//   - rip-relative operands, which mean another address at another place.
+//
+// For a loop that ends in `jne`:
+//
+//     test  r15d, look_bits     the entry: is there still room?
+//     jnz   ask
+//     …                         the guest's instructions
+//     jne   taken
+//     mov   dword [r15], 8      left by falling through
+//     lea   r15, [r15 + 4]
+//     jmp   next unit
+//   taken:
+//     mov   dword [r15], 7
+//     lea   r15, [r15 + 4]
+//     jmp   entry
+//
+// An indirect branch jumps through the table entry of its target's low 16 bits, to code that checks
+// the whole target and enters the unit (see Translator). No flag is touched on the way, for who
+// can tell whether the target wants them.
+//
+// In the version for values each captured value is stored behind the place where the exit's number
+// will be, at a distance known in advance.
+#pragma once
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "decoder/encoder.h"
+#include "emu/inline_function.h"
+#include "emu/translator/code_arena.h"
+#include "emu/translator/emitter.h"
+#include "emu/translator/unit.h"
+
+namespace shadowprof::emu::translator {
+
+// What the compiler asks about the rest.
+class UnitDirectory {
+  public:
+    virtual ~UnitDirectory() = default;
+    // A number for the blocks executed up to an exit.
+    virtual trace::SegmentId segment_of(std::span<const trace::BlockId> blocks) = 0;
+    // The block that begins there, for looking ahead; nullptr if there is none.
+    virtual const trace::Block* block_at(Address at) = 0;
+};
+
+class UnitCompiler {
+  public:
+    UnitCompiler(UnitDirectory& directory, std::uint32_t tables);
+
+    struct Result {
+        Unit unit;
+        std::vector<Exit> exits;
+    };
+    // Of a unit that `compares`, all blocks' bytes are compared on entry. `number` is the unit's,
+    // `first_exit` that of its first exit. Nothing if the arena has no room.
+    std::optional<Result> compile(CodeArena& arena, std::vector<const trace::Block*> blocks,
+                                  Version version, bool compares, std::uint32_t number,
+                                  std::uint32_t first_exit);
+
+  private:
+    using Instruction = decoder::Instruction;
+    using Operand = decoder::Operand;
+    using LateCode = InlineFunction<192>;
+
+    // What r15 holds, and whether the area's `stream` is where to write next.
+    struct StreamState {
+        StreamRegister holds = StreamRegister::stream;
+        bool saved = false;
+    };
+
+    void write_entry();
+    void compare_code(const LateCode& restore_flags);
+    void write_block(std::size_t index);
+    void write_instruction(std::size_t block, std::size_t index);
+    void write_plain(const Instruction& instruction);
+    void write_with_address(const Instruction& instruction, HostRegister scratch);
+    void write_branch(std::size_t block, bool last);
+    void write_counted(const Instruction& branch, std::size_t exit);
+    void write_target(const Instruction& branch);  // of an indirect branch, to rcx
+    void leave_directly(Address target);
+    void leave_indirectly();
+    void leave_with_system_call(Address next);
+    void leave_unsupported(const Instruction& instruction);
+    void jump_to_exit(std::size_t exit);
+    std::size_t add_exit(ExitKind kind, Address target);
+    void write_id(std::size_t exit);
+    void ask(Request request, Address pc);
+
+    void to_stream();
+    void to_guest();
+    void free_stream_register();
+    void mark(std::uint8_t borrowed = Mark::none);
+    HostRegister borrow(const Instruction& instruction);
+    void give_back(HostRegister reg);
+
+    // reg = the operand's effective address.
+    void address(HostRegister reg, const Instruction& instruction, const Operand& operand,
+                 bool with_segment);
+    void capture_before(std::size_t block, std::size_t index);
+    void capture_after(std::size_t block, std::size_t index);
+    void capture_counter(std::size_t block, std::size_t index);
+    void store_value(HostRegister reg);
+    void store_general(std::uint8_t guest_register);
+
+    bool flags_matter(Address at, unsigned depth) const;
+    bool flags_matter_at_entry() const;
+    void late(const LateCode& code) { late_.push_back({state_, position_, code}); }
+
+    const Instruction& at(std::size_t block, std::size_t index) const {
+        return unit_.blocks[block]->instructions[index];
+    }
+    Address here() const { return arena_->place_of(a_.position()); }
+
+    UnitDirectory& directory_;
+    std::uint32_t tables_;
+    bool has_avx_;
+    bool has_wide_masks_;
+
+    CodeArena* arena_ = nullptr;
+    Emitter a_;
+    Unit unit_;
+    std::vector<Exit> exits_;
+    std::uint8_t* begin_ = nullptr;
+    std::uint32_t number_ = 0;
+    StreamState state_;
+    std::pair<std::uint16_t, std::uint8_t> position_;  // block and instruction
+    std::int32_t value_offset_ = 4;                    // of the next value, from the stream pointer
+    std::size_t next_slot_ = 0;
+    std::vector<trace::BlockId> executed_;
+    struct Late {
+        StreamState state;
+        std::pair<std::uint16_t, std::uint8_t> position;
+        LateCode code;
+    };
+    std::vector<Late> late_;
+    bool left_ = false;
+};
+
+}  // namespace shadowprof::emu::translator
