@@ -100,4 +100,10 @@ std::span<const Kernel> kernels() {
     return all;
 }
 
+const Kernel* find_kernel(std::string_view name) {
+    for (const auto& kernel : all)
+        if (kernel.name == name) return &kernel;
+    return nullptr;
+}
+
 }  // namespace shadowprof::bench

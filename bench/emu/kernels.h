@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 namespace shadowprof::bench {
 
@@ -12,5 +13,6 @@ struct Kernel {
 };
 
 std::span<const Kernel> kernels();
+const Kernel* find_kernel(std::string_view name);  // nullptr if there is none
 
 }  // namespace shadowprof::bench
