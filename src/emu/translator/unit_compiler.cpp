@@ -150,6 +150,7 @@ std::optional<UnitCompiler::Result> UnitCompiler::compile(CodeArena& arena,
         const auto late = late_[i];
         state_ = late.state;
         position_ = late.position;
+        value_offset_ = late.value_offset;
         mark();
         late.code();
     }

@@ -113,7 +113,7 @@ class UnitCompiler {
 
     bool flags_matter(Address at, unsigned depth) const;
     bool flags_matter_at_entry() const;
-    void late(const LateCode& code) { late_.push_back({state_, position_, code}); }
+    void late(const LateCode& code) { late_.push_back({state_, position_, value_offset_, code}); }
 
     const Instruction& at(std::size_t block, std::size_t index) const {
         return unit_.blocks[block]->instructions[index];
@@ -139,6 +139,7 @@ class UnitCompiler {
     struct Late {
         StreamState state;
         std::pair<std::uint16_t, std::uint8_t> position;
+        std::int32_t value_offset;
         LateCode code;
     };
     std::vector<Late> late_;
