@@ -31,7 +31,7 @@ constexpr std::uint64_t cases_in_slice = 1'000'000;
 struct Soak {
     std::vector<FormStatistics> statistics;
     std::vector<std::string> reports;
-    std::uint64_t cases = 0, mismatches = 0;
+    std::uint64_t cases = 0, mismatches = 0, agreed_later = 0;
 };
 
 Soak soak(const FormTable& table, std::uint64_t cases, std::uint64_t seed, std::uint64_t slice) {
@@ -42,6 +42,7 @@ Soak soak(const FormTable& table, std::uint64_t cases, std::uint64_t seed, std::
         differential.run(std::min(cases - total.cases, cases_in_slice));
         total.cases += differential.cases();
         total.mismatches += differential.mismatches();
+        total.agreed_later += differential.agreed_later();
         for (std::size_t n = 0; n < total.statistics.size(); ++n)
             total.statistics[n] += differential.statistics()[n];
         total.reports.insert(total.reports.end(), differential.reports().begin(),
@@ -89,7 +90,8 @@ int main(int argc, char** argv) {
     for (const auto& exception : exceptions)
         fmt::print("exception: {}: {}\n", exception.name, exception.reason);
     for (const auto& report : total.reports) fmt::print("{}", report);
-    fmt::print("{} cases, {} mismatches, {:.0f} cases a second\n", total.cases, total.mismatches,
+    fmt::print("{} cases, {} mismatches, {} agreed when run again, {:.0f} cases a second\n",
+               total.cases, total.mismatches, total.agreed_later,
                static_cast<double>(total.cases) / seconds.count());
     return total.mismatches == 0 ? 0 : 1;
 }

@@ -70,6 +70,8 @@ class Differential {
 
     std::uint64_t cases() const { return cases_; }
     std::uint64_t mismatches() const { return mismatches_; }
+    // Cases that differed once, and not when they were run again (see exceptions.h).
+    std::uint64_t agreed_later() const { return agreed_later_; }
     const std::vector<FormStatistics>& statistics() const { return statistics_; }
     // The first few, for people.
     const std::vector<std::string>& reports() const { return reports_; }
@@ -109,7 +111,7 @@ class Differential {
     Address start_, end_;
     emu::GuestState initial_, interpreted_, native_;
     std::vector<std::byte> initial_arena_;
-    std::uint64_t cases_ = 0, mismatches_ = 0;
+    std::uint64_t cases_ = 0, mismatches_ = 0, agreed_later_ = 0;
     std::vector<std::string> reports_;
 };
 

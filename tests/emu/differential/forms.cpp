@@ -121,6 +121,7 @@ std::string full_name(const Encoding& encoding, const decoder::Instruction& i) {
     if (encoding.space == Space::evex) name += " evex";
     if (encoding.space == Space::evex && encoding.zeroing) name += " z";
     if (encoding.space == Space::evex && encoding.broadcast) name += " b";
+    if (encoding.narrow_address && encoding.mod == 3) name += " a32";
     return name;
 }
 
@@ -179,11 +180,15 @@ void collect_legacy(Collector& collector) {
                     for (std::uint8_t reg = 0; reg < 8; ++reg) {
                         e.w = w;
                         e.reg = reg;
-                        // x87 and 0f 01 are told apart by rm as well.
+                        // x87, 0f 01 and 0f 1e (endbr) are told apart by rm as well.
                         const bool by_rm = (map == 0 && opcode >= 0xd8 && opcode <= 0xdf) ||
-                                           (map == 1 && opcode == 0x01);
+                                           (map == 1 && (opcode == 0x01 || opcode == 0x1e));
                         with_operand_shapes(e, by_rm ? 8 : 2,
                                             [&](const Encoding& x) { collector.offer(x); });
+                        // loop and jrcxz count in ecx then.
+                        auto narrow = e;
+                        narrow.narrow_address = true;
+                        if (map == 0 && opcode >= 0xe0 && opcode <= 0xe3) collector.offer(narrow);
                     }
                 }
             }

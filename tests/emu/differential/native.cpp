@@ -121,7 +121,8 @@ differential_save:
         mov M_HOST_RSP(%rip), %rsp
         pushfq
         popq M_RFLAGS(%rip)
-        cld
+        pushq $0x202        # neither direction nor alignment check
+        popfq
         rdfsbase %rax
         mov %rax, M_FS(%rip)
         rdgsbase %rax
