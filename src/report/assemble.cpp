@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "decoder/decoder.h"
+#include "report/location_indices.h"
 
 namespace shadowprof::report {
 
@@ -16,28 +17,6 @@ namespace {
 using trace::Block;
 using InstructionMap =
     std::unordered_map<trace::Location, const decoder::Instruction*, trace::LocationHash>;
-
-// Calls `use` with every index of a location in the profile.
-template <class Use>
-void each_location_index(Profile& p, Use use) {
-    if (p.stacks)
-        for (auto& e : p.stacks->entries)
-            for (auto& f : e.frames) use(f);
-    if (p.paths)
-        for (auto& e : p.paths->entries)
-            for (auto& b : e.blocks) use(b.start), use(b.end);
-    if (p.edges)
-        for (auto& e : p.edges->entries) use(e.from), use(e.to);
-    if (p.calls)
-        for (auto& e : p.calls->entries) use(e.from), use(e.to);
-    if (p.methods)
-        for (auto& e : p.methods->entries) use(e.function);
-    if (p.values)
-        for (auto& e : p.values->entries) {
-            use(e.location);
-            if (e.context) use(*e.context);
-        }
-}
 
 // The text with link-time addresses in it: the same in every run.
 std::string text_at(decoder::Instruction i, std::uint64_t offset) {
@@ -171,6 +150,11 @@ class Assembler {
         SHADOWPROF_ASSERT(known <= totals.total, "a hotlist has more in it than its total");
         totals.unknown = totals.total - known;
     }
+    template <class From, class To, class Count>
+    static void account_for_dropped(const From& from, To& to, Count count) {
+        move_rest_to_unknown(to.totals, to.entries, count);
+        to.dropped = from.entries.size() - to.entries.size();
+    }
 
     void add(const profile::StackHotlist& from) {
         auto& to = profile_.stacks.emplace();
@@ -186,7 +170,7 @@ class Assembler {
                 entry.frames.push_back(index_of(frame, !entry.frames.empty()));
             entry.statistics = e->statistics;
         }
-        move_rest_to_unknown(to.totals, to.entries, count_of_entry);
+        account_for_dropped(from, to, count_of_entry);
     }
 
     void add(const profile::PathHotlist& from) {
@@ -208,7 +192,7 @@ class Assembler {
             }
             entry.statistics = e->statistics;
         }
-        move_rest_to_unknown(to.totals, to.entries, count_of_entry);
+        account_for_dropped(from, to, count_of_entry);
     }
 
     void add(const profile::EdgeHotlist& from) {
@@ -220,7 +204,7 @@ class Assembler {
         };
         for (const auto* e : strongest(from.entries, count_of_entry, less))
             to.entries.push_back({index_of(e->from), index_of(e->to), e->kind, e->statistics});
-        move_rest_to_unknown(to.totals, to.entries, count_of_entry);
+        account_for_dropped(from, to, count_of_entry);
     }
 
     void add(const profile::CallHotlist& from) {
@@ -232,7 +216,7 @@ class Assembler {
         };
         for (const auto* e : strongest(from.entries, count_of_entry, less))
             to.entries.push_back({index_of(e->from), index_of(e->to), e->statistics});
-        move_rest_to_unknown(to.totals, to.entries, count_of_entry);
+        account_for_dropped(from, to, count_of_entry);
     }
 
     void add(const profile::MethodHotlist& from) {
@@ -245,7 +229,7 @@ class Assembler {
         for (const auto* e : strongest(from.entries, count_of_entry, less))
             to.entries.push_back({index_of(e->function), e->statistics, e->calls, e->tail_calls,
                                   e->back_edges, e->instructions});
-        move_rest_to_unknown(to.totals, to.entries, count_of_entry);
+        account_for_dropped(from, to, count_of_entry);
         move_rest_to_unknown(to.instructions, to.entries,
                              [](const auto& e) { return e.instructions.count; });
     }
@@ -273,7 +257,7 @@ class Assembler {
             if (e->stride) entry.stride = Stride{e->stride->step, e->stride->share};
             add_values(entry, e->top);
         }
-        move_rest_to_unknown(to.totals, to.entries, executions);
+        account_for_dropped(from, to, executions);
     }
 
     // Counts of values are estimates, each unbiased on its own; together they may exceed what was

@@ -168,16 +168,21 @@ class Reader {
     }
 
     template <class List>
+    auto dropped(List& list_) {
+        return optional("dropped", [&] { list_.dropped = in_.number(~std::uint64_t{0} >> 1); });
+    }
+
+    template <class List>
     void hotlist(List& list_) {
         auto& t = list_.totals;
-        in_.object(total(t), unknown(t), exhaustive(t), samples(t), squares(t),
+        in_.object(total(t), unknown(t), exhaustive(t), samples(t), squares(t), dropped(list_),
                    required("entries", [&] { list(list_.entries); }));
     }
     void methods(MethodHotlist& m) {
         auto& t = m.totals;
         auto& i = m.instructions;
         in_.object(
-            total(t), unknown(t), exhaustive(t), samples(t), squares(t),
+            total(t), unknown(t), exhaustive(t), samples(t), squares(t), dropped(m),
             required(
                 "instructions",
                 [&] { in_.object(total(i), unknown(i), exhaustive(i), samples(i), squares(i)); }),

@@ -161,6 +161,7 @@ class Writer {
         if (!list) return;
         line(key).open_object();
         members(list->totals);
+        if (list->dropped) out_.key("dropped").number(list->dropped);
         extra_totals(*list);
         totals_ = &list->totals;
         out_.key("entries").open_array();

@@ -109,6 +109,7 @@ template <class Entry>
 struct Hotlist {
     Totals totals;
     std::vector<Entry> entries;  // by count, ties by location
+    std::uint64_t dropped = 0;   // entries that --limit cut off; their counts are in `unknown`
     bool operator==(const Hotlist&) const = default;
 };
 

@@ -131,6 +131,7 @@ TEST_CASE("what --limit drops becomes unknown; ties go by place, not by order of
     REQUIRE(p.edges->entries.size() == 3);
     CHECK(p.edges->totals.total == 100);
     CHECK(p.edges->totals.unknown == 73);
+    CHECK(p.edges->dropped == 8);
     for (std::size_t i = 0; i < 3; ++i) CHECK(p.at(p.edges->entries[i].from).offset == i + 1);
     CHECK(p.locations.size() == 4);  // of dropped entries nothing is left
 
@@ -138,6 +139,7 @@ TEST_CASE("what --limit drops becomes unknown; ties go by place, not by order of
     const auto all = run.assemble(lists, options);
     CHECK(all.edges->entries.size() == 11);
     CHECK(all.edges->totals.unknown == 3);
+    CHECK(all.edges->dropped == 0);
 }
 
 TEST_CASE("blocks of paths say where they end") {
@@ -165,6 +167,7 @@ TEST_CASE("methods keep both totals") {
     options.limit = 1;
     const auto p = run.assemble(lists, options);
     CHECK(p.methods->totals.unknown == 2);
+    CHECK(p.methods->dropped == 1);
     CHECK(p.methods->instructions.unknown == 400);
 }
 
