@@ -1,5 +1,6 @@
 // Profiles that nobody trusts: whatever bytes come, reading them either gives a Profile that keeps
-// its invariants, survives being written and read again, and can be shown, or is refused.
+// its invariants, survives being written and read again, can be shown, and compared with itself is
+// perfect; or it is refused.
 //
 // The first byte chooses the width of the report and whether a function is asked for; the rest is
 // the file.
@@ -9,12 +10,31 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "report/compare_json.h"
+#include "report/compare_text.h"
 #include "report/json_cursor.h"
 #include "report/json_reader.h"
 #include "report/json_writer.h"
 #include "report/text_report.h"
 
 using namespace shadowprof;
+
+namespace {
+
+void compare_with_itself(const report::Profile& profile, std::size_t width) {
+    const auto c = report::compare({"a", profile}, {"b", profile});
+    const bool perfect = (!c.paths.measure || c.paths.measure->accuracy.value == 1) &&
+                         (!c.calls.measure || c.calls.measure->accuracy.value == 1) &&
+                         (!c.values.measure || c.values.measure->difference.value == 0);
+    if (!perfect) std::abort();
+    report::CompareTextOptions options;
+    options.width = width;
+    options.functions = true;
+    static_cast<void>(report::render_comparison(c, options));
+    static_cast<void>(report::to_json(c));
+}
+
+}  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size == 0) return 0;
@@ -37,6 +57,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
         static_cast<void>(report::render_text(profile, options));
     } catch (const UserError&) {  // it names no functions
+    }
+    try {
+        compare_with_itself(profile, options.width);
+    } catch (const UserError&) {  // it is empty, or has an entry twice
     }
     return 0;
 }

@@ -82,6 +82,7 @@ Profile sample_profile() {
     p.paths = {totals(20),
                {{{{1, 1, 1}, {5, 6, 2}, {2, 3, 2}}, statistics(50, 20)},
                 {{{7, 7, 1}, {7, 7, 1}, {7, 7, 1}}, statistics(6, 4)}}};
+    p.paths->dropped = 2;
     p.edges = {totals(0),
                {{1, 5, EdgeKind::call, statistics(20, 10)},
                 {3, 1, EdgeKind::taken, statistics(19, 9)},
@@ -106,6 +107,27 @@ Profile sample_profile() {
     p.values.emplace();
     p.values->entries = {loaded, real, address};
     for (std::uint64_t n : {180, 120}) p.values->totals.add_sample(n);
+    return p;
+}
+
+Profile partial_profile() {
+    auto p = sample_profile();
+    p.run.mode = "burst";
+    p.run.profiles = {"path", "edge", "call", "value"};
+    p.coverage.instructions = 300;
+    p.methods.reset();
+    p.paths->entries.pop_back();
+    p.paths->totals.unknown = 30;
+    p.edges->entries.resize(2);
+    p.edges->entries[0].statistics = statistics(30, 20);
+    p.edges->totals.unknown = 22;
+    p.edges->dropped = 3;
+    p.calls->entries[0].statistics = statistics(30, 15);
+    p.calls->totals.unknown = 55;
+    auto& top = p.values->entries[0].top;
+    top.pop_back();
+    top[0].statistics = statistics(50, 25);
+    p.values->entries[0].executions.unknown = 25;
     return p;
 }
 

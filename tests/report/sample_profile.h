@@ -1,10 +1,14 @@
-// A Profile made by hand that has something in every key.
+// Profiles made by hand.
 #pragma once
 
 #include "report/profile.h"
 
 namespace shadowprof::report {
 
+// Has something in every key.
 Profile sample_profile();
+
+// Of the same program, in another run: without methods, and some of its edges dropped by --limit.
+Profile partial_profile();
 
 }  // namespace shadowprof::report

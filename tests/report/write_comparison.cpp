@@ -1,0 +1,12 @@
+// Writes the comparison of the hand-made profiles to a file, for check_schema.py.
+#include "report/compare_json.h"
+#include "report/output_file.h"
+#include "sample_profile.h"
+
+using namespace shadowprof::report;
+
+int main(int, char** argv) {
+    const auto comparison =
+        compare({"partial.json", partial_profile()}, {"sample.json", sample_profile()});
+    write_file(argv[1], to_json(comparison));
+}
