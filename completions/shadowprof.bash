@@ -2,7 +2,7 @@
 
 _shadowprof() {
     local current=$2 previous=$3 command="" at
-    local commands="run attach report doctor"
+    local commands="run attach report compare doctor"
     local sampling="--output --mode --profile --sample-size --overhead --period --duration
         --max-samples --exhaustive --value-context --limit --seed --quiet --verbose --no-progress --help"
     COMPREPLY=()
@@ -63,6 +63,12 @@ _shadowprof() {
         report)
             case $current in
                 -*) mapfile -t COMPREPLY < <(compgen -W "--top --function --no-color --help" -- "$current") ;;
+                *) _shadowprof_files "$current" ;;
+            esac
+            ;;
+        compare)
+            case $current in
+                -*) mapfile -t COMPREPLY < <(compgen -W "--json --functions --top --no-color --help" -- "$current") ;;
                 *) _shadowprof_files "$current" ;;
             esac
             ;;

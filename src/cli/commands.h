@@ -14,6 +14,7 @@ using Action = std::function<int()>;
 void add_run(CLI::App& app, Action& action);
 void add_attach(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
+void add_compare(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 
 // Parses the command line, runs the command; never throws.

@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
     add_run(app, action);
     add_attach(app, action);
     add_report(app, action);
+    add_compare(app, action);
     add_doctor(app, action);
 
     try {

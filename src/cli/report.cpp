@@ -1,11 +1,6 @@
-#include <sys/ioctl.h>
-#include <unistd.h>
-
-#include <cstdlib>
-
 #include "base/error.h"
 #include "cli/commands.h"
-#include "cli/console.h"
+#include "cli/page.h"
 #include "report/json_reader.h"
 #include "report/text_report.h"
 
@@ -20,33 +15,14 @@ struct ReportOptions {
     bool no_color = false;
 };
 
-// Wide enough for the tables even where no terminal says how wide it is.
-std::size_t terminal_width() {
-    if (const char* columns = std::getenv("COLUMNS"))
-        if (const auto width = std::strtoul(columns, nullptr, 10); width >= 20) return width;
-    winsize size{};
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20) return size.ws_col;
-    return 100;
-}
-
-bool wants_color(bool forbidden) {
-    const char* no_color = std::getenv("NO_COLOR");
-    const char* term = std::getenv("TERM");
-    return !forbidden && !(no_color && *no_color) && isatty(STDOUT_FILENO) &&
-           !(term && std::string{term} == "dumb");
-}
-
 int report(const ReportOptions& options) {
     const auto profile = report::read_profile(options.profile);
     report::TextOptions text;
     text.top = options.top;
-    text.width = terminal_width();
+    text.width = page_width();
     text.color = wants_color(options.no_color);
     text.function = options.function;
-    const auto page = report::render_text(profile, text);
-    // A reader that goes away (report | head) is not an error.
-    std::fwrite(page.data(), 1, page.size(), stdout);
-    std::fflush(stdout);
+    print_page(report::render_text(profile, text));
     return static_cast<int>(ExitStatus::fine);
 }
 

@@ -1,0 +1,52 @@
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/page.h"
+#include "report/compare_json.h"
+#include "report/compare_text.h"
+#include "report/json_reader.h"
+
+namespace shadowprof::cli {
+
+namespace {
+
+struct CompareOptions {
+    std::string sampled;
+    std::string perfect;
+    bool json = false;
+    bool functions = false;
+    std::size_t top = 10;
+    bool no_color = false;
+};
+
+int compare(const CompareOptions& options) {
+    const auto comparison =
+        report::compare({options.sampled, report::read_profile(options.sampled)},
+                        {options.perfect, report::read_profile(options.perfect)});
+    report::CompareTextOptions text;
+    text.width = page_width();
+    text.color = wants_color(options.no_color);
+    text.functions = options.functions;
+    text.top = options.top;
+    print_page(options.json ? report::to_json(comparison)
+                            : report::render_comparison(comparison, text));
+    return static_cast<int>(ExitStatus::fine);
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, Action& action) {
+    auto options = std::make_shared<CompareOptions>();
+    auto* command = app.add_subcommand("compare", "How accurate a sampled profile is");
+    command->add_option("SAMPLED", options->sampled, "The profile to judge")->required();
+    command
+        ->add_option("PERFECT", options->perfect,
+                     "What really happened: a profile of the whole run")
+        ->required();
+    command->add_flag("--json", options->json, "JSON; functions included");
+    command->add_flag("--functions", options->functions, "Each function by itself as well");
+    command->add_option("--top", options->top, "Functions told")->capture_default_str();
+    command->add_flag("--no-color", options->no_color, "Plain text (also: NO_COLOR)");
+    command->callback([&action, options] { action = [options] { return compare(*options); }; });
+}
+
+}  // namespace shadowprof::cli
