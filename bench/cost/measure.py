@@ -4,14 +4,19 @@ Two runs of a program differ by more than the cost that is to be seen. So it is 
 run, as progress in alternating windows with and without profiling. Windows come in fours, U P P U or
 P U U P (U unprofiled, P profiled): a drift that is linear over the four cancels out. Each four gives
 one estimate of the slowdown, (progress in U) / (progress in P) - 1; their mean is printed with its
-standard error and 95 % interval (Student's t). Beside them, in turn, stand fours in which P is not
-profiled either, the A/A windows: what they show is the error of the method.
+standard error and 95 % interval (Student's t). Every fourth four is one in which P is not profiled
+either, the A/A windows: what they show is the error of the method.
 
-Profiling is switched off by stopping shadowprof itself (SIGSTOP) at a moment at which it has stopped
-no thread of the target; it is switched on by SIGCONT. Attaching and detaching are thus outside of
-the windows. With --sessions every P is a session of its own, and they are inside."""
+Profiling is switched off by stopping shadowprof itself (SIGSTOP) at a moment at which it does nothing
+and has stopped no thread of the target; it is switched on by SIGCONT. Attaching and detaching are
+thus outside of the windows. With --sessions every P is a session of its own, and they are inside.
+The target's memory map must be the same before, meanwhile and afterwards.
+
+The first samples of a session cost more than the later ones and hold the rate down: so profiling
+goes on for some seconds before the first window."""
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -26,6 +31,9 @@ from targets import ON_EXIT, TARGETS
 # 97.5 % quantiles of Student's t by degrees of freedom; between them, the larger is used.
 STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 10: 2.23,
            12: 2.18, 15: 2.13, 20: 2.09, 30: 2.04, 60: 2.00, 120: 1.98}  # fmt: skip
+
+WARMING = 4  # seconds
+WAITING = {"128", "202"}  # rt_sigtimedwait, futex
 
 
 def student(freedom):
@@ -44,6 +52,15 @@ def states(pid):
     return found
 
 
+def system_calls(pid):
+    """The numbers of those that the threads of a stopped process are in; -1 for none."""
+    found = set()
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/syscall", encoding="ascii") as call:
+            found.add(call.read().split()[0])
+    return found
+
+
 class PersistentSession:
     """One attach; between windows shadowprof stands still."""
 
@@ -51,15 +68,20 @@ class PersistentSession:
         self.target = pid
         self.seconds = 0
         self.process = subprocess.Popen(command + [str(pid)], stdin=subprocess.DEVNULL)
-        time.sleep(1)  # attached, and its first blocks known
+        time.sleep(WARMING)
+        self.seconds = WARMING
         self.pause()
 
+    # It must not be stopped within a burst, nor between a burst and its entry in the books: it would
+    # book the whole pause. A thread of many that has been asked to stop may do so during the pause,
+    # when it gets a core; the others then have one more turn.
     def pause(self):
         while True:
             self.process.send_signal(signal.SIGSTOP)
             while states(self.process.pid) != {"T"}:
                 time.sleep(0.0005)
-            if "t" not in states(self.target):
+            time.sleep(0.001)
+            if system_calls(self.process.pid) <= WAITING and "t" not in states(self.target):
                 break
             self.process.send_signal(signal.SIGCONT)
             time.sleep(0.002)
@@ -96,6 +118,17 @@ class Sessions:
 
     def end(self):
         pass
+
+
+def mappings(target):
+    """What a program has mapped; of one that itself maps memory all the time, the files."""
+    with open(f"/proc/{target.pid}/maps", encoding="utf-8") as maps:
+        return [line for line in maps if not target.maps_memory or "/" in line]
+
+
+def check_unchanged(before, now):
+    if now != before:
+        raise SystemExit("mapped since it was attached to: " + "".join(set(now) ^ set(before)))
 
 
 def speed_during(target, action):
@@ -139,14 +172,21 @@ def measure(name, options):
         profile = f"{folder}/profile.json"
         command = [f"{options.build}/shadowprof", "attach", "-q", "--mode", "burst", "-o", profile]
         command += options.options.split()
+        mapped = mappings(target)
         session = (Sessions if options.sessions else PersistentSession)(command, target.pid)
         with_it, without = [], []
         ends = time.monotonic() + options.seconds
-        while time.monotonic() < ends or len(without) < 3:
-            treated_outside = len(without) % 2 == 1
-            with_it.append(one_four(target, options.window, session.profile, treated_outside))
-            without.append(one_four(target, options.window, time.sleep, treated_outside))
+        for turn in itertools.count():
+            if time.monotonic() > ends and len(without) >= 3:
+                break
+            treated_outside = turn // 4 % 2 == 1
+            if turn % 4 == 3:
+                without.append(one_four(target, options.window, time.sleep, treated_outside))
+            else:
+                with_it.append(one_four(target, options.window, session.profile, treated_outside))
+            check_unchanged(mapped, mappings(target))
         session.end()
+        check_unchanged(mapped, mappings(target))
         own = own_account(profile, session.seconds) if not options.sessions else (math.nan,) * 3
         row = f"{name:<16}{len(with_it):>4}"
         for mean, error, low, high in (interval(with_it), interval(without)):

@@ -28,8 +28,9 @@ def start(command, **more):
 class CountersInFile:
     """A program that keeps 64-bit counters in a file; `stride` of them lie between two used ones."""
 
-    def __init__(self, command, file, stride=1):
+    def __init__(self, command, file, stride=1, maps_memory=False):
         self.file = file
+        self.maps_memory = maps_memory  # and unmaps it, all the time
         self.stride = stride
         with open(file, "wb") as empty:
             empty.write(bytes(8))
@@ -45,6 +46,8 @@ class CountersInFile:
 class LinesInFile:
     """A program whose progress is the size of what it has written."""
 
+    maps_memory = True
+
     def __init__(self, command, file, stdin):
         self.file = file
         with open(file, "wb") as output:
@@ -55,14 +58,17 @@ class LinesInFile:
 
 
 class Redis:
-    """redis-server on a loopback port, with redis-benchmark keeping it busy."""
+    """redis-server on a loopback port, with redis-benchmark keeping it busy. Each has a processor:
+    where they share, the throughput depends most on how the scheduler places them."""
+
+    maps_memory = False
 
     def __init__(self, *benchmark_options):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = probe.getsockname()[1]
         self.pid = start(
-            ["redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
+            ["taskset", "-c", "0", "redis-server", "--port", str(port), "--bind", "127.0.0.1", "--save", "",
              "--appendonly", "no"]
         ).pid  # fmt: skip
         deadline = time.monotonic() + 10
@@ -75,7 +81,7 @@ class Redis:
                     raise
                 time.sleep(0.05)
         start(
-            ["redis-benchmark", "-p", str(port), "-t", "get", "-r", "100000", "-n", "2000000000",
+            ["taskset", "-c", "1", "redis-benchmark", "-p", str(port), "-t", "get", "-r", "100000", "-n", "2000000000",
              "-q", *benchmark_options]
         )  # fmt: skip
 
@@ -132,12 +138,12 @@ def spinners(threads, folder, build):
 
 def nodejs(folder, _):
     file = f"{folder}/counter"
-    return CountersInFile(["nodejs", "-e", NODE, file], file)
+    return CountersInFile(["nodejs", "-e", NODE, file], file, maps_memory=True)
 
 
 def python3(folder, _):
     file = f"{folder}/counter"
-    return CountersInFile(["/usr/bin/python3", "-c", PYTHON, file], file)
+    return CountersInFile(["/usr/bin/python3", "-c", PYTHON, file], file, maps_memory=True)
 
 
 def sqlite3(folder, _):

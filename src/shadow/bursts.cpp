@@ -16,31 +16,31 @@ void Bursts::tick() {
         if (in_progress()) schedule(patience);
         return;
     }
-    const auto most = place_.options.most_samples;
-    if (most && samples_ >= *most) {
+    if (has_enough()) {
         next_tick_ = ptrace::Clock::time_point::max();
         return;
     }
     schedule(budget_.next_wait());
-    if (interrupting_ && ptrace::Clock::now() - asked_ < patience_with_stopping) return;
+    if (asked_.size() >= most_asked) return;
     // A burst that had to wait for the profilers would let its thread wait as well.
     if (place_.digester.is_behind()) return;
     prepare();
     auto* thread = choose_running_thread(place_.tracer, place_.random);
-    if (!thread) return;
+    if (!thread || asked_.contains(thread)) return;
     price_.interrupting();
-    asked_ = ptrace::Clock::now();
-    if (thread->interrupt()) interrupting_ = thread;
+    const auto now = ptrace::Clock::now();
+    if (thread->interrupt()) asked_[thread] = now;
 }
 
 bool Bursts::take(const ptrace::Event& event) {
     if (!event.thread) return false;
-    if (event.kind == ptrace::EventKind::exec) interrupting_ = nullptr;  // all others are gone
+    if (event.kind == ptrace::EventKind::exec) asked_.clear();  // all others are gone
     if (in_progress() && take_own(event)) return true;
-    if (interrupting_ == event.thread) {
-        interrupting_ = nullptr;
-        if (event.kind == ptrace::EventKind::interrupted) {
-            use_stop(event);
+    if (const auto asked = asked_.find(event.thread); asked != asked_.end()) {
+        price_.stopped(asked->second);
+        asked_.erase(asked);
+        if (event.kind == ptrace::EventKind::interrupted && !in_progress() && !has_enough()) {
+            use_stop(*event.thread);
             return true;
         }
     }
@@ -51,15 +51,19 @@ bool Bursts::take(const ptrace::Event& event) {
     return false;
 }
 
-void Bursts::use_stop(const ptrace::Event& event) {
-    price_.stopped();
-    place_.tracer.repair_interrupted_call(*event.thread);
-    const auto registers = event.thread->registers();
+bool Bursts::has_enough() const {
+    const auto most = place_.options.most_samples;
+    return most && samples_ >= *most;
+}
+
+void Bursts::use_stop(ptrace::Thread& thread) {
+    place_.tracer.repair_interrupted_call(thread);
+    const auto registers = thread.registers();
     if (registers && registers->is_64bit()) {
         schedule(patience);
-        begin(*event.thread, *registers);
+        begin(thread, *registers);
     } else {
-        event.thread->resume();
+        thread.resume();
     }
 }
 

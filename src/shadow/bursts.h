@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 
 #include "shadow/budget.h"
 #include "shadow/price.h"
@@ -39,19 +40,21 @@ class Bursts : public Sampling {
 
     // A thread that sleeps in a system call during its burst is let go after this.
     static constexpr Seconds patience{0.1};
-    // A thread that is asked to stop must first get a core, and many may wait for one.
-    static constexpr Seconds patience_with_stopping{1};
 
     Workplace place_;
 
   private:
-    void use_stop(const ptrace::Event& event);
+    // A thread that is asked to stop must first get a core. Where many wait for one, that takes
+    // many times as long as the budget lets pass between samples: so others are asked meanwhile.
+    static constexpr std::size_t most_asked = 16;
+
+    bool has_enough() const;
+    void use_stop(ptrace::Thread& thread);
 
     Budget budget_;
     Price price_;
     ptrace::Clock::time_point next_tick_;
-    ptrace::Thread* interrupting_ = nullptr;  // asked to stop, has not yet
-    ptrace::Clock::time_point asked_;
+    std::map<ptrace::Thread*, ptrace::Clock::time_point> asked_;  // to stop, and have not yet
     std::uint32_t samples_ = 0;
     Cost cost_;
 };

@@ -40,11 +40,10 @@ Price::~Price() {
 // Now, while nothing of the last burst is being digested any more.
 void Price::interrupting() {
     we_displace_others_ = every_core_has_work();
-    asked_ = ptrace::Clock::now();
 }
 
-void Price::stopped() {
-    until_heard_ = std::min<Seconds>(ptrace::Clock::now() - asked_, longest_wake_up);
+void Price::stopped(ptrace::Clock::time_point asked) {
+    until_heard_ = std::min<Seconds>(ptrace::Clock::now() - asked, longest_wake_up);
 }
 
 Seconds Price::of_stop(Seconds held) {

@@ -24,8 +24,8 @@ class Price {
 
     // A thread is about to be asked to stop.
     void interrupting();
-    // It has stopped, as far as we know just now.
-    void stopped();
+    // One that was asked then has stopped, as far as we know just now.
+    void stopped(ptrace::Clock::time_point asked);
     // It was held for so long in all, and has been released: what that costs, and what the profiler
     // has computed beside it since the last time.
     Seconds of_stop(Seconds held);
@@ -35,7 +35,6 @@ class Price {
 
     int load_file_;
     double cores_;
-    ptrace::Clock::time_point asked_;
     bool we_displace_others_ = false;
     Seconds until_heard_{0};
     Seconds computed_before_{0};
