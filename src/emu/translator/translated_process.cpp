@@ -483,6 +483,7 @@ bool TranslatedProcess::nobody_is_inside() const {
 
 void TranslatedProcess::empty_cache() {
     translator_->forget_everything();
+    hits_.clear();
     emptying_ = false;
     for (auto& [tid, guest] : guests_)
         if (const auto native = std::exchange(guest.parked, {})) enter(guest, *native);
@@ -642,7 +643,46 @@ void TranslatedProcess::read_lean(Guest& guest) {
     auto& segments = chunk_of(guest).segments;
     segments.insert(segments.end(), begin, begin + count);
     guest.lean_left -= std::min(guest.lean_left, count);
+    if (guest.version == Version::lean) look_for_hot_code({begin, count});
     if (segments.size() >= most_segments_in_chunk) flush(guest);
+}
+
+// Where the thread is seen several times it spends its time: a unit is made that goes the way it
+// was seen to go. Units begin where loops and indirect branches lead, so that they do not begin
+// everywhere. Which are made depends on what the thread does alone, and not on when.
+void TranslatedProcess::look_for_hot_code(std::span<const trace::SegmentId> executed) {
+    constexpr std::size_t looks = 24, hits_for_hot = 3, most_segments = 24;
+    constexpr std::size_t fewest = 4096, search = 64;
+    if (executed.size() < fewest) return;
+    for (std::size_t n = 0; n < looks; ++n) {
+        auto at = 1 + random_.below(executed.size() - 1);
+        const auto end = std::min(at + search, executed.size());
+        while (at < end && !begins_unit(executed[at - 1], executed[at])) ++at;
+        if (at == end) continue;
+        auto& hits = hits_[segments_.at(executed[at]).front()];
+        if (++hits == hits_for_hot)
+            translator_->follow(
+                executed.subspan(at, std::min(most_segments, executed.size() - at)));
+    }
+}
+
+bool TranslatedProcess::begins_unit(trace::SegmentId before, trace::SegmentId segment) const {
+    if (before == trace::segment_discontinuity || segment == trace::segment_discontinuity)
+        return false;
+    const auto& from = code_.block(segments_.at(before).back());
+    const auto to = code_.block(segments_.at(segment).front()).start;
+    switch (from.exit) {
+        case trace::BlockExit::conditional:
+        case trace::BlockExit::jump:
+            return to <= from.last().address;
+        case trace::BlockExit::return_:
+        case trace::BlockExit::indirect_jump:
+        case trace::BlockExit::indirect_call:
+        case trace::BlockExit::call:
+            return true;
+        default:
+            return false;
+    }
 }
 
 void TranslatedProcess::read_values(Guest& guest) {

@@ -21,6 +21,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "base/random.h"
@@ -118,6 +119,8 @@ class TranslatedProcess {
     void read_stream(Guest& guest);
     void read_lean(Guest& guest);
     void read_values(Guest& guest);
+    void look_for_hot_code(std::span<const trace::SegmentId> executed);
+    bool begins_unit(trace::SegmentId before, trace::SegmentId segment) const;
     void read_block_values(const trace::Block& block, const std::byte*& at);
     void restart_stream(Guest& guest);
     void choose_version(Guest& guest);
@@ -140,6 +143,7 @@ class TranslatedProcess {
     std::map<pid_t, Guest> guests_;
     std::map<pid_t, trace::SegmentChunk> chunks_;
     trace::TraceChunk burst_chunk_;
+    std::unordered_map<trace::BlockId, unsigned> hits_;  // of looks for hot code, by first block
     std::uint64_t epoch_ = 0;
     bool emptying_ = false;
     std::uint32_t traces_ = 0, samples_ = 1;

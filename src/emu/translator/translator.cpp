@@ -31,6 +31,12 @@ void set_word(std::uint8_t* place, std::uint64_t value) {
     __atomic_store_n(reinterpret_cast<std::uint64_t*>(place), value, __ATOMIC_RELEASE);
 }
 
+bool jumps_back(const trace::Block& from, Address to) {
+    const bool jumps = from.exit == BlockExit::conditional || from.exit == BlockExit::jump ||
+                       from.exit == BlockExit::indirect_jump;
+    return jumps && to <= from.last().address;
+}
+
 }  // namespace
 
 Translator::Translator(GuestCode& code, trace::SegmentTable& segments, std::uint64_t* tables,
@@ -129,8 +135,13 @@ std::vector<const trace::Block*> Translator::choose_blocks(Address pc, Version v
 }
 
 std::optional<std::uint32_t> Translator::compile(Address pc, Version version) {
-    auto blocks = choose_blocks(pc, version);
+    return add_unit(choose_blocks(pc, version), version);
+}
+
+std::optional<std::uint32_t> Translator::add_unit(std::vector<const trace::Block*> blocks,
+                                                  Version version) {
     if (blocks.empty()) return {};
+    const auto pc = blocks.front()->start;
     const auto number = static_cast<std::uint32_t>(units_.size());
     auto result =
         compiler_.compile(*arena_for(pc), std::move(blocks), version, code_.may_change(pc), number,
@@ -196,7 +207,7 @@ std::optional<Address> Translator::find(Address pc, Version version) {
     const auto number = translate(pc, version);
     if (!number) return {};
     const auto& unit = units_[*number];
-    if (findable_[{pc, version}]) return unit.place;
+    if (findable_.count({pc, version})) return unit.place;
     auto* arena = arena_for(pc);
     if (arena->room() < room_for_check) {
         is_full_ = true;
@@ -225,7 +236,8 @@ std::optional<Address> Translator::find(Address pc, Version version) {
         static_cast<std::int32_t>(next - (a.position() + length_of_jump_through_memory)));
     a.load_area(decoder::rdx, offsetof(ThreadArea, rdx));
     a.load_area(decoder::rcx, offsetof(ThreadArea, rcx));
-    a.jump_to(arena->at(unit.place));
+    auto* const jump = a.patchable_jump();
+    Emitter::join(jump, arena->at(unit.place));
     const auto* const not_found = a.position();
     move_in_full(decoder::rdx, pc.value);
     a.lea(decoder::rcx, decoder::rcx, decoder::rdx, 1, 0);
@@ -239,7 +251,7 @@ std::optional<Address> Translator::find(Address pc, Version version) {
     else
         set_word(last->second.next, place);
     chains_[chain] = {pc, next};
-    findable_[{pc, version}] = true;
+    findable_[{pc, version}] = jump;
     ++statistics_.finds;
     return unit.place;
 }
@@ -248,21 +260,72 @@ std::optional<Address> Translator::find(Address pc, Version version) {
 std::optional<Address> Translator::renew(Address pc, Version version) {
     const auto known = by_start_.find({pc, version});
     if (known == by_start_.end()) return entry(pc, version);
-    const auto& old = units_[known->second];
-    const auto* block = code_.block_at(pc);
-    if (block == old.blocks.front()) return old.place;  // changed back, or another thread was first
+    const auto old = known->second;
+    if (code_.block_at(pc) == units_[old].blocks.front())
+        return units_[old].place;  // changed back, or another thread was first
     by_start_.erase(known);
     const auto number = compile(pc, version);
     if (!number) return {};
-    auto* arena = arena_for(pc);
-    auto* const entry = arena->at(old.place);
-    const auto* const target = arena->at(units_[*number].place);
+    replace(old, *number);
+    return units_[*number].place;
+}
+
+// All that leads to the old unit leads on to the new one. A thread may be about to execute the
+// second of the old entry's instructions; the first is longer than the jump.
+void Translator::replace(std::uint32_t old, std::uint32_t by) {
+    const auto& unit = units_[by];
+    auto* arena = arena_for(unit.start());
+    const auto* const target = arena->at(unit.place);
+    auto* const entry = arena->at(units_[old].place);
+    constexpr std::size_t length_of_jump = 5;
+    const auto distance = static_cast<std::uint32_t>(target - (entry + length_of_jump));
     std::uint64_t word = 0;
     std::memcpy(&word, entry, sizeof word);
-    const auto distance = static_cast<std::uint32_t>(target - (entry + 5));
     word = (word & ~std::uint64_t{0xffffffffff}) | 0xe9 | std::uint64_t{distance} << 8;
     set_word(entry, word);
-    return units_[*number].place;
+    if (const auto check = findable_.find({unit.start(), unit.version}); check != findable_.end())
+        set_jump(check->second, target);
+}
+
+void Translator::follow(std::span<const trace::SegmentId> executed) {
+    std::vector<const trace::Block*> blocks;
+    std::size_t instructions = 0;
+    bool is_over = false;
+    for (const auto segment : executed) {
+        if (segment == trace::segment_discontinuity) break;
+        for (const auto id : segments_.at(segment)) {
+            const auto* const block = &code_.block(id);
+            instructions += block->instructions.size();
+            is_over = blocks.size() == most_blocks_followed ||
+                      instructions > most_instructions_followed ||
+                      std::find(blocks.begin(), blocks.end(), block) != blocks.end() ||
+                      (!blocks.empty() && jumps_back(*blocks.back(), block->start)) ||
+                      code_.may_change(block->start) || code_.block_at(block->start) != block;
+            if (is_over) break;
+            blocks.push_back(block);
+            switch (block->exit) {
+                case BlockExit::system_call:
+                case BlockExit::trap:
+                case BlockExit::cut:
+                    is_over = true;
+                    break;
+                default:
+                    break;
+            }
+            if (is_over) break;
+        }
+        if (is_over) break;
+    }
+    if (blocks.size() < 2 || is_full_) return;
+    const auto known = by_start_.find({blocks.front()->start, Version::lean});
+    if (known == by_start_.end() || !followed_.insert(blocks.front()->start).second) return;
+    if (blocks == units_[known->second].blocks) return;
+    if (arena_for(blocks.front()->start) != arena_for(blocks.back()->start)) return;
+    const auto old = known->second;
+    const auto number = add_unit(std::move(blocks), Version::lean);
+    if (!number) return;
+    replace(old, *number);
+    ++statistics_.followed;
 }
 
 void Translator::forget_everything() {
@@ -272,6 +335,7 @@ void Translator::forget_everything() {
     by_place_.clear();
     chains_.clear();
     findable_.clear();
+    followed_.clear();
     waiting_.clear();
     ahead_.clear();
     pages_.clear();

@@ -55,6 +55,10 @@ class Translator : private UnitDirectory {
     // … because the code at `pc` changed.
     std::optional<Address> renew(Address pc, Version version);
 
+    // Segments that a thread executed one after the other, to be followed by one unit from now on,
+    // from the first one's first block on. Does nothing if it has been done, or is of no use.
+    void follow(std::span<const trace::SegmentId> executed);
+
     // When no thread is in the cache.
     void forget_everything();
 
@@ -76,7 +80,7 @@ class Translator : private UnitDirectory {
     const Unit& unit(std::uint32_t number) const { return units_[number]; }
 
     struct Statistics {
-        std::uint64_t units = 0, bytes = 0, resets = 0, links = 0, finds = 0;
+        std::uint64_t units = 0, bytes = 0, resets = 0, links = 0, finds = 0, followed = 0;
     };
     const Statistics& statistics() const { return statistics_; }
 
@@ -84,6 +88,8 @@ class Translator : private UnitDirectory {
     static constexpr std::size_t most_blocks_in_unit = 8;
     static constexpr std::size_t most_instructions_in_unit = 128;
     static constexpr std::size_t look_ahead = 24;
+    static constexpr std::size_t most_blocks_followed = 24;
+    static constexpr std::size_t most_instructions_followed = 320;
 
     trace::SegmentId segment_of(std::span<const trace::BlockId> blocks) override {
         return segments_.publish(blocks);
@@ -109,6 +115,8 @@ class Translator : private UnitDirectory {
 
     std::optional<std::uint32_t> translate(Address pc, Version version);
     std::optional<std::uint32_t> compile(Address pc, Version version);
+    std::optional<std::uint32_t> add_unit(std::vector<const trace::Block*> blocks, Version version);
+    void replace(std::uint32_t old, std::uint32_t by);
     std::vector<const trace::Block*> choose_blocks(Address pc, Version version);
     void connect(std::uint32_t exit);
     void write_fixed_code(CodeArena& arena);
@@ -126,8 +134,9 @@ class Translator : private UnitDirectory {
     std::deque<Exit> exits_;
     std::unordered_map<Key, std::uint32_t, KeyHash> by_start_;
     std::map<Address, std::uint32_t> by_place_;
-    std::unordered_map<std::uint64_t, Check> chains_;  // by version and low bits
-    std::unordered_map<Key, bool, KeyHash> findable_;
+    std::unordered_map<std::uint64_t, Check> chains_;           // by version and low bits
+    std::unordered_map<Key, std::uint8_t*, KeyHash> findable_;  // where their checks jump on
+    std::unordered_set<Address> followed_;
     // Exits that lead to code nobody has translated yet.
     std::unordered_map<Key, std::vector<std::uint32_t>, KeyHash> waiting_;
     std::deque<Key> ahead_;

@@ -325,14 +325,13 @@ void UnitCompiler::write_block(std::size_t index) {
 
 void UnitCompiler::write_instruction(std::size_t block, std::size_t index) {
     const auto& instruction = at(block, index);
-    const bool last_block = block + 1 == unit_.blocks.size();
     if (touches_gs(instruction)) return leave_unsupported(instruction);
     capture_before(block, index);
-    if (instruction.flow != Flow::next) return write_branch(block, last_block);
+    if (instruction.flow != Flow::next) return write_branch(block);
     write_plain(instruction);
     if (left_) return;
     capture_after(block, index);
-    if (index + 1 == unit_.blocks[block]->instructions.size() && last_block)
+    if (index + 1 == unit_.blocks[block]->instructions.size() && !next_of(block))
         leave_directly(instruction.end());
 }
 
@@ -496,53 +495,31 @@ void UnitCompiler::capture_counter(std::size_t block, std::size_t index) {
 
 // ---- Branches and exits
 
-void UnitCompiler::write_branch(std::size_t block, bool last) {
+void UnitCompiler::write_branch(std::size_t block) {
     const auto& branch = unit_.blocks[block]->last();
+    const auto* const next = next_of(block);
     switch (branch.flow) {
-        case Flow::conditional: {
-            if (branch.mnemonic == Mnemonic::xbegin) {
-                // A transaction may fail for any reason, and here it always does.
-                a_.move_imm(decoder::rax, 0);
-                leave_directly(branch.target);
-                return;
-            }
-            if (const auto condition = condition_of(branch)) {
-                late([this, jump = a_.jump_if(*condition),
-                      exit = add_exit(ExitKind::direct, branch.target)] {
-                    a_.join(jump);
-                    jump_to_exit(exit);
-                });
-            } else {
-                capture_counter(block, unit_.blocks[block]->instructions.size() - 1);
-                write_counted(branch, add_exit(ExitKind::direct, branch.target));
-            }
-            if (last) leave_directly(branch.end());
+        case Flow::conditional:
+            write_conditional(block);
             return;
-        }
         case Flow::jump:
-            if (last) leave_directly(branch.target);
+            if (!next) leave_directly(branch.target);
             return;
         case Flow::call:
             a_.push_constant(branch.end().value);
-            leave_directly(branch.target);
+            if (!next) leave_directly(branch.target);
             return;
         case Flow::indirect_jump:
         case Flow::indirect_call:
-            if (branch.operands()[0].bits != 64) return leave_unsupported(branch);
+        case Flow::return_:
+            if (branch.flow != Flow::return_ && branch.operands()[0].bits != 64)
+                return leave_unsupported(branch);
             write_target(branch);
-            if (branch.flow == Flow::indirect_call) a_.push_constant(branch.end().value);
-            leave_indirectly();
+            if (next)
+                expect_target(next->start);
+            else
+                leave_indirectly();
             return;
-        case Flow::return_: {
-            a_.store_area(slot_for(decoder::rcx), decoder::rcx);
-            a_.pop(decoder::rcx);
-            const auto& first = branch.operands()[0];
-            if (first.kind == OperandKind::immediate)
-                a_.lea(decoder::rsp, decoder::rsp, none, 1,
-                       static_cast<std::int32_t>(first.immediate & 0xffff));
-            leave_indirectly();
-            return;
-        }
         case Flow::system_call:
             leave_with_system_call(branch.end());
             return;
@@ -556,13 +533,39 @@ void UnitCompiler::write_branch(std::size_t block, bool last) {
     }
 }
 
-// loop, jrcxz and their like reach 127 bytes only.
-void UnitCompiler::write_counted(const Instruction& branch, std::size_t exit) {
-    auto bytes = branch.bytes;
+void UnitCompiler::write_conditional(std::size_t block) {
+    const auto& branch = unit_.blocks[block]->last();
+    if (branch.mnemonic == Mnemonic::xbegin) {
+        // A transaction may fail for any reason, and here it always does.
+        a_.move_imm(decoder::rax, 0);
+        leave_directly(branch.target);
+        return;
+    }
+    const auto* const next = next_of(block);
+    const bool taken_goes_on =
+        next && next->start == branch.target && branch.target != branch.end();
+    const auto aside = taken_goes_on ? branch.end() : branch.target;
+    if (const auto condition = condition_of(branch)) {
+        late([this, jump = a_.jump_if(taken_goes_on ? !*condition : *condition),
+              exit = add_exit(ExitKind::direct, aside)] {
+            a_.join(jump);
+            jump_to_exit(exit);
+        });
+    } else {
+        capture_counter(block, unit_.blocks[block]->instructions.size() - 1);
+        write_counted(branch, taken_goes_on, add_exit(ExitKind::direct, aside));
+    }
+    if (!next) leave_directly(branch.end());
+}
+
+// loop, jrcxz and their like reach 127 bytes only: just over a jump.
+void UnitCompiler::write_counted(const Instruction& branch, bool taken_goes_on, std::size_t exit) {
     constexpr std::int8_t length_of_short_jump = 2, length_of_jump = 5;
-    bytes[branch.length - 1u] = static_cast<std::byte>(length_of_short_jump);
+    auto bytes = branch.bytes;
+    bytes[branch.length - 1u] =
+        static_cast<std::byte>(taken_goes_on ? length_of_jump : length_of_short_jump);
     a_.bytes({bytes.data(), branch.length});
-    a_.jump_short(length_of_jump);
+    if (!taken_goes_on) a_.jump_short(length_of_jump);
     late([this, jump = a_.jump(), exit] {
         a_.join(jump);
         jump_to_exit(exit);
@@ -571,6 +574,20 @@ void UnitCompiler::write_counted(const Instruction& branch, std::size_t exit) {
 
 // The guest's rcx is in the area meanwhile.
 void UnitCompiler::write_target(const Instruction& branch) {
+    if (branch.flow == Flow::return_) {
+        a_.store_area(slot_for(decoder::rcx), decoder::rcx);
+        a_.pop(decoder::rcx);
+        const auto& first = branch.operands()[0];
+        if (first.kind == OperandKind::immediate)
+            a_.lea(decoder::rsp, decoder::rsp, none, 1,
+                   static_cast<std::int32_t>(first.immediate & 0xffff));
+        return;
+    }
+    load_target(branch);
+    if (branch.flow == Flow::indirect_call) a_.push_constant(branch.end().value);
+}
+
+void UnitCompiler::load_target(const Instruction& branch) {
     const auto& operand = branch.operands()[0];
     if (mentions(operand, stream_register)) to_guest();
     a_.store_area(slot_for(decoder::rcx), decoder::rcx);
@@ -582,6 +599,26 @@ void UnitCompiler::write_target(const Instruction& branch) {
     address(decoder::rcx, branch, operand, true);
     if (operand.memory.segment == Segment::fs) a_.raw(0x64);
     a_.load_from(decoder::rcx, decoder::rcx, 0, 8);
+}
+
+// The unit goes on where the branch usually goes.
+void UnitCompiler::expect_target(Address expected) {
+    const auto exit = add_exit(ExitKind::indirect, {});
+    constexpr std::int8_t length_of_jump = 5;
+    a_.store_area(offsetof(ThreadArea, rdx), decoder::rdx);
+    a_.move_imm(decoder::rdx, -expected.value);
+    a_.lea(decoder::rcx, decoder::rcx, decoder::rdx, 1, 0);
+    a_.jump_if_rcx_is_zero(length_of_jump);
+    late([this, exit, expected, jump = a_.jump()] {
+        a_.join(jump);
+        a_.move_imm(decoder::rdx, expected.value);
+        a_.lea(decoder::rcx, decoder::rcx, decoder::rdx, 1, 0);
+        write_id(exit);
+        look_up();
+    });
+    a_.load_area(decoder::rdx, offsetof(ThreadArea, rdx));
+    a_.load_area(decoder::rcx, slot_for(decoder::rcx));
+    mark();
 }
 
 std::size_t UnitCompiler::add_exit(ExitKind kind, Address target) {
@@ -616,14 +653,18 @@ void UnitCompiler::leave_directly(Address target) {
 void UnitCompiler::leave_indirectly() {
     mark(decoder::rcx);
     const auto exit = add_exit(ExitKind::indirect, {});
-    to_stream();
     write_id(exit);
     a_.store_area(offsetof(ThreadArea, rdx), decoder::rdx);
+    look_up();
+    left_ = true;
+}
+
+// The target in rcx; rcx and rdx are in the area.
+void UnitCompiler::look_up() {
     a_.zero_extend_word(decoder::rdx, decoder::rcx);
     a_.jump_through_table(
         tables_ + static_cast<std::uint32_t>(static_cast<std::size_t>(unit_.version) * table_size),
         decoder::rdx);
-    left_ = true;
 }
 
 // The profiler sees the thread at the system call and takes it from there. What follows is for the

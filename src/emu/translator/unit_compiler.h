@@ -83,11 +83,16 @@ class UnitCompiler {
     void write_instruction(std::size_t block, std::size_t index);
     void write_plain(const Instruction& instruction);
     void write_with_address(const Instruction& instruction, HostRegister scratch);
-    void write_branch(std::size_t block, bool last);
-    void write_counted(const Instruction& branch, std::size_t exit);
-    void write_target(const Instruction& branch);  // of an indirect branch, to rcx
+    void write_branch(std::size_t block);
+    void write_conditional(std::size_t block);
+    void write_counted(const Instruction& branch, bool taken_goes_on, std::size_t exit);
+    // Of an indirect branch or a return, to rcx.
+    void write_target(const Instruction& branch);
+    void load_target(const Instruction& branch);
+    void expect_target(Address expected);
     void leave_directly(Address target);
     void leave_indirectly();
+    void look_up();
     void leave_with_system_call(Address next);
     void leave_unsupported(const Instruction& instruction);
     void jump_to_exit(std::size_t exit);
@@ -115,6 +120,10 @@ class UnitCompiler {
     bool flags_matter_at_entry() const;
     void late(const LateCode& code) { late_.push_back({state_, position_, value_offset_, code}); }
 
+    // The block that the unit goes on with.
+    const trace::Block* next_of(std::size_t block) const {
+        return block + 1 < unit_.blocks.size() ? unit_.blocks[block + 1] : nullptr;
+    }
     const Instruction& at(std::size_t block, std::size_t index) const {
         return unit_.blocks[block]->instructions[index];
     }
