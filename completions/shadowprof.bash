@@ -4,7 +4,7 @@ _shadowprof() {
     local current=$2 previous=$3 command="" at
     local commands="run attach report compare doctor"
     local sampling="--output --mode --profile --sample-size --overhead --period --duration
-        --max-samples --exhaustive --value-context --limit --seed --quiet --verbose --no-progress --help"
+        --max-samples --exhaustive --aslr --value-context --limit --seed --quiet --verbose --no-progress --help"
     COMPREPLY=()
 
     # The command, and for run the place where the program's own words begin.
@@ -37,7 +37,7 @@ _shadowprof() {
             return
             ;;
         -m | --mode)
-            mapfile -t COMPREPLY < <(compgen -W "burst step" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "burst full step" -- "$current")
             return
             ;;
         -p | --profile)

@@ -48,18 +48,18 @@ shadow::Options sampling_options(const ProfilingOptions& options) {
     sampling.mode = options.mode == "full"                    ? shadow::Mode::full
                     : options.mode == "step" || whole_program ? shadow::Mode::step
                                                               : shadow::Mode::burst;
-    sampling.sample_size = options.sample_size.value_or(
-        sampling.mode == shadow::Mode::full   ? 0
-        : sampling.mode == shadow::Mode::step ? default_step_sample
-                                              : default_burst_sample);
+    sampling.sample_size =
+        options.sample_size.value_or(sampling.mode == shadow::Mode::full   ? 0
+                                     : sampling.mode == shadow::Mode::step ? default_step_sample
+                                                                           : default_burst_sample);
     sampling.exhaustive = options.exhaustive;
     sampling.randomise_addresses = options.aslr;
     sampling.overhead = options.overhead;
     if (options.period) sampling.period = shadow::Seconds{*options.period};
     if (options.duration) sampling.duration = shadow::Seconds{*options.duration};
     sampling.most_samples = options.most_samples;
-    sampling.seed = options.seed.value_or(
-        sampling.mode == shadow::Mode::full ? default_full_seed : draw_seed());
+    sampling.seed = options.seed.value_or(sampling.mode == shadow::Mode::full ? default_full_seed
+                                                                              : draw_seed());
     return sampling;
 }
 
@@ -177,7 +177,8 @@ void ProfilingOptions::add_to(CLI::App& command) {
          "Mean time between samples, randomised (by default what the budget allows)");
     time("--duration", duration, "Stop profiling after this; the program runs on");
     count("--max-samples", most_samples, "Stop sampling after so many samples");
-    command.add_flag("--exhaustive", exhaustive, "Every value of every execution (modes burst and step see no less)");
+    command.add_flag("--exhaustive", exhaustive,
+                     "Every value of every execution (modes burst and step see no less)");
     command.add_flag("--aslr", aslr, "Mode full: keep address randomisation, which it turns off");
     command.add_flag("--value-context", value_context, "Tell values apart by return address");
     command.add_option_function<std::string>(

@@ -91,8 +91,7 @@ bool is_elf(const std::string& path) {
 // `binary` is the path of an ELF file, or empty: execvp(3) gives to the shell what the kernel does
 // not execute, and the shell would read a binary for another machine as a script.
 [[noreturn]] void become_program(const std::string& binary, char* const* arguments,
-                                 const Pipe& start, const Pipe& failure,
-                                 bool fixed_addresses) {
+                                 const Pipe& start, const Pipe& failure, bool fixed_addresses) {
     char byte = 0;
     // Nothing comes if the profiler could not seize us, or died.
     if (read(start.read_end(), &byte, 1) != 1) _exit(static_cast<int>(ExitStatus::profiler_failed));

@@ -1,6 +1,7 @@
 #include "ptrace/process_info.h"
 
 #include <dirent.h>
+#include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstring>
 #include <memory>
 
 #include "ptrace/system.h"
@@ -114,6 +116,16 @@ std::vector<pid_t> threads_of(pid_t pid) {
         if (tid > 0) tids.push_back(tid);
     }
     return tids;
+}
+
+std::optional<Address> random_bytes_of(pid_t pid) {
+    const auto text = read_proc_file("/proc/" + std::to_string(pid) + "/auxv");
+    for (std::size_t at = 0; at + sizeof(Elf64_auxv_t) <= text.size(); at += sizeof(Elf64_auxv_t)) {
+        Elf64_auxv_t entry;
+        std::memcpy(&entry, text.data() + at, sizeof entry);
+        if (entry.a_type == AT_RANDOM) return Address{entry.a_un.a_val};
+    }
+    return {};
 }
 
 std::vector<std::string> command_line(pid_t pid) {

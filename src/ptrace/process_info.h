@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "base/address.h"
+
 namespace shadowprof::ptrace {
 
 struct SignalSets {             // bit n-1 is signal n
@@ -37,6 +39,8 @@ std::optional<SignalSets> signal_sets(pid_t pid, pid_t tid);
 std::optional<std::uint64_t> times_slept(pid_t pid, pid_t tid);
 std::vector<pid_t> threads_of(pid_t pid);
 std::vector<std::string> command_line(pid_t pid);
+// Where the kernel put the random bytes that a program makes its stack protector's value of.
+std::optional<Address> random_bytes_of(pid_t pid);
 
 // Runs on a CPU or waits for one, and is not inside a system call: the only threads that may be
 // interrupted (sleeping ones would see an EINTR they did not cause).

@@ -4,12 +4,12 @@ namespace shadowprof::shadow {
 
 FullProgram::FullProgram(Workplace place)
     : place_(std::move(place)),
-      process_(place_.tracer, place_.code, place_.segments, place_.digester,
-               {.captures = !place_.code.plan().empty(),
-                .value_fraction = place_.options.exhaustive ? 1.0 : place_.options.value_fraction,
-                .seed = place_.options.seed,
-                .restore_randomisation =
-                    place_.tracer.launched() && !place_.options.randomise_addresses}) {}
+      process_(
+          place_.tracer, place_.code, place_.segments, place_.digester,
+          {.captures = !place_.code.plan().empty(),
+           .value_fraction = place_.options.exhaustive ? 1.0 : place_.options.value_fraction,
+           .seed = place_.options.seed,
+           .nothing_random = place_.tracer.launched() && !place_.options.randomise_addresses}) {}
 
 void FullProgram::wind_up(const std::string& reason) {
     if (place_.tracer.alive())

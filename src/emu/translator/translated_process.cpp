@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
@@ -220,7 +221,13 @@ bool TranslatedProcess::begin_process(Guest& guest) {
         std::make_unique<Translator>(code_, segments_, memory_->tables(), memory_->tables_place());
     for (const auto& arena : memory_->arenas())
         translator_->add_arena(arena.ours, arena.place, arena.size);
-    if (options_.restore_randomisation) {
+    if (options_.nothing_random) {
+        // What the program derives from them, its stack protector's value above all, is the same in
+        // every run.
+        std::array<std::byte, 16> same;
+        for (std::size_t i = 0; i < same.size(); ++i) same[i] = std::byte(0xa5 ^ (i * 29));
+        if (const auto place = ptrace::random_bytes_of(tracer_.pid()))
+            code_.memory().write(*place, same);
         ptrace::RemoteCalls calls{tracer_, *guest.thread};
         calls.call(SYS_personality, {static_cast<std::uint64_t>(personality(0xffffffff))});
     }

@@ -38,7 +38,7 @@ struct RunOptions {
     bool captures = false;      // anything: there is a version for values
     double value_fraction = 0;  // of units, executed in that version
     std::uint64_t seed = 0;
-    bool restore_randomisation = false;  // of what the program starts; it was launched without
+    bool nothing_random = false;  // it was launched without address randomisation
 };
 
 class TranslatedProcess {
