@@ -170,7 +170,8 @@ void gather_or_scatter(Core* core, std::uint64_t argument) noexcept {
     auto& view = core->owner->view();
     ExtendedArea area(core->extended);
 
-    const auto [memory, data, mask] = operands_of(i, shape.is_evex);
+    const auto operands = operands_of(i, shape.is_evex);
+    const auto *memory = operands.memory, *data = operands.data, *mask = operands.mask;
     const bool scatters = memory->writes;
     const auto& m = memory->memory;
     const Elements indices{area.vector(m.index.number), shape.index_size};
