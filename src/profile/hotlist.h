@@ -78,9 +78,12 @@ struct ValueEntry {
     Location location;
     std::uint8_t operand = 0;  // index in the instruction
     std::uint8_t bits = 64;
-    std::uint8_t kind = 0;                  // a trace::Capture
-    std::optional<Location> context;        // return address, with --value-context
-    Totals executions;                      // unknown: those whose value is not in `top`
+    std::uint8_t kind = 0;            // a trace::Capture
+    std::optional<Location> context;  // return address, with --value-context
+    // Those whose value was read; unknown: those whose value is not in `top`.
+    Totals executions;
+    // All there were: more than were read where a run counts executions and reads values of some.
+    std::uint64_t all_executions = 0;
     std::uint64_t probability_inverse = 1;  // 1/p of the counting sample
     std::vector<ValueShare> top;            // most frequent first
     struct Stride {
@@ -88,10 +91,15 @@ struct ValueEntry {
         double share = 0;
     };
     std::optional<Stride> stride;
+
+    // How many of all executions that many of those that were read stand for, rounded down, so that
+    // parts never sum to more than the whole.
+    std::uint64_t estimated(std::uint64_t of_those_read) const;
 };
 struct ValueHotlist {
-    Totals totals;
-    std::vector<ValueEntry> entries;  // by executions
+    Totals totals;                     // of executions whose value was read
+    std::uint64_t all_executions = 0;  // also of operands of which no value was read
+    std::vector<ValueEntry> entries;   // by all executions
 };
 
 struct StackEntry {

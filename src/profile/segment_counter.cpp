@@ -1,7 +1,11 @@
 #include "profile/segment_counter.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <bit>
+#include <memory>
+#include <new>
 
 #include "base/error.h"
 
@@ -13,7 +17,9 @@ using trace::SegmentId;
 namespace {
 
 constexpr unsigned first_table_power = 12;
+constexpr std::size_t huge_page = 2u << 20;
 constexpr std::size_t shortest_lane = 64;
+constexpr std::ptrdiff_t longest_search = 1024;
 constexpr std::size_t paths_in_a_piece = 1u << 16;
 
 }  // namespace
@@ -83,6 +89,17 @@ SegmentCounter::Size SegmentCounter::size_of(const trace::SegmentChunk& chunk) {
     return sum;
 }
 
+// --- The table
+
+SegmentCounter::Table::Table(std::size_t size) : size_(size) {
+    const auto bytes = size * sizeof(Transition);
+    auto* const room = std::aligned_alloc(std::min(bytes, huge_page), bytes);
+    if (room == nullptr) throw std::bad_alloc();
+    madvise(room, bytes, MADV_HUGEPAGE);
+    transitions_.reset(static_cast<Transition*>(room));
+    std::uninitialized_fill_n(transitions_.get(), size, Transition{});
+}
+
 // --- States
 
 SegmentCounter::StateId SegmentCounter::add(const State& state) {
@@ -142,27 +159,33 @@ bool SegmentCounter::begins_path(SegmentId before, SegmentId segment) const {
 // --- Counting
 
 SegmentCounter::StateId SegmentCounter::count(std::span<const SegmentId> run, StateId state) {
-    std::array<Lane, most_lanes> lanes;
-    std::array<StateId, most_lanes> begun{};
-    const auto* const end = run.data() + run.size();
-    const auto length = std::max(run.size() / most_lanes, shortest_lane);
+    if (run.size() >= lanes_at_a_time * shortest_lane) return count_in_lanes(run, state);
+    Lane lane{run.data(), run.data() + run.size(), state};
+    follow(lane);
+    return lane.state;
+}
+
+// Cuts lanes of about the same length, each behind a segment in which a path certainly begins.
+SegmentCounter::StateId SegmentCounter::count_in_lanes(std::span<const SegmentId> run,
+                                                       StateId state) {
+    std::array<Lane, lanes_at_a_time> lanes;
+    std::array<StateId, lanes_at_a_time + 1> begun{state};
+    const auto length = static_cast<std::ptrdiff_t>(run.size() / lanes_at_a_time);
+    const auto* at = run.data();
+    const auto* const end = at + run.size();
     std::size_t used = 0;
-    for (const auto* at = run.data(); at != end; ++used) {
-        auto& lane = lanes[used];
-        lane = {at, end, state};
-        begun[used] = state;
-        if (used + 1 < most_lanes && static_cast<std::size_t>(end - at) > 2 * length) {
-            const auto* cut = at + length;
-            while (cut != end && !begins_path(cut[-1], *cut)) ++cut;
-            if (cut != end) {
-                state = next_after(at_head, *cut);
-                lane.end = cut + 1;
-            }
-        }
-        at = lane.end;
+    for (bool is_last = false; !is_last; ++used) {
+        const auto* const wanted = run.data() + length * static_cast<std::ptrdiff_t>(used + 1);
+        const auto* cut = std::clamp(wanted, at, end);
+        const auto* const last = cut + std::min(end - cut, longest_search);
+        while (cut != last && !begins_path(cut[-1], *cut)) ++cut;
+        is_last = cut == last || used + 1 == lanes_at_a_time;
+        lanes[used] = {at, is_last ? end : cut + 1, begun[used]};
+        if (!is_last) begun[used + 1] = next_after(at_head, *cut);
+        at = lanes[used].end;
     }
-    if (used == most_lanes) {
-        auto steps = lanes[0].end - lanes[0].at;
+    if (used == lanes_at_a_time) {
+        auto steps = end - run.data();
         for (const auto& lane : lanes) steps = std::min(steps, lane.end - lane.at);
         follow(lanes, static_cast<std::size_t>(steps));
     }
@@ -171,7 +194,7 @@ SegmentCounter::StateId SegmentCounter::count(std::span<const SegmentId> run, St
         SHADOWPROF_ASSERT(i + 1 == used || lanes[i].state == begun[i + 1],
                           "two lanes of a chunk do not meet");
     }
-    return used == 0 ? state : lanes[used - 1].state;
+    return lanes[used - 1].state;
 }
 
 void SegmentCounter::follow(Lane& lane) {
@@ -183,7 +206,7 @@ void SegmentCounter::follow(Lane& lane) {
 }
 
 // Everything is in registers but the table.
-void SegmentCounter::follow(std::array<Lane, most_lanes>& lanes, std::size_t steps) {
+void SegmentCounter::follow(std::array<Lane, lanes_at_a_time>& lanes, std::size_t steps) {
     const auto follow_each = [&]<std::size_t... lane>(std::index_sequence<lane...>) {
         const std::array at{lanes[lane].at...};
         std::array state{lanes[lane].state...};
@@ -191,7 +214,7 @@ void SegmentCounter::follow(std::array<Lane, most_lanes>& lanes, std::size_t ste
         auto shift = shift_;
         const auto step = [&](StateId& current, SegmentId segment) {
             const auto key = key_of(current, segment);
-            auto* transition = table + (key * hash_factor >> shift);
+            auto* transition = table + home_of(key, shift);
             if (transition->key != key) [[unlikely]] {
                 transition = &find_or_learn(key);
                 table = table_.data();
@@ -203,14 +226,20 @@ void SegmentCounter::follow(std::array<Lane, most_lanes>& lanes, std::size_t ste
         for (std::size_t i = 0; i < steps; ++i) (step(state[lane], at[lane][i]), ...);
         ((lanes[lane].at += steps, lanes[lane].state = state[lane]), ...);
     };
-    follow_each(std::make_index_sequence<most_lanes>{});
+    follow_each(std::make_index_sequence<lanes_at_a_time>{});
 }
 
 SegmentCounter::Transition& SegmentCounter::find_or_learn(std::uint64_t key) {
     const auto mask = table_.size() - 1;
-    auto at = home_of(key);
+    auto at = home_of(key, shift_);
     while (table_[at].key != key && table_[at].key != no_key) at = (at + 1) & mask;
-    if (table_[at].key == key) return table_[at];
+    if (table_[at].key == key) {
+        // The more frequent of two that want the same place gets it.
+        auto& home = table_[home_of(key, shift_)];
+        if (table_[at].count <= home.count) return table_[at];
+        std::swap(home, table_[at]);
+        return home;
+    }
     if (2 * (transitions_ + 1) > table_.size()) {
         make_table(static_cast<unsigned>(std::countr_zero(table_.size())) + 1);
         return find_or_learn(key);
@@ -221,11 +250,11 @@ SegmentCounter::Transition& SegmentCounter::find_or_learn(std::uint64_t key) {
 }
 
 void SegmentCounter::make_table(unsigned power) {
-    const auto old = std::exchange(table_, std::vector<Transition>(std::size_t{1} << power));
+    auto old = std::exchange(table_, Table(std::size_t{1} << power));
     shift_ = 64 - power;
     for (const auto& transition : old) {
         if (transition.key == no_key) continue;
-        auto at = home_of(transition.key);
+        auto at = home_of(transition.key, shift_);
         while (table_[at].key != no_key) at = (at + 1) & (table_.size() - 1);
         table_[at] = transition;
     }
@@ -286,7 +315,7 @@ void SegmentCounter::forget_transitions() {
     states_[static_cast<std::uint32_t>(at_head)].head_is_known = true;
     begun_.clear();
     transitions_ = 0;
-    table_.clear();
+    table_ = {};
     make_table(first_table_power);
     const std::function<StateId(StateId)> keep = [&](StateId id) {
         if (id == somewhere || id == at_head) return id;

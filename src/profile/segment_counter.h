@@ -23,8 +23,10 @@
 
 #include <array>
 #include <cstdint>
+#include <cstdlib>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -55,6 +57,7 @@ class SegmentCounter {
     };
     Size size_of(const trace::SegmentChunk& chunk);
 
+    std::size_t transitions() const { return transitions_; }  // known
     bool should_be_drained() const { return transitions_ > most_transitions_; }
     // Gives what was counted, in pieces, and forgets it. Transitions are kept, unless there are too
     // many: they will be met again.
@@ -81,6 +84,24 @@ class SegmentCounter {
         StateId next{};
     };
     static constexpr std::uint64_t no_key = ~std::uint64_t{0};
+    // Lookups go all over it: in small pages, most of them would wait for the page tables, too.
+    class Table {
+      public:
+        Table() = default;
+        explicit Table(std::size_t size);
+        std::size_t size() const { return size_; }
+        Transition* data() { return transitions_.get(); }
+        Transition& operator[](std::size_t i) { return transitions_.get()[i]; }
+        Transition* begin() { return data(); }
+        Transition* end() { return data() + size_; }
+
+      private:
+        struct Free {
+            void operator()(Transition* transitions) const { std::free(transitions); }
+        };
+        std::unique_ptr<Transition, Free> transitions_;
+        std::size_t size_ = 0;
+    };
     static std::uint64_t key_of(StateId state, trace::SegmentId segment) {
         return std::uint64_t{static_cast<std::uint32_t>(state)} << 32 |
                static_cast<std::uint32_t>(segment);
@@ -92,9 +113,8 @@ class SegmentCounter {
     static trace::SegmentId segment_of(std::uint64_t key) {
         return trace::SegmentId{static_cast<std::uint32_t>(key)};
     }
-    static constexpr std::uint64_t hash_factor = 0x9e3779b97f4a7c15u;
 
-    static constexpr std::size_t most_lanes = 4;
+    static constexpr std::size_t lanes_at_a_time = 16;
     struct Lane {
         const trace::SegmentId* at = nullptr;
         const trace::SegmentId* end = nullptr;
@@ -109,11 +129,14 @@ class SegmentCounter {
     bool begins_path(trace::SegmentId before, trace::SegmentId segment) const;
 
     StateId count(std::span<const trace::SegmentId> run, StateId state);
+    StateId count_in_lanes(std::span<const trace::SegmentId> run, StateId state);
     void follow(Lane& lane);
-    void follow(std::array<Lane, most_lanes>& lanes, std::size_t steps);
+    void follow(std::array<Lane, lanes_at_a_time>& lanes, std::size_t steps);
     Transition& find_or_learn(std::uint64_t key);
     void make_table(unsigned power);
-    std::size_t home_of(std::uint64_t key) const { return key * hash_factor >> shift_; }
+    static std::size_t home_of(std::uint64_t key, unsigned shift) {
+        return key * 0x9e3779b97f4a7c15u >> shift;
+    }
 
     void leave(StateId state, Address next, const trace::Location& place, bool is_whole);
     void forget_transitions();
@@ -123,8 +146,8 @@ class SegmentCounter {
     std::size_t most_transitions_;
 
     std::vector<State> states_;
-    FlatMap<StateId> begun_;         // states whose path began in their segment
-    std::vector<Transition> table_;  // at most half full
+    FlatMap<StateId> begun_;  // states whose path began in their segment
+    Table table_;             // at most half full
     unsigned shift_ = 0;
     std::size_t transitions_ = 0;
     std::vector<Size> sizes_;  // by segment

@@ -22,6 +22,11 @@ namespace shadowprof::profile {
 
 namespace {
 
+// As large a part of `whole` as `part` is of `sample`, rounded down.
+std::uint64_t proportional(std::uint64_t part, std::uint64_t sample, std::uint64_t whole) {
+    return sample == 0 ? 0 : static_cast<std::uint64_t>(Wide{part} * whole / sample);
+}
+
 struct StreamKey {
     Location location;
     trace::Capture kind{};
@@ -40,6 +45,11 @@ struct StreamKeyHash {
     }
 };
 
+StreamKey key_of(const trace::Block& block, const trace::Slot& slot, ContextId context) {
+    return {block.place_of(block.instructions[slot.instruction]), slot.kind, slot.operand,
+            slot.bits, context};
+}
+
 template <class Sketch>
 class ValueProfiler : public Profiler {
   public:
@@ -54,6 +64,7 @@ class ValueProfiler : public Profiler {
     std::string_view name() const override { return "value"; }
     trace::CapturePlan captures() const override { return options_.captures; }
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
+    void count(trace::SampleId sample, const Counts& counts) override;
     void end_sample(trace::SampleId sample) override {
         samples_.close(sample, [this](std::uint64_t& values) { fold(values); });
     }
@@ -70,8 +81,16 @@ class ValueProfiler : public Profiler {
     };
     const Streams& streams_of(trace::BlockId block, ContextId context);
     Streams make_streams(const trace::Block& block, ContextId context);
+    // Of one operand in all contexts.
+    struct Executions {
+        std::uint64_t counted = 0;
+        std::uint64_t read = 0;
+    };
+    using ExecutionsByOperand = std::unordered_map<StreamKey, Executions, StreamKeyHash>;
+    ExecutionsByOperand executions_by_operand() const;
     void fold(std::uint64_t& values) { totals_.add_sample(std::exchange(values, 0)); }
-    ValueEntry entry_of(const StreamKey& key, const Stream& stream, Seen seen) const;
+    ValueEntry entry_of(const StreamKey& key, const Stream& stream, const Executions& of_operand,
+                        Seen seen) const;
 
     const trace::BlockTable& blocks_;
     ValueOptions options_;
@@ -84,6 +103,7 @@ class ValueProfiler : public Profiler {
     std::vector<Streams> by_block_;          // in unknown context
     FlatMap<Streams> by_block_and_context_;  // in known ones
     OpenSamples<std::uint64_t> samples_;     // values seen
+    std::vector<std::uint64_t> counted_;     // executions by block; empty if none are counted
     Totals totals_;
 };
 
@@ -156,6 +176,38 @@ std::unique_ptr<Reader> ValueProfiler<Sketch>::open(const trace::TraceStart& sta
 }
 
 template <class Sketch>
+void ValueProfiler<Sketch>::count(trace::SampleId, const Counts& counts) {
+    counted_.resize(blocks_.size());
+    const auto add = [&](trace::BlockId block, std::uint64_t times) {
+        counted_[static_cast<std::uint32_t>(block)] += times;
+    };
+    for (const auto& pass : counts.passes) add(pass.from, pass.count);
+    for (const auto& exit : counts.exits) add(exit.from, exit.count);
+}
+
+template <class Sketch>
+auto ValueProfiler<Sketch>::executions_by_operand() const -> ExecutionsByOperand {
+    ExecutionsByOperand executions;
+    for (std::uint32_t i = 0; i < counted_.size(); ++i) {
+        if (counted_[i] == 0) continue;
+        const auto& block = blocks_.at(trace::BlockId{i});
+        for (const auto& slot : block.slots) {
+            if (options_.captures.has(slot.kind))
+                executions[key_of(block, slot, ContextId::unknown)].counted += counted_[i];
+        }
+    }
+    for (const auto& [key, stream] : by_key_) {
+        auto operand = key;
+        operand.context = ContextId::unknown;
+        executions[operand].read += stream->executions().total;
+    }
+    // What was read was executed, also where a Trace was cut off before it could be counted.
+    for (auto& [key, of_operand] : executions)
+        of_operand.counted = std::max(of_operand.counted, of_operand.read);
+    return executions;
+}
+
+template <class Sketch>
 auto ValueProfiler<Sketch>::streams_of(trace::BlockId block, ContextId context) -> const Streams& {
     auto& streams = context == ContextId::unknown
                         ? by_block_[static_cast<std::uint32_t>(block)]
@@ -172,8 +224,7 @@ auto ValueProfiler<Sketch>::make_streams(const trace::Block& block, ContextId co
     for (const auto& slot : block.slots) {
         Stream* stream = nullptr;
         if (options_.captures.has(slot.kind)) {
-            const auto place = block.place_of(block.instructions[slot.instruction]);
-            auto& known = by_key_[{place, slot.kind, slot.operand, slot.bits, context}];
+            auto& known = by_key_[key_of(block, slot, context)];
             if (known == nullptr) known = &streams_.emplace_back(slots_, slot.bits);
             stream = known;
         }
@@ -184,7 +235,7 @@ auto ValueProfiler<Sketch>::make_streams(const trace::Block& block, ContextId co
 
 template <class Sketch>
 ValueEntry ValueProfiler<Sketch>::entry_of(const StreamKey& key, const Stream& stream,
-                                           Seen seen) const {
+                                           const Executions& of_operand, Seen seen) const {
     ValueEntry entry;
     entry.location = key.location;
     entry.operand = key.operand;
@@ -192,7 +243,10 @@ ValueEntry ValueProfiler<Sketch>::entry_of(const StreamKey& key, const Stream& s
     entry.kind = static_cast<std::uint8_t>(key.kind);
     if (key.context != ContextId::unknown) entry.context = contexts_.at(key.context);
     entry.executions = stream.executions();
-    entry.executions.exhaustive = seen == Seen::everything;
+    entry.executions.exhaustive = seen == Seen::everything && of_operand.read == of_operand.counted;
+    // Contexts are known of what was read only; they divide what was counted in proportion.
+    entry.all_executions =
+        proportional(entry.executions.total, of_operand.read, of_operand.counted);
     entry.stride = stream.stride().stride();
 
     const auto& sketch = stream.sketch();
@@ -216,14 +270,19 @@ ValueEntry ValueProfiler<Sketch>::entry_of(const StreamKey& key, const Stream& s
 template <class Sketch>
 void ValueProfiler<Sketch>::yield(Hotlists& into, Seen seen) {
     samples_.close_all([this](std::uint64_t& values) { fold(values); });
-    ValueHotlist list{totals_, {}};
-    list.totals.exhaustive = seen == Seen::everything;
-    for (auto& [key, stream] : by_key_) {
-        stream->put_down(samples_);
-        if (stream->executions().total != 0) list.entries.push_back(entry_of(key, *stream, seen));
+    for (auto& [key, stream] : by_key_) stream->put_down(samples_);
+    const auto executions = executions_by_operand();
+    ValueHotlist list{totals_, 0, {}};
+    for (const auto& [key, of_operand] : executions) list.all_executions += of_operand.counted;
+    list.totals.exhaustive = seen == Seen::everything && list.totals.total == list.all_executions;
+    for (const auto& [key, stream] : by_key_) {
+        if (stream->executions().total == 0) continue;
+        auto operand = key;
+        operand.context = ContextId::unknown;
+        list.entries.push_back(entry_of(key, *stream, executions.at(operand), seen));
     }
     sort_hotlist(
-        list.entries, [](const ValueEntry& e) { return e.executions.total; },
+        list.entries, [](const ValueEntry& e) { return e.all_executions; },
         [](const ValueEntry& e) {
             return std::tuple{e.location, e.operand, e.kind, e.bits, e.context};
         });
@@ -243,6 +302,10 @@ std::unique_ptr<Profiler> make_value_profiler(const trace::BlockTable& blocks,
             return std::make_unique<ValueProfiler<TopValueTable>>(blocks, options);
     }
     return nullptr;
+}
+
+std::uint64_t ValueEntry::estimated(std::uint64_t of_those_read) const {
+    return proportional(of_those_read, executions.total, all_executions);
 }
 
 std::size_t most_memory_per_value_location() {

@@ -5,6 +5,10 @@
 // of single values are unbiased; together they may come out above the number of executions by
 // chance, so the least frequent are left out from where the sum would exceed it. What is not told
 // counts as unknown.
+//
+// Where a run has counts-Traces, all executions of an operand are known exactly, and values of
+// those that value-Traces hold: shares come from these, and say what part of all executions saw a
+// value. A hotlist is exhaustive only if the values of all executions were read.
 #pragma once
 
 #include <cstdint>

@@ -273,4 +273,34 @@ TEST_CASE("more paths than there is room for: the hot ones stay, and everything 
     CHECK(list.totals.unknown > 0);
 }
 
+TEST_CASE("counted paths that do not fit leave and count as unknown like others") {
+    TestProgram program;
+    constexpr std::size_t room = 50;
+    PathProfiler profiler{program.table, 1, room};
+    const auto hot = program.block(0x100, 1, BlockExit::jump, 0x100);
+    std::uint64_t total = 0, admitted = 0;
+    for (std::uint32_t piece = 0; piece < 20; ++piece) {
+        Counts counts;
+        counts.add_path(std::vector{hot}, 100'000);
+        total += 100'000;
+        for (std::uint64_t i = 0; i < 100; ++i) {
+            const auto rare =
+                program.block(0x1000 * (piece + 1) + 4 * i, 1, BlockExit::jump, 0x1000);
+            counts.add_path(std::vector{rare}, 1 + i % 3);
+            total += 1 + i % 3;
+        }
+        counts.unknown_paths = 5;
+        total += 5;
+        profiler.count(trace::SampleId{0}, counts);
+    }
+    profiler.end_sample(trace::SampleId{0});
+    Hotlists lists;
+    profiler.yield(lists, Seen::samples);
+    for (const auto& entry : lists.paths->entries) admitted += entry.statistics.count;
+    CHECK(lists.paths->totals.total == total);
+    CHECK(admitted + lists.paths->totals.unknown == total);
+    CHECK(lists.paths->entries.size() <= room);
+    CHECK(lists.paths->entries.at(0).statistics.count == 2'000'000);
+}
+
 }  // namespace shadowprof::profile

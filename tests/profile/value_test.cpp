@@ -364,4 +364,89 @@ TEST_CASE("recursion deeper than the stack of contexts") {
     CHECK(stack.current() == contexts.intern(at(0x1004)));
 }
 
+TEST_CASE("executions are counted exactly where values of some of them are read") {
+    TestProgram program;
+    const auto read_and_counted = program.block(0x100, 1, BlockExit::jump, 0x100, 1);
+    const auto only_counted = program.block(0x200, 1, BlockExit::jump, 0x100, 2);
+    const auto profiler = make_value_profiler(program.table, {});
+    // Two bursts of 10 and 20 executions; 7 three times of four in the second.
+    for (std::uint32_t burst = 0; burst < 2; ++burst) {
+        TestTrace trace{burst + 1, burst + 1};
+        trace.start.contents = trace::Contents::values;
+        for (std::uint64_t i = 0; i < 10 * (burst + 1); ++i)
+            trace.run(read_and_counted, {i % 4 == 0 && burst == 1 ? 8u : 7u});
+        read(*profiler, trace);
+        profiler->end_sample(trace.start.sample);
+    }
+    Counts counts;
+    counts.passes = {{read_and_counted, read_and_counted, 2000}, {only_counted, only_counted, 40}};
+    profiler->count(trace::SampleId{0}, counts);
+    counts.passes = {{read_and_counted, only_counted, 990}};
+    counts.exits = {{read_and_counted, Address{0x100}, at(0x100), 10}};
+    profiler->count(trace::SampleId{0}, counts);
+    Hotlists lists;
+    profiler->yield(lists, Seen::everything);
+    const auto& list = *lists.values;
+
+    REQUIRE(list.entries.size() == 1);
+    const auto& entry = entry_at(list, 0x100);
+    CHECK(entry.all_executions == 3000);
+    CHECK(entry.executions.total == 30);
+    CHECK(entry.executions.samples == 2);
+    CHECK_FALSE(entry.executions.exhaustive);
+    CHECK(count_of(entry, 7) == 25);
+    CHECK(entry.estimated(count_of(entry, 7)) == 2500);
+    CHECK(entry.estimated(count_of(entry, 8)) == 500);
+    CHECK(list.totals.total == 30);
+    CHECK_FALSE(list.totals.exhaustive);
+    CHECK(list.all_executions == 3000 + 2 * 40);
+}
+
+TEST_CASE("a hotlist of all values of all executions is exhaustive, also if these were counted") {
+    TestProgram program;
+    const auto block = program.block(0x100, 1, BlockExit::jump, 0x100, 1);
+    for (const std::uint64_t executed : {6, 7}) {
+        CAPTURE(executed);
+        const auto profiler = make_value_profiler(program.table, {});
+        TestTrace trace;
+        trace.start.contents = trace::Contents::values;
+        for (std::uint64_t i = 0; i < 6; ++i) trace.run(block, {i / 3});
+        read(*profiler, trace);
+        profiler->end_sample(trace.start.sample);
+        Counts counts;
+        counts.passes = {{block, block, executed}};
+        profiler->count(trace.start.sample, counts);
+        Hotlists lists;
+        profiler->yield(lists, Seen::everything);
+        const auto& entry = entry_at(*lists.values, 0x100);
+        CHECK(lists.values->totals.exhaustive == (executed == 6));
+        CHECK(entry.executions.exhaustive == (executed == 6));
+        CHECK(entry.all_executions == executed);
+    }
+}
+
+TEST_CASE("contexts divide counted executions as they divide those that were read") {
+    TestProgram program;
+    const auto call = program.block(0x100, 1, BlockExit::call, 0x200);
+    const auto callee = program.block(0x200, 1, BlockExit::return_, 0, 1);
+    const auto second_call = program.block(0x104, 1, BlockExit::call, 0x200);
+    const auto end = program.block(0x108, 1, BlockExit::jump, 0x100);
+    ValueOptions options;
+    options.with_context = true;
+    const auto profiler = make_value_profiler(program.table, options);
+    TestTrace trace;
+    trace.run(call).run(callee, {1}).run(second_call).run(callee, {2}).run(end).run(call);
+    trace.run(callee, {1});
+    read(*profiler, trace);
+    profiler->end_sample(trace.start.sample);
+    Counts counts;
+    counts.passes = {{callee, second_call, 301}};
+    profiler->count(trace.start.sample, counts);
+    Hotlists lists;
+    profiler->yield(lists, Seen::everything);
+    CHECK(entry_at(*lists.values, 0x200, 0, at(0x104)).all_executions == 200);
+    CHECK(entry_at(*lists.values, 0x200, 0, at(0x108)).all_executions == 100);
+    CHECK(lists.values->all_executions == 301);
+}
+
 }  // namespace shadowprof::profile

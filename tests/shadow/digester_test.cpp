@@ -1,0 +1,142 @@
+// What the digester does with the three contents a Trace can have.
+#include "shadow/digester.h"
+
+#include <doctest/doctest.h>
+
+#include "profile/profiles.h"
+#include "test_program.h"
+
+namespace shadowprof::shadow {
+
+namespace {
+
+using profile::at;
+using trace::BlockExit;
+using trace::BlockId;
+using trace::Contents;
+
+// A loop of two blocks with a value each.
+struct Loop {
+    profile::TestProgram program;
+    BlockId head = program.block(0x100, 1, BlockExit::conditional, 0x200, 1);
+    BlockId back = program.block(0x104, 2, BlockExit::jump, 0x100, 1);
+    trace::SegmentTable segments;
+    trace::SegmentId turn = segments.publish(std::vector{head, back});
+};
+
+trace::TraceStart start_of(std::uint32_t trace, std::uint32_t sample, Contents contents) {
+    trace::TraceStart start;
+    start.trace = trace::TraceId{trace};
+    start.sample = trace::SampleId{sample};
+    start.contents = contents;
+    start.from_thread_start = contents != Contents::values;
+    return start;
+}
+
+trace::TraceEnd end_of(std::uint32_t trace, const char* reason) {
+    return {trace::TraceId{trace}, reason, Address{0x100}, at(0x100), false};
+}
+
+trace::TraceChunk turns_in_blocks(const Loop& loop, std::uint32_t trace, int turns) {
+    trace::TraceChunk chunk;
+    chunk.trace = trace::TraceId{trace};
+    for (int i = 0; i < turns; ++i) {
+        chunk.blocks.insert(chunk.blocks.end(), {loop.head, loop.back});
+        chunk.values.insert(chunk.values.end(), {7, static_cast<std::uint64_t>(i)});
+    }
+    return chunk;
+}
+
+trace::SegmentChunk turns_in_segments(const Loop& loop, std::uint32_t trace, std::size_t turns) {
+    trace::SegmentChunk chunk;
+    chunk.trace = trace::TraceId{trace};
+    chunk.segments.assign(turns, loop.turn);
+    return chunk;
+}
+
+struct Workplace {
+    explicit Workplace(const Loop& loop) {
+        profile::ProfileOptions options;
+        options.names = {"path", "edge", "call", "method", "value"};
+        digester.emplace(make_profilers(options, loop.program.table, functions), loop.program.table,
+                         modules, loop.segments);
+    }
+    profile::EvenlySpacedFunctions functions{0x1000};
+    trace::ModuleTable modules;
+    std::optional<Digester> digester;
+};
+
+}  // namespace
+
+TEST_CASE("counts and values of the same execution are counted once") {
+    const Loop loop;
+    Workplace place{loop};
+    auto& digester = *place.digester;
+    digester.begin(start_of(0, 0, Contents::counts));
+    digester.segments(turns_in_segments(loop, 0, 30));
+    digester.begin(start_of(1, 1, Contents::values));
+    digester.chunk(turns_in_blocks(loop, 1, 10));
+    digester.end(end_of(1, "burst"));
+    digester.end_sample(trace::SampleId{1});
+    digester.segments(turns_in_segments(loop, 0, 70));
+    digester.end(end_of(0, "exit"));
+    digester.end_sample(trace::SampleId{0});
+    const auto lists = digester.finish(profile::Seen::everything);
+    CHECK_FALSE(digester.failure());
+
+    const auto coverage = digester.coverage();
+    CHECK(coverage.samples == 1);
+    CHECK(coverage.blocks == 200);
+    CHECK(coverage.instructions == 300);
+    CHECK(coverage.ended == std::map<std::string, std::uint64_t>{{"exit", 1}});
+    REQUIRE(lists.paths->entries.size() == 1);
+    CHECK(lists.paths->entries[0].statistics.count == 100);
+    CHECK(lists.paths->totals.samples == 1);
+    CHECK(lists.edges->totals.total == 200);
+    CHECK(lists.methods->instructions.total == 300);
+    REQUIRE(lists.values->entries.size() == 2);
+    for (const auto& entry : lists.values->entries) {
+        CHECK(entry.executions.total == 10);
+        CHECK(entry.all_executions == 100);
+        CHECK_FALSE(entry.executions.exhaustive);
+    }
+    CHECK(lists.values->totals.samples == 1);
+}
+
+TEST_CASE("samples in segments give what samples in blocks give") {
+    const Loop loop;
+    std::vector<profile::Hotlists> lists;
+    for (const auto contents : {Contents::everything, Contents::counts}) {
+        Workplace place{loop};
+        auto& digester = *place.digester;
+        // Two threads at a time; what the first sample taught serves the second.
+        for (std::uint32_t sample = 0; sample < 2; ++sample) {
+            const auto first = 2 * sample, second = 2 * sample + 1;
+            digester.begin(start_of(first, sample, contents));
+            digester.begin(start_of(second, sample, contents));
+            for (const auto trace : {first, second, first}) {
+                if (contents == Contents::counts)
+                    digester.segments(turns_in_segments(loop, trace, 5 + trace));
+                else
+                    digester.chunk(turns_in_blocks(loop, trace, static_cast<int>(5 + trace)));
+            }
+            digester.end(end_of(first, "exit"));
+            digester.end(end_of(second, "exit"));
+            // The end of the run cuts the last sample off.
+            if (sample == 0) digester.end_sample(trace::SampleId{sample});
+        }
+        lists.push_back(digester.finish(profile::Seen::samples));
+        CHECK(digester.coverage().blocks == 2 * (5 + 6 + 5 + 7 + 8 + 7));
+    }
+    const auto& in_blocks = lists[0];
+    const auto& in_segments = lists[1];
+    CHECK(in_segments.paths->totals == in_blocks.paths->totals);
+    CHECK(in_segments.edges->totals == in_blocks.edges->totals);
+    CHECK(in_segments.methods->instructions == in_blocks.methods->instructions);
+    REQUIRE(in_segments.paths->entries.size() == in_blocks.paths->entries.size());
+    CHECK(in_segments.paths->entries[0].statistics == in_blocks.paths->entries[0].statistics);
+    CHECK(in_segments.values->entries.empty());
+    CHECK(in_segments.values->all_executions == in_blocks.values->all_executions);
+}
+
+}  // namespace shadowprof::shadow
