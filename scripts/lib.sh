@@ -6,7 +6,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build_packages=(g++ meson ninja-build pkg-config cmake libzydis-dev libunwind-dev liblzma-dev
     nlohmann-json3-dev libcli11-dev libfmt-dev libdw-dev libelf-dev)
-test_packages=(doctest-dev python3 python3-jsonschema binutils gzip valgrind)
+test_packages=(doctest-dev python3 python3-jsonschema binutils gzip bzip2 valgrind)
 lint_packages=(clang-format clang-tidy)
 
 say() { printf '%s\n' "$*" >&2; }
