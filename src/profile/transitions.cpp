@@ -66,17 +66,15 @@ std::optional<EdgeKind> edge_kind(const trace::Block& from, Address to) {
     }
 }
 
-void TransitionCounts::count_another(Row& row, trace::BlockId from, trace::BlockId to,
-                                     std::uint64_t times) {
+void TransitionCounts::count_another(Row& row, trace::BlockId from, trace::BlockId to) {
     for (std::size_t i = 0; i < row.to.size(); ++i) {
         if (row.to[i] != no_block) continue;
         row.to[i] = to;
-        row.count[i] = times;
+        row.count[i] = 1;
         touched_.push_back(from);
         return;
     }
-    others_[(std::uint64_t{static_cast<std::uint32_t>(from)} << 32) |
-            static_cast<std::uint32_t>(to)] += times;
+    ++others(from, to);
 }
 
 std::unique_ptr<Reader> TransitionProfiler::open(const trace::TraceStart& start) {
@@ -84,9 +82,7 @@ std::unique_ptr<Reader> TransitionProfiler::open(const trace::TraceStart& start)
 }
 
 void TransitionProfiler::count(trace::SampleId sample, const Counts& counts) {
-    auto& transitions = samples_.open(sample);
-    transitions.make_room(blocks_.size());
-    transitions.add(counts);
+    samples_.open(sample).add(counts);
 }
 
 void TransitionProfiler::end_sample(trace::SampleId sample) {

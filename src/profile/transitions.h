@@ -53,7 +53,7 @@ class TransitionCounts {
         exit.second += times;
     }
     void add(const Counts& counts) {
-        for (const auto& pass : counts.passes) count(pass.from, pass.to, pass.count);
+        for (const auto& pass : counts.passes) others(pass.from, pass.to) += pass.count;
         for (const auto& exit : counts.exits) leave(exit.from, exit.next, exit.place, exit.count);
     }
     void interrupted() {}
@@ -91,15 +91,18 @@ class TransitionCounts {
         std::array<trace::BlockId, 2> to{no_block, no_block};
         std::array<std::uint64_t, 2> count{};
     };
-    void count(trace::BlockId from, trace::BlockId to, std::uint64_t times = 1) {
+    void count(trace::BlockId from, trace::BlockId to) {
         auto& row = rows_[static_cast<std::uint32_t>(from)];
         const unsigned second = row.to[0] != to;
         if (row.to[second] != to) [[unlikely]]
-            return count_another(row, from, to, times);
-        if (row.count[second] == 0) touched_.push_back(from);
-        row.count[second] += times;
+            return count_another(row, from, to);
+        if (row.count[second]++ == 0) touched_.push_back(from);
     }
-    void count_another(Row& row, trace::BlockId from, trace::BlockId to, std::uint64_t times);
+    void count_another(Row& row, trace::BlockId from, trace::BlockId to);
+    std::uint64_t& others(trace::BlockId from, trace::BlockId to) {
+        return others_[(std::uint64_t{static_cast<std::uint32_t>(from)} << 32) |
+                       static_cast<std::uint32_t>(to)];
+    }
 
     std::vector<Row> rows_;                // by block
     std::vector<trace::BlockId> touched_;  // their rows have counts; may repeat
