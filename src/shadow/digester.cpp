@@ -71,6 +71,9 @@ profile::Hotlists Digester::finish(profile::Seen seen) {
     }
     changed_.notify_all();
     worker_.join();
+    std::unique_lock lock{mutex_};
+    while (!queue_.empty()) read_next(lock);
+    lock.unlock();
     while (!samples_.empty()) close(samples_.begin()->first);
     profile::Hotlists hotlists;
     for (auto& profiler : profilers_) profiler->yield(hotlists, seen);
@@ -110,22 +113,27 @@ void Digester::work() {
     std::unique_lock lock{mutex_};
     while (true) {
         changed_.wait(lock, [&] { return closed_ || !queue_.empty(); });
-        if (queue_.empty()) return;
-        auto message = std::move(queue_.front());
-        queue_.pop_front();
-        lock.unlock();
-        const auto size = std::visit([](auto& m) { return words(m); }, message);
-        try {
-            std::visit([this](auto& m) { read(m); }, message);
-        } catch (const std::exception& e) {
-            // A failure of profiling never fails the program.
-            const std::lock_guard relock{mutex_};
-            failure_ = e.what();
-        }
-        lock.lock();
-        queued_words_ -= size;
-        if (size != 0) changed_.notify_all();
+        if (closed_) return;
+        read_next(lock);
     }
+}
+
+// Without the lock meanwhile.
+void Digester::read_next(std::unique_lock<std::mutex>& lock) {
+    auto message = std::move(queue_.front());
+    queue_.pop_front();
+    lock.unlock();
+    const auto size = std::visit([](auto& m) { return words(m); }, message);
+    try {
+        std::visit([this](auto& m) { read(m); }, message);
+    } catch (const std::exception& e) {
+        // A failure of profiling never fails the program.
+        const std::lock_guard relock{mutex_};
+        failure_ = e.what();
+    }
+    lock.lock();
+    queued_words_ -= size;
+    if (size != 0) changed_.notify_all();
 }
 
 void Digester::read(Begin& begin) {

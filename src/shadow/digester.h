@@ -1,6 +1,8 @@
 // The profilers' thread: takes Traces from the engines through a bounded queue, so that the thread
 // that does ptrace never waits for a hash table, and reads each with every profiler. It runs at
-// the lowest priority: the target comes first.
+// the lowest priority: the target comes first. Where every core has work that may leave it next to
+// no time; so what is queued at the end, when the target has been let go, is read by whoever ends
+// it.
 #pragma once
 
 #include <condition_variable>
@@ -47,7 +49,7 @@ class Digester : public trace::TraceSink {
     void end(trace::TraceEnd end) override;
     void end_sample(trace::SampleId sample) override;
 
-    // Reads what is queued, then yields everything. Call once.
+    // Reads what is queued, then yields everything. Call once, when nothing more will come.
     profile::Hotlists finish(profile::Seen seen);
 
     // So much is queued that chunk() may soon have to wait.
@@ -78,6 +80,7 @@ class Digester : public trace::TraceSink {
 
     void put(Message message);
     void work();
+    void read_next(std::unique_lock<std::mutex>& lock);
     void read(Begin& begin);
     void read(trace::TraceChunk& chunk);
     void read(trace::SegmentChunk& chunk);
