@@ -33,29 +33,33 @@ STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.
            12: 2.18, 15: 2.13, 20: 2.09, 30: 2.04, 60: 2.00, 120: 1.98}  # fmt: skip
 
 WARMING = 4  # seconds
-WAITING = {"128", "202"}  # rt_sigtimedwait, futex
+WAITING = {"128", "202", "219"}  # rt_sigtimedwait, futex, restart_syscall (of futex)
 
 
 def student(freedom):
     return STUDENT[max(known for known in STUDENT if known <= freedom)]
 
 
-def states(pid):
-    """The states of a process's threads: R, S, T, t ..."""
-    found = set()
+def threads(pid, of_lowest_priority=True):
     for tid in os.listdir(f"/proc/{pid}/task"):
         try:
             with open(f"/proc/{pid}/task/{tid}/stat", encoding="ascii", errors="replace") as stat:
-                found.add(stat.read().rpartition(")")[2].split()[0])
+                fields = stat.read().rpartition(")")[2].split()
         except (FileNotFoundError, ProcessLookupError):
-            pass  # ended meanwhile
-    return found
+            continue  # ended meanwhile
+        if of_lowest_priority or fields[16] != "19":
+            yield tid, fields[0]
+
+
+def states(pid, of_lowest_priority=True):
+    """The states of a process's threads: R, S, T, t ..."""
+    return {state for _, state in threads(pid, of_lowest_priority)}
 
 
 def system_calls(pid):
-    """The numbers of those that the threads of a stopped process are in; -1 for none."""
+    """The numbers of those that a stopped process is in; -1 for none."""
     found = set()
-    for tid in os.listdir(f"/proc/{pid}/task"):
+    for tid, _ in threads(pid, of_lowest_priority=False):
         with open(f"/proc/{pid}/task/{tid}/syscall", encoding="ascii") as call:
             found.add(call.read().split()[0])
     return found
@@ -64,27 +68,31 @@ def system_calls(pid):
 class PersistentSession:
     """One attach; between windows shadowprof stands still."""
 
-    def __init__(self, command, pid):
-        self.target = pid
-        self.seconds = 0
-        self.process = subprocess.Popen(command + [str(pid)], stdin=subprocess.DEVNULL)
+    def __init__(self, command, target):
+        self.target = target
+        self.process = subprocess.Popen(command + [str(target.pid)], stdin=subprocess.DEVNULL)
+        ON_EXIT.callback(self.process.kill)
         time.sleep(WARMING)
         self.seconds = WARMING
         self.pause()
 
     # It must not be stopped within a burst, nor between a burst and its entry in the books: it would
-    # book the whole pause. A thread of many that has been asked to stop may do so during the pause,
-    # when it gets a core; the others then have one more turn.
+    # book the whole pause. A thread that was asked to stop must have stopped and been let go, unless
+    # others of the program wait for its place. A thread that does not compute because all others
+    # come first does not stop either, and need not.
     def pause(self):
         while True:
             self.process.send_signal(signal.SIGSTOP)
-            while states(self.process.pid) != {"T"}:
+            while states(self.process.pid, of_lowest_priority=False) != {"T"}:
                 time.sleep(0.0005)
             time.sleep(0.001)
-            if system_calls(self.process.pid) <= WAITING and "t" not in states(self.target):
+            if system_calls(self.process.pid) <= WAITING and not self.holds_up_target():
                 break
             self.process.send_signal(signal.SIGCONT)
-            time.sleep(0.002)
+            time.sleep(0.005)
+
+    def holds_up_target(self):
+        return not self.target.many_threads and "t" in states(self.target.pid)
 
     def profile(self, seconds):
         began = time.monotonic()
@@ -103,8 +111,8 @@ class PersistentSession:
 class Sessions:
     """An attach a window."""
 
-    def __init__(self, command, pid):
-        self.command = command + [str(pid)]
+    def __init__(self, command, target):
+        self.command = command + [str(target.pid)]
         self.seconds = 0
 
     def profile(self, seconds):
@@ -173,7 +181,7 @@ def measure(name, options):
         command = [f"{options.build}/shadowprof", "attach", "-q", "--mode", "burst", "-o", profile]
         command += options.options.split()
         mapped = mappings(target)
-        session = (Sessions if options.sessions else PersistentSession)(command, target.pid)
+        session = (Sessions if options.sessions else PersistentSession)(command, target)
         with_it, without = [], []
         ends = time.monotonic() + options.seconds
         for turn in itertools.count():

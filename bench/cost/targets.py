@@ -28,9 +28,10 @@ def start(command, **more):
 class CountersInFile:
     """A program that keeps 64-bit counters in a file; `stride` of them lie between two used ones."""
 
-    def __init__(self, command, file, stride=1, maps_memory=False):
+    def __init__(self, command, file, stride=1, maps_memory=False, many_threads=False):
         self.file = file
         self.maps_memory = maps_memory  # and unmaps it, all the time
+        self.many_threads = many_threads  # when one stands still another has its turn
         self.stride = stride
         with open(file, "wb") as empty:
             empty.write(bytes(8))
@@ -47,6 +48,7 @@ class LinesInFile:
     """A program whose progress is the size of what it has written."""
 
     maps_memory = True
+    many_threads = False
 
     def __init__(self, command, file, stdin):
         self.file = file
@@ -62,6 +64,7 @@ class Redis:
     where they share, the throughput depends most on how the scheduler places them."""
 
     maps_memory = False
+    many_threads = False
 
     def __init__(self, *benchmark_options):
         with socket.socket() as probe:
@@ -133,7 +136,8 @@ INSERT INTO t SELECT i, 'row ' || (i * 7919 % 1000) FROM n;"""
 def spinners(threads, folder, build):
     file = f"{folder}/counters"
     program = f"{build}/bench/cost/spinners"
-    return CountersInFile([program, str(threads), file], file, stride=8)
+    command = [program, str(threads), file]
+    return CountersInFile(command, file, stride=8, many_threads=threads > os.cpu_count())
 
 
 def nodejs(folder, _):
