@@ -2,9 +2,9 @@
 
 _shadowprof() {
     local current=$2 previous=$3 command="" at
-    local commands="run attach report compare doctor"
+    local commands="run attach report compare diff check merge export doctor"
     local sampling="--output --mode --profile --sample-size --overhead --period --duration
-        --max-samples --exhaustive --aslr --value-context --limit --seed --quiet --verbose --no-progress --help"
+        --max-samples --until-converged --exhaustive --aslr --cache --value-context --limit --seed --quiet --verbose --no-progress --help"
     COMPREPLY=()
 
     # The command, and for run the place where the program's own words begin.
@@ -21,7 +21,7 @@ _shadowprof() {
                     return
                     ;;
                 -o | --output | -m | --mode | -p | --profile | --sample-size | --overhead | --period | \
-                    --duration | --max-samples | --limit | --seed) at=$((at + 1)) ;;
+                    --duration | --max-samples | --until-converged | --limit | --seed) at=$((at + 1)) ;;
                 -*) ;;
                 *)
                     _shadowprof_program "$at"
@@ -41,7 +41,7 @@ _shadowprof() {
             return
             ;;
         -p | --profile)
-            mapfile -t COMPREPLY < <(compgen -W "all path edge call method value" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "all path edge call method value latency" -- "$current")
             return
             ;;
     esac
@@ -62,13 +62,46 @@ _shadowprof() {
             ;;
         report)
             case $current in
-                -*) mapfile -t COMPREPLY < <(compgen -W "--top --function --no-color --help" -- "$current") ;;
+                -*) mapfile -t COMPREPLY < <(compgen -W "--top --function --html --no-color --help" -- "$current") ;;
                 *) _shadowprof_files "$current" ;;
             esac
             ;;
         compare)
             case $current in
                 -*) mapfile -t COMPREPLY < <(compgen -W "--json --functions --top --no-color --help" -- "$current") ;;
+                *) _shadowprof_files "$current" ;;
+            esac
+            ;;
+        diff | check)
+            case $previous in
+                --format)
+                    mapfile -t COMPREPLY < <(compgen -W "text markdown json github-action-benchmark bencher" -- "$current")
+                    return
+                    ;;
+            esac
+            case $current in
+                -*) mapfile -t COMPREPLY < <(compgen -W "--format --markdown --json --top --min-share --any-machine
+                    --no-color --help $([ "$command" = check ] &&
+                        echo --max-instructions --max-function --max-any-function --max-latency)" -- "$current") ;;
+                *) _shadowprof_files "$current" ;;
+            esac
+            ;;
+        merge)
+            case $current in
+                -*) mapfile -t COMPREPLY < <(compgen -W "--output --help" -- "$current") ;;
+                *) _shadowprof_files "$current" ;;
+            esac
+            ;;
+        export)
+            case $previous in
+                --format)
+                    mapfile -t COMPREPLY < <(compgen -W "collapsed speedscope pprof callgrind bolt bolt-preaggregated
+                        autofdo llvm-profgen llvm" -- "$current")
+                    return
+                    ;;
+            esac
+            case $current in
+                -*) mapfile -t COMPREPLY < <(compgen -W "--format --output --module --help" -- "$current") ;;
                 *) _shadowprof_files "$current" ;;
             esac
             ;;

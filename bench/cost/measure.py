@@ -1,4 +1,4 @@
-"""What `attach --mode burst` costs a running program. See run.sh.
+"""What `attach` costs a running program. See run.sh.
 
 Two runs of a program differ by more than the cost that is to be seen. So it is measured within one
 run, as progress in alternating windows with and without profiling. Windows come in fours, U P P U or
@@ -33,7 +33,7 @@ STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.
            12: 2.18, 15: 2.13, 20: 2.09, 30: 2.04, 60: 2.00, 120: 1.98}  # fmt: skip
 
 WARMING = 4  # seconds
-WAITING = {"128", "202", "219"}  # rt_sigtimedwait, futex, restart_syscall (of futex)
+WAITING = {"128", "202", "219", "247"}  # rt_sigtimedwait, futex, restart_syscall (of futex), waitid
 
 
 def student(freedom):
@@ -81,15 +81,33 @@ class PersistentSession:
     # others of the program wait for its place. A thread that does not compute because all others
     # come first does not stop either, and need not.
     def pause(self):
+        patience = 0.005
         while True:
             self.process.send_signal(signal.SIGSTOP)
             while states(self.process.pid, of_lowest_priority=False) != {"T"}:
                 time.sleep(0.0005)
             time.sleep(0.001)
-            if system_calls(self.process.pid) <= WAITING and not self.holds_up_target():
+            if (system_calls(self.process.pid) <= WAITING and not self.holds_up_target()
+                    and not self.has_replicas()):
                 break
             self.process.send_signal(signal.SIGCONT)
-            time.sleep(0.005)
+            time.sleep(patience)
+            patience = min(0.1, 1.5 * patience)
+
+    def has_replicas(self):
+        """They are traced by threads of shadowprof, and are not the target."""
+        ours = {tid for tid, _ in threads(self.process.pid, of_lowest_priority=False)}
+        for pid in os.listdir("/proc"):
+            if not pid.isdigit() or int(pid) == self.target.pid:
+                continue
+            try:
+                with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as status:
+                    tracer = next(line for line in status if line.startswith("TracerPid:"))
+            except (FileNotFoundError, ProcessLookupError, StopIteration):
+                continue
+            if tracer.split()[1] in ours:
+                return True
+        return False
 
     def holds_up_target(self):
         return not self.target.many_threads and "t" in states(self.target.pid)
@@ -132,6 +150,11 @@ def mappings(target):
     """What a program has mapped; of one that itself maps memory all the time, the files."""
     with open(f"/proc/{target.pid}/maps", encoding="utf-8") as maps:
         return [line for line in maps if not target.maps_memory or "/" in line]
+
+
+def without_nursery(maps):
+    """While it is profiled in mode shadow it has a small area where replicas are born."""
+    return [line for line in maps if "/memfd:shadowprof" not in line]
 
 
 def check_unchanged(before, now):
@@ -178,7 +201,7 @@ def measure(name, options):
         target = TARGETS[name](folder, options.build)
         time.sleep(2)  # warm
         profile = f"{folder}/profile.json"
-        command = [f"{options.build}/shadowprof", "attach", "-q", "--mode", "burst", "-o", profile]
+        command = [f"{options.build}/shadowprof", "attach", "-q", "--mode", options.mode, "-o", profile]
         command += options.options.split()
         mapped = mappings(target)
         session = (Sessions if options.sessions else PersistentSession)(command, target)
@@ -192,7 +215,7 @@ def measure(name, options):
                 without.append(one_four(target, options.window, time.sleep, treated_outside))
             else:
                 with_it.append(one_four(target, options.window, session.profile, treated_outside))
-            check_unchanged(mapped, mappings(target))
+            check_unchanged(mapped, without_nursery(mappings(target)))
         session.end()
         check_unchanged(mapped, mappings(target))
         own = own_account(profile, session.seconds) if not options.sessions else (math.nan,) * 3
@@ -208,6 +231,7 @@ def main():
     parser.add_argument("--build", required=True, help="the build folder")
     parser.add_argument("--seconds", type=float, default=90, help="for each target")
     parser.add_argument("--window", type=float, default=0.5, help="seconds of a window")
+    parser.add_argument("--mode", default="shadow", choices=["shadow", "burst"])
     parser.add_argument("--sessions", action="store_true", help="attach anew in every window")
     parser.add_argument("--limit", type=float, default=1.5, help="percent: above it, fail")
     parser.add_argument("--options", default="", help="further options of attach")

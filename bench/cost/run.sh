@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What does `attach --mode burst` cost a running program?
-#   bench/cost/run.sh [--seconds N] [--window S] [--sessions] [--options "..."] [TARGET...]
+# What does `attach` cost a running program?
+#   bench/cost/run.sh [--mode shadow|burst] [--seconds N] [--window S] [--sessions] [--options "..."] [TARGET...]
 # In a build folder (BUILD, by default build). Prints a table, and fails if a 95 % interval reaches
 # beyond 1.5 %. Takes 90 s a target; the machine should have nothing else to do.
 set -euo pipefail

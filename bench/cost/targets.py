@@ -4,6 +4,7 @@ its noticing (a shared file, mostly)."""
 import array
 import contextlib
 import os
+import random
 import signal
 import socket
 import subprocess
@@ -57,6 +58,72 @@ class LinesInFile:
 
     def progress(self):
         return os.stat(self.file).st_size
+
+
+class Reader:
+    """A program that reads a large file; how far it is the kernel tells."""
+
+    many_threads = False
+    maps_memory = False
+
+    def __init__(self, command, file, megabytes):
+        chance = random.Random(1)
+        words = ["".join(chance.choices("etaoinshrdlu", k=chance.randint(2, 9))) for _ in range(5000)]
+        picked = [words[int(len(words) * chance.random() ** 3)] for _ in range(4_000_000)]
+        text = " ".join(picked).encode()
+        with open(file, "wb") as output:
+            for _ in range(1 + megabytes * 1_000_000 // len(text)):
+                output.write(text)
+        self.pid = start([*command, file]).pid
+
+    def progress(self):
+        with open(f"/proc/{self.pid}/io", encoding="ascii") as io:
+            return int(io.read().split("rchar:")[1].split()[0])
+
+
+class Nginx:
+    """nginx's worker on a loopback port, with wrk keeping it busy; each has a processor."""
+
+    maps_memory = False
+    many_threads = False
+
+    def __init__(self, folder):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        with open(f"{folder}/page.html", "w", encoding="ascii") as page:
+            page.write("a page " * 500)
+        with open(f"{folder}/nginx.conf", "w", encoding="ascii") as configuration:
+            configuration.write(
+                f"daemon off; worker_processes 1; user root; pid {folder}/pid; error_log {folder}/error;"
+                "events { worker_connections 256; } http { access_log off;"
+                f" server {{ listen 127.0.0.1:{port}; root {folder};"
+                " location /status { stub_status; } gzip on; gzip_types *; gzip_comp_level 6; } }"
+            )
+        master = start(["taskset", "-c", "0", "nginx", "-c", f"{folder}/nginx.conf"]).pid
+        ON_EXIT.callback(lambda: os.kill(self.pid, signal.SIGKILL))
+        self.port = port
+        deadline = time.monotonic() + 10
+        while True:
+            with open(f"/proc/{master}/task/{master}/children", encoding="ascii") as children:
+                workers = children.read().split()
+            if workers:
+                break
+            if time.monotonic() > deadline:
+                raise SystemExit("nginx does not start")
+            time.sleep(0.05)
+        self.pid = int(workers[0])
+        start(["taskset", "-c", "1", "wrk", "-t1", "-c8", "-d100000", "-H", "Accept-Encoding: gzip",
+               f"http://127.0.0.1:{port}/page.html"])  # fmt: skip
+
+    def progress(self):
+        with socket.create_connection(("127.0.0.1", self.port)) as connection:
+            connection.sendall(b"GET /status HTTP/1.0\r\n\r\n")
+            answer = b""
+            while more := connection.recv(65536):
+                answer += more
+        # server accepts handled requests / 8 8 123
+        return int(answer.split(b"requests")[1].split()[2])
 
 
 class Redis:
@@ -127,6 +194,18 @@ while True:
     counter[:] = struct.pack('<Q', done)
 """
 
+PERL = """
+open my $file, '+<', $ARGV[0] or die;
+for (my $done = 1;; ++$done) {
+  my (%h, $s);
+  for my $i (1..300) { $h{'k' . ($i * 7919 % 97)} .= "x$i "; $s += ($i * 7) % 13; }
+  my $n = 0;
+  for (sort keys %h) { $n += length $h{$_} if /7/ }
+  sysseek $file, 0, 0;
+  syswrite $file, pack('Q', $done), 8;
+}
+"""
+
 SQL = "SELECT printf('%64d', sum((x * 7919) % 1013)) FROM (SELECT x FROM t WHERE y LIKE '%7%' ORDER BY y LIMIT 50);"
 TABLE = """CREATE TABLE t(x INTEGER, y TEXT);
 WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 500)
@@ -150,6 +229,11 @@ def python3(folder, _):
     return CountersInFile(["/usr/bin/python3", "-c", PYTHON, file], file, maps_memory=True)
 
 
+def perl(folder, _):
+    file = f"{folder}/counter"
+    return CountersInFile(["perl", "-e", PERL, file], file, maps_memory=True)
+
+
 def sqlite3(folder, _):
     queries = start(["yes", SQL], stdout=subprocess.PIPE)
     # A line of output a query, not a buffer of them.
@@ -164,5 +248,9 @@ TARGETS = {
     "redis-pipelined": lambda folder, build: Redis("-P", "16"),
     "nodejs": nodejs,
     "python3": python3,
+    "perl": perl,
     "sqlite3": sqlite3,
+    "bzip2": lambda folder, _: Reader(["bzip2", "-c"], f"{folder}/text", 2500),
+    "xz": lambda folder, _: Reader(["xz", "-T1", "-1", "-c"], f"{folder}/text", 4000),
+    "nginx": lambda folder, _: Nginx(folder),
 }

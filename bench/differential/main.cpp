@@ -1,4 +1,4 @@
-// The soak: differential fuzzing of the interpreter against the CPU.
+// The soak: differential fuzzing of the interpreter and the translator against the CPU.
 //
 //     bench-differential [CASES [SEED [FIRST]]]
 //
@@ -32,6 +32,7 @@ struct Soak {
     std::vector<FormStatistics> statistics;
     std::vector<std::string> reports;
     std::uint64_t cases = 0, mismatches = 0, agreed_later = 0;
+    std::uint64_t requests = 0, followed = 0, instructions = 0;
 };
 
 Soak soak(const FormTable& table, std::uint64_t cases, std::uint64_t seed, std::uint64_t slice) {
@@ -43,6 +44,9 @@ Soak soak(const FormTable& table, std::uint64_t cases, std::uint64_t seed, std::
         total.cases += differential.cases();
         total.mismatches += differential.mismatches();
         total.agreed_later += differential.agreed_later();
+        total.requests += differential.requests();
+        total.followed += differential.followed();
+        total.instructions += differential.instructions();
         for (std::size_t n = 0; n < total.statistics.size(); ++n)
             total.statistics[n] += differential.statistics()[n];
         total.reports.insert(total.reports.end(), differential.reports().begin(),
@@ -71,6 +75,7 @@ void print_coverage(const FormTable& table, const std::vector<FormStatistics>& s
         const auto& form = statistics[n];
         if (form.unsupported && form.executed)
             fmt::print("unsupported: {}\n", table.forms()[n].name);
+        if (form.untranslated) fmt::print("not translated: {}\n", table.forms()[n].name);
         if (!form.executed && !form.illegal && !form.excepted)
             fmt::print("never executed: {}\n", table.forms()[n].name);
     }
@@ -90,6 +95,10 @@ int main(int argc, char** argv) {
     for (const auto& exception : exceptions)
         fmt::print("exception: {}: {}\n", exception.name, exception.reason);
     for (const auto& report : total.reports) fmt::print("{}", report);
+    fmt::print(
+        "{} instructions, {} cases entered the code cache more than once, {} units made anew "
+        "to go where a case went\n",
+        total.instructions, total.requests, total.followed);
     fmt::print("{} cases, {} mismatches, {} agreed when run again, {:.0f} cases a second\n",
                total.cases, total.mismatches, total.agreed_later,
                static_cast<double>(total.cases) / seconds.count());

@@ -1,12 +1,26 @@
 #!/usr/bin/env bash
-# Do the interpreter and the stepper agree on real programs?
-#   bench/equivalence/run.sh [BURSTS [INSTRUCTIONS [PROGRAM...]]]     by default 200 and 2000, all
-# In a build folder (BUILD, by default build). Prints a table; what differed is shown above it.
+# Do the engines agree on real programs?
+#   bench/equivalence/run.sh [--engine ENGINE] [BURSTS [INSTRUCTIONS [PROGRAM...]]]
+# The interpreter against ENGINE, in BURSTS (200) of INSTRUCTIONS, on all programs or those named:
+#   stepper          the CPU, step by step; 2000 instructions (the default)
+#   translator       the code cache with every value captured; 100000 instructions, and on through
+#                    system calls
+#   translator-lean  the code cache without values, with units that go where the program goes
+# In a build folder (BUILD, by default build). Prints a table; what differed is shown above it. In the
+# columns: how many bursts had the full length, the system calls they went through, how often the
+# CPU went alone where nothing can be equal (clocks), and bursts that were skipped or ended early.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "${BUILD:-$here/../../build}" && pwd)
 . "$here/programs.sh"
-bursts=${1:-200} instructions=${2:-2000}
+engine=stepper
+if [ "${1:-}" = --engine ]; then
+    engine=$2
+    shift 2
+fi
+instructions=100000
+[ "$engine" != stepper ] || instructions=2000
+bursts=${1:-200} instructions=${2:-$instructions}
 [ $# -le 2 ] || programs=("${@:3}")
 
 ninja -C "$build" tests/equivalence/engines-agree bench/equivalence/throwing >&2
@@ -15,20 +29,21 @@ trap 'rm -rf "$scratch"' EXIT
 make_inputs "$scratch"
 
 failed=0
-row='%-18s%8s%14s%14s%9s%7s%13s\n'
-table=$(printf "$row" program bursts instructions values skipped cut differences)
+row='%-18s%8s%8s%14s%14s%8s%8s%9s%7s%13s\n'
+table=$(printf "$row" program bursts whole instructions values calls clocks skipped cut differences)
 for program in "${programs[@]}"; do
     command_of "$program"
     status=0
-    "$build/tests/equivalence/engines-agree" --bursts "$bursts" --instructions "$instructions" \
-        -- "${command[@]}" >/dev/null 2>"$scratch/said" </dev/null || status=$?
+    "$build/tests/equivalence/engines-agree" --engine "$engine" --bursts "$bursts" \
+        --instructions "$instructions" -- "${command[@]}" >/dev/null 2>"$scratch/said" </dev/null ||
+        status=$?
     [ $status = 0 ] || failed=1
     sed -n '/^difference/,/^$/p; /^skipped/p; /^cut short/p' "$scratch/said" |
         sed "s/^/$program: /"
     # The program may have written to the same line.
-    read -r b _ i _ v _ _ s _ c _ _ d _ < <(grep -o '[0-9]* bursts, [0-9]* instructions.*' \
+    read -r b _ w _ i _ v _ c _ e _ s _ x _ d _ < <(grep -o '[0-9]* bursts, [0-9]* whole.*' \
         "$scratch/said" || tail -n 1 "$scratch/said")
-    table+=$'\n'$(printf "$row" "$program" "$b" "$i" "$v" "$s" "$c" "$d")
+    table+=$'\n'$(printf "$row" "$program" "$b" "$w" "$i" "$v" "$c" "$e" "$s" "$x" "$d")
 done
 printf '%s\n' "$table"
 exit $failed

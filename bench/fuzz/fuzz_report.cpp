@@ -1,20 +1,26 @@
 // Profiles that nobody trusts: whatever bytes come, reading them either gives a Profile that keeps
-// its invariants, survives being written and read again, can be shown, and compared with itself is
-// perfect; or it is refused.
+// its invariants, survives being written and read again, can be shown, compared with itself is
+// perfect, merged with itself is the same in any grouping and does not differ from itself; or it is
+// refused.
 //
 // The first byte chooses the width of the report and whether a function is asked for; the rest is
 // the file.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <initializer_list>
 #include <string_view>
 
 #include "base/error.h"
 #include "report/compare_json.h"
 #include "report/compare_text.h"
+#include "report/diff_json.h"
+#include "report/diff_text.h"
+#include "report/exports/exports.h"
 #include "report/json_cursor.h"
 #include "report/json_reader.h"
 #include "report/json_writer.h"
+#include "report/merge.h"
 #include "report/text_report.h"
 
 using namespace shadowprof;
@@ -32,6 +38,46 @@ void compare_with_itself(const report::Profile& profile, std::size_t width) {
     options.functions = true;
     static_cast<void>(report::render_comparison(c, options));
     static_cast<void>(report::to_json(c));
+}
+
+// Merged with itself, in either grouping, it is the same to the byte; and does not differ from
+// itself.
+void merge_with_itself(const report::Profile& profile) {
+    const auto merged = [](std::initializer_list<const report::Profile*> all) {
+        report::Merger merger;
+        for (const auto* p : all) merger.add({"a", *p});
+        return merger.take();
+    };
+    const auto twice = merged({&profile, &profile});
+    const auto left = merged({&twice, &profile}), right = merged({&profile, &twice});
+    if (report::to_json(left) != report::to_json(right)) std::abort();
+    if (report::to_json(merged({&profile, &profile, &profile})) != report::to_json(left))
+        std::abort();
+    if (!(report::from_json(report::to_json(left)) == left)) std::abort();
+}
+
+void diff_with_itself(const report::Profile& profile, std::size_t width) {
+    const auto d = report::diff({{"a", profile}}, {"b", profile});
+    for (const auto& list : d.lists)
+        for (const auto& c : list.changes)
+            if (c.is_real()) std::abort();
+    if (!d.values.empty()) std::abort();
+    report::DiffTextOptions options;
+    options.width = width;
+    static_cast<void>(report::render_diff(d, nullptr, options));
+    static_cast<void>(report::render_diff_markdown(d, nullptr));
+    static_cast<void>(report::to_json(d, nullptr));
+}
+
+void export_all(const report::Profile& profile) {
+    report::ExportOptions options;
+    options.symbols.root = "/no/such/root";
+    for (const auto& exporter : report::exporters()) {
+        try {
+            static_cast<void>(exporter.run(profile, options));
+        } catch (const UserError&) {  // it lacks what the format takes
+        }
+    }
 }
 
 }  // namespace
@@ -62,5 +108,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         compare_with_itself(profile, options.width);
     } catch (const UserError&) {  // it is empty, or has an entry twice
     }
+    try {
+        merge_with_itself(profile);
+    } catch (const UserError&) {  // counts grow too large
+    }
+    try {
+        diff_with_itself(profile, options.width);
+    } catch (const UserError&) {  // it is empty
+    }
+    export_all(profile);
     return 0;
 }

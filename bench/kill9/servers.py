@@ -30,7 +30,8 @@ from vocabulary import (  # noqa: E402
 
 SPINNERS = os.path.abspath(sys.argv[1])
 ROUNDS = int(os.environ.get("ROUNDS", "50"))
-OPTIONS = ["-m", "burst", "--overhead", "30%", "--no-progress", "-q", "-o", "profile.json"]
+MODE = os.environ.get("MODE", "burst")
+OPTIONS = ["-m", MODE, "--overhead", "30%", "--no-progress", "-q", "-o", "profile.json"]
 
 
 class Redis:

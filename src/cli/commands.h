@@ -15,6 +15,10 @@ void add_run(CLI::App& app, Action& action);
 void add_attach(CLI::App& app, Action& action);
 void add_report(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
+void add_diff(CLI::App& app, Action& action);
+void add_check(CLI::App& app, Action& action);
+void add_export(CLI::App& app, Action& action);
+void add_merge(CLI::App& app, Action& action);
 void add_doctor(CLI::App& app, Action& action);
 
 // Parses the command line, runs the command; never throws.

@@ -10,6 +10,10 @@ namespace shadowprof::cli {
 
 void say_line(const std::string& line);
 
+// Our own copies of the program's stdin and stdout would keep pipes open that the program has
+// closed: their other ends would wait until the profile is written. Keeps what is the output file.
+void leave_streams_to_program(const std::string& output);
+
 template <typename... Args>
 void say(fmt::format_string<Args...> format, Args&&... args) {
     say_line(fmt::format(format, std::forward<Args>(args)...));

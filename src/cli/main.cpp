@@ -32,6 +32,10 @@ int main(int argc, char** argv) {
     add_attach(app, action);
     add_report(app, action);
     add_compare(app, action);
+    add_diff(app, action);
+    add_check(app, action);
+    add_export(app, action);
+    add_merge(app, action);
     add_doctor(app, action);
 
     try {

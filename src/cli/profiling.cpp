@@ -21,19 +21,34 @@
 #include "report/host_facts.h"
 #include "report/json_writer.h"
 #include "report/symbols.h"
+#include "shadow/calibration.h"
 
 namespace shadowprof::cli {
 
 namespace {
 
-constexpr std::uint64_t default_step_sample = 500;
-constexpr std::uint64_t default_burst_sample = 5000;
 // Mode full chooses nothing at random that matters, so that two runs give the same file.
 constexpr std::uint64_t default_full_seed = 1;
 
-std::vector<std::string> profiles_asked_for(const std::vector<std::string>& names) {
-    const bool all = names.empty() || std::find(names.begin(), names.end(), "all") != names.end();
-    return all ? profile::profile_names() : names;
+constexpr const char* latency = "latency";
+
+bool has(const std::vector<std::string>& names, const std::string& name) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// Only translated code can time loads, and only where it does not write down every value.
+bool can_time_loads(const shadow::Options& sampling) {
+    const bool translates =
+        sampling.mode == shadow::Mode::shadow || sampling.mode == shadow::Mode::full;
+    return translates && !sampling.exhaustive;
+}
+
+std::vector<std::string> profiles_asked_for(const std::vector<std::string>& names,
+                                            const shadow::Options& sampling) {
+    if (!names.empty() && !has(names, "all")) return names;
+    auto all = profile::profile_names();
+    if (!can_time_loads(sampling)) std::erase(all, latency);
+    return all;
 }
 
 std::uint64_t draw_seed() {
@@ -42,37 +57,50 @@ std::uint64_t draw_seed() {
     return device();
 }
 
+constexpr struct {
+    const char* name;
+    shadow::Mode mode;
+    std::uint64_t sample_size;
+} modes[] = {{"shadow", shadow::Mode::shadow, shadow::Options::default_shadow},
+             {"burst", shadow::Mode::burst, shadow::Options::default_burst},
+             {"full", shadow::Mode::full, 0},
+             {"step", shadow::Mode::step, shadow::Options::default_step}};
+
+shadow::Mode mode_of(const std::string& name) {
+    for (const auto& each : modes)
+        if (each.name == name) return each.mode;
+    return shadow::Mode::shadow;
+}
+
+std::uint64_t default_size(shadow::Mode mode) {
+    for (const auto& each : modes)
+        if (each.mode == mode) return each.sample_size;
+    return 0;
+}
+
+std::string name_of(shadow::Mode mode) {
+    for (const auto& each : modes)
+        if (each.mode == mode) return each.name;
+    return "";
+}
+
 shadow::Options sampling_options(const ProfilingOptions& options) {
     shadow::Options sampling;
     const bool whole_program = options.mode.empty() && options.sample_size == 0;
-    sampling.mode = options.mode == "full"                    ? shadow::Mode::full
-                    : options.mode == "step" || whole_program ? shadow::Mode::step
-                                                              : shadow::Mode::burst;
-    sampling.sample_size =
-        options.sample_size.value_or(sampling.mode == shadow::Mode::full   ? 0
-                                     : sampling.mode == shadow::Mode::step ? default_step_sample
-                                                                           : default_burst_sample);
+    sampling.mode = whole_program ? shadow::Mode::step : mode_of(options.mode);
+    sampling.sample_size = options.sample_size.value_or(default_size(sampling.mode));
+    sampling.may_be_shorter = !options.sample_size;
+    sampling.load = options.load;
     sampling.exhaustive = options.exhaustive;
     sampling.randomise_addresses = options.aslr;
     sampling.overhead = options.overhead;
     if (options.period) sampling.period = shadow::Seconds{*options.period};
     if (options.duration) sampling.duration = shadow::Seconds{*options.duration};
     sampling.most_samples = options.most_samples;
+    sampling.precision = options.precision;
     sampling.seed = options.seed.value_or(sampling.mode == shadow::Mode::full ? default_full_seed
                                                                               : draw_seed());
     return sampling;
-}
-
-std::string name_of(shadow::Mode mode) {
-    switch (mode) {
-        case shadow::Mode::step:
-            return "step";
-        case shadow::Mode::burst:
-            return "burst";
-        case shadow::Mode::full:
-            return "full";
-    }
-    return "";
 }
 
 std::string now_utc() {
@@ -122,12 +150,13 @@ report::RunFacts facts_of(const ProfilingOptions& options, const shadow::Options
 
     auto& run = facts.run;
     run.mode = name_of(sampling.mode);
-    run.profiles = profiles_asked_for(options.profiles);
+    run.profiles = profiles_asked_for(options.profiles, sampling);
     run.options = {{"sample-size", std::to_string(sampling.sample_size)},
                    {"overhead", fmt::format("{:g}%", sampling.overhead * 100)},
                    {"limit", std::to_string(options.limit)}};
     if (options.exhaustive) run.options["exhaustive"] = "true";
     if (sampling.mode == shadow::Mode::full) run.options["aslr"] = options.aslr ? "true" : "false";
+    if (sampling.load) run.options["load"] = fmt::format("{:g}", *sampling.load);
     if (options.value_context) run.options["value-context"] = "true";
     run.seed = sampling.seed;
     run.started = std::move(started);
@@ -137,6 +166,9 @@ report::RunFacts facts_of(const ProfilingOptions& options, const shadow::Options
 
     facts.cost.stops = result.cost.stops;
     facts.cost.stop_time = result.cost.stop_time.count();
+    facts.cost.forks = result.cost.forks;
+    facts.cost.extra_faults = result.cost.extra_faults;
+    facts.cost.extra_cpu = result.cost.extra_cpu.count();
     const auto undisturbed = (result.duration - result.cost.price).count();
     if (undisturbed > 0 && !result.exhaustive)
         facts.cost.slowdown = result.cost.price.count() / undisturbed;
@@ -151,13 +183,14 @@ void ProfilingOptions::add_to(CLI::App& command) {
     command.add_option("-o,--output", output, "The profile")->capture_default_str();
     command
         .add_option("-m,--mode", mode,
-                    "How to sample: burst (the default) emulates a stopped thread's next\n"
-                    "instructions, full translates the whole program, step single-steps it,\n"
-                    "slowly and beyond doubt")
-        ->check(CLI::IsMember({"burst", "full", "step"}));
+                    "How to sample: shadow (the default) runs forked replicas on other cores,\n"
+                    "burst emulates a stopped thread's next instructions, full translates\n"
+                    "the whole program, step single-steps it, slowly and beyond doubt")
+        ->check(CLI::IsMember({"shadow", "burst", "full", "step"}));
     command
-        .add_option("-p,--profile", profiles,
-                    "Which profiles: path, edge, call, method, value, or all (the default)")
+        .add_option(
+            "-p,--profile", profiles,
+            "Which profiles: path, edge, call, method, value, latency, or all (the default)")
         ->delimiter(',');
     const auto count = [&command](const char* name, std::optional<std::uint64_t>& into,
                                   const char* help) {
@@ -173,13 +206,27 @@ void ProfilingOptions::add_to(CLI::App& command) {
     command.add_option_function<std::string>(
         "--overhead", [this](const std::string& text) { overhead = parse_share(text); },
         "Budget for the target's slowdown (1%)");
+    command.add_option_function<double>(
+        "--load",
+        [this](double value) {
+            if (!(value > 0)) throw CLI::ValidationError("--load", "must be more than 0");
+            load = value;
+        },
+        "Mode shadow: average number of live replicas (by default what idle cores allow)");
     time("--period", period,
          "Mean time between samples, randomised (by default what the budget allows)");
     time("--duration", duration, "Stop profiling after this; the program runs on");
-    count("--max-samples", most_samples, "Stop sampling after so many samples");
+    count("--max-samples", most_samples, "Stop profiling after so many samples");
+    command.add_option_function<std::string>(
+        "--until-converged", [this](const std::string& text) { precision = parse_share(text); },
+        "Stop profiling when the share of every part of the program is known to so much (2%)");
     command.add_flag("--exhaustive", exhaustive,
                      "Every value of every execution (modes burst and step see no less)");
     command.add_flag("--aslr", aslr, "Mode full: keep address randomisation, which it turns off");
+    command.add_option_function<std::string>(
+        "--cache", [this](const std::string& text) { caches = parse_caches(text); },
+        "Sizes of the caches that latencies are modelled with: L1,L2,L3 (48k,2M,32M; by default\n"
+        "what the processor says)");
     command.add_flag("--value-context", value_context, "Tell values apart by return address");
     command.add_option_function<std::string>(
         "--limit", [this](const std::string& text) { limit = parse_count(text); },
@@ -196,22 +243,26 @@ int shell_status(int wait_status) {
 }
 
 shadow::Result profile_target(const ProfilingOptions& options, const shadow::Target& target) {
-    const auto sampling = sampling_options(options);
+    auto sampling = sampling_options(options);
     const auto* attach = std::get_if<shadow::Attach>(&target);
-    if (sampling.mode == shadow::Mode::full && attach)
-        throw UserError("--mode full follows a program from its start: use run, not attach",
-                        ExitStatus::bad_usage);
     if (sampling.mode == shadow::Mode::full && options.sample_size)
         throw UserError("--mode full has no samples: it runs the whole program",
                         ExitStatus::bad_usage);
     if (options.aslr && sampling.mode != shadow::Mode::full)
         throw UserError("--aslr is for --mode full: other modes leave addresses as they are",
                         ExitStatus::bad_usage);
-    if (sampling.sample_size == 0 && sampling.mode == shadow::Mode::burst)
+    if (options.load && sampling.mode != shadow::Mode::shadow)
+        throw UserError("--load is for --mode shadow: other modes have no replicas",
+                        ExitStatus::bad_usage);
+    if (sampling.sample_size == 0 &&
+        (sampling.mode == shadow::Mode::burst || sampling.mode == shadow::Mode::shadow))
         throw UserError("--sample-size 0 is for --mode step: the whole program, step by step",
                         ExitStatus::bad_usage);
-    if (attach && sampling.sample_size == 0)
+    if (attach && sampling.mode == shadow::Mode::step && sampling.sample_size == 0)
         throw UserError("--sample-size 0 follows a program from its start: use run, not attach",
+                        ExitStatus::bad_usage);
+    if (has(options.profiles, latency) && !can_time_loads(sampling))
+        throw UserError("--profile latency needs --mode shadow or full, without --exhaustive",
                         ExitStatus::bad_usage);
     report::check_writable(options.output);
 
@@ -220,7 +271,15 @@ shadow::Result profile_target(const ProfilingOptions& options, const shadow::Tar
         attach ? ptrace::command_line(attach->pid) : std::get<shadow::Launch>(target).command;
     const auto started = now_utc();
 
-    const auto names = profiles_asked_for(options.profiles);
+    const auto names = profiles_asked_for(options.profiles, sampling);
+    profile::LatencyScale latency_scale;
+    std::string why_not_timed;
+    if (has(names, latency)) {
+        latency_scale = shadow::calibrate_once_in_a_while();
+        why_not_timed = latency_scale.why_not;
+        if (options.caches) latency_scale.caches.levels = *options.caches;
+        sampling.clock_is_usable = latency_scale.clock_is_usable;
+    }
     shadow::Session session{sampling, target};
     report::Symbols symbols;
     report::SymbolFunctionMap functions{symbols, session.modules()};
@@ -228,12 +287,19 @@ shadow::Result profile_target(const ProfilingOptions& options, const shadow::Tar
         .names = {names.begin(), names.end()},
         .value_context = options.value_context,
         .seed = sampling.seed,
+        .latency_scale = std::move(latency_scale),
     };
     // Before any thread is started, so that all block these signals.
     const SignalWatch signals{[&](int signal) { heed(signal, session, attach != nullptr); }};
-    session.start(profile::make_profilers(profile_options, session.blocks(), functions));
+    session.start(
+        [&] { return profile::make_profilers(profile_options, session.blocks(), functions); });
+    if (!attach) leave_streams_to_program(options.output);
+    symbols.use_runtime_map(fmt::format("/tmp/perf-{}.map", session.pid()));
     wait_for_end(session, options);
     auto result = session.finish();
+    if (has(names, latency) && !sampling.clock_is_usable)
+        result.warnings.push_back("loads are not timed, and their levels are a model's: " +
+                                  why_not_timed);
 
     const auto profile = report::assemble(
         facts_of(options, sampling, target, result, started, std::move(command)), result.hotlists,

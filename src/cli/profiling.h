@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -17,11 +18,14 @@ struct ProfilingOptions {
     std::vector<std::string> profiles;
     std::optional<std::uint64_t> sample_size;
     double overhead = 0.01;
+    std::optional<double> load;
     std::optional<double> period;
     std::optional<double> duration;
     std::optional<std::uint64_t> most_samples;
+    std::optional<double> precision;
     bool exhaustive = false;
     bool value_context = false;
+    std::optional<std::array<profile::CacheGeometry::Level, 3>> caches;
     bool aslr = false;
     std::uint64_t limit = 1000;
     std::optional<std::uint64_t> seed;

@@ -2,6 +2,8 @@
 #include "cli/commands.h"
 #include "cli/page.h"
 #include "report/json_reader.h"
+#include "report/output_file.h"
+#include "report/page.h"
 #include "report/text_report.h"
 
 namespace shadowprof::cli {
@@ -12,11 +14,17 @@ struct ReportOptions {
     std::string profile;
     std::size_t top = 10;
     std::optional<std::string> function;
+    std::string html;
     bool no_color = false;
 };
 
 int report(const ReportOptions& options) {
+    if (!options.html.empty()) report::check_writable(options.html);
     const auto profile = report::read_profile(options.profile);
+    if (!options.html.empty()) {
+        report::write_file(options.html, report::render_page(profile, {}));
+        return static_cast<int>(ExitStatus::fine);
+    }
     report::TextOptions text;
     text.top = options.top;
     text.width = page_width();
@@ -36,6 +44,8 @@ void add_report(CLI::App& app, Action& action) {
     command->add_option("--top", options->top, "Rows in each table")->capture_default_str();
     command->add_option("--function", options->function,
                         "Annotated listing of one function: its name, a part of it, or a pattern");
+    command->add_option("--html", options->html,
+                        "Write the report as one HTML file that needs no network");
     command->add_flag("--no-color", options->no_color, "Plain text (also: NO_COLOR)");
     command->callback([&action, options] {
         if (options->profile.empty()) options->profile = "shadowprof.json";

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
+#include <sstream>
 
 namespace shadowprof::cli {
 
@@ -41,6 +42,24 @@ double parse_share(const std::string& text) {
     if (share <= 0 || share > 1)
         throw CLI::ValidationError("'" + text + "' is not between 0 and 100 %");
     return share;
+}
+
+std::array<profile::CacheGeometry::Level, 3> parse_caches(const std::string& text) {
+    constexpr double kilo = 1024;
+    std::array<profile::CacheGeometry::Level, 3> caches;
+    std::istringstream sizes{text};
+    std::string size;
+    for (std::size_t level = 0; std::getline(sizes, size, ','); ++level) {
+        const auto bytes = scaled(
+            size,
+            {{"", 1}, {"k", kilo}, {"K", kilo}, {"M", kilo * kilo}, {"G", kilo * kilo * kilo}},
+            "a size (48k, 2M)");
+        if (level == caches.size() || bytes >= 0x1p40)
+            throw CLI::ValidationError("'" + text + "' is not up to three sizes: L1,L2,L3");
+        caches[level].size = static_cast<std::uint64_t>(bytes);
+    }
+    if (caches[0].size == 0) throw CLI::ValidationError("'" + text + "' has no first level");
+    return caches;
 }
 
 }  // namespace shadowprof::cli

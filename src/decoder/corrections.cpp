@@ -16,6 +16,13 @@ void touches_nothing(Instruction& i) {
     }
 }
 
+// A part of the memory must be there, and need not be its beginning.
+void may_read_nothing(Instruction& i) {
+    auto& memory = i.operand_storage[0];
+    memory.conditional_read = memory.reads;
+    memory.conditional = true;
+}
+
 void destination_may_stay(Instruction& i) {
     i.operand_storage[0].conditional = true;
 }
@@ -90,7 +97,26 @@ void by_name(Instruction& i) {
         case Mnemonic::bsr:
         case Mnemonic::rdsspd:  // without a shadow stack
         case Mnemonic::rdsspq:
+        case Mnemonic::lar:  // of no segment
+        case Mnemonic::lsl:
+        // Often carried out by the kernel, which leaves a register's upper half as it is.
+        case Mnemonic::sldt:
+        case Mnemonic::str:
+        case Mnemonic::smsw:
             return destination_may_stay(i);
+
+        case Mnemonic::clflush:
+        case Mnemonic::clflushopt:
+        case Mnemonic::clwb:
+        case Mnemonic::xsave:  // reads what was saved there, and only what is asked for
+        case Mnemonic::xsave64:
+        case Mnemonic::xsavec:
+        case Mnemonic::xsavec64:
+        case Mnemonic::xsaveopt:
+        case Mnemonic::xsaveopt64:
+        case Mnemonic::xrstor:
+        case Mnemonic::xrstor64:
+            return may_read_nothing(i);
 
         case Mnemonic::xlat:
             return index_is_al(i);

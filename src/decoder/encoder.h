@@ -32,8 +32,8 @@ std::optional<Bytes> with_memory_at(const Instruction& instruction, std::uint8_t
 // displacement or segment. Nothing for 32-bit addresses: the sum is cut there, not the base.
 std::optional<Bytes> with_gather_base(const Instruction& instruction, std::uint8_t base_register);
 
-// The instruction, whose memory operand is rip-relative, as it must read at another place to mean the
-// same address. Nothing if that is out of reach, or there is no such operand.
+// The instruction, whose memory operand is rip-relative, as it must read at another place to mean
+// the same address. Nothing if that is out of reach, or there is no such operand.
 std::optional<Bytes> moved_to(const Instruction& instruction, Address place);
 
 // A bit for every general register that is read, written or part of an address, hidden or not. The

@@ -111,11 +111,20 @@ class Assembler {
     // dst = base + index * scale + displacement, cut to 32 bits if narrow. `none` for absent parts.
     void lea(HostRegister dst, HostRegister base, HostRegister index, unsigned scale,
              std::int32_t displacement, bool narrow = false) {
+        with_address(!narrow, 0x8d, dst, base, index, scale, displacement);
+    }
+    // 64 bits. The processor tells faults by rsp and rbp from those by other registers.
+    void load_at(HostRegister dst, HostRegister base, HostRegister index, unsigned scale,
+                 std::int32_t displacement) {
+        with_address(true, 0x8b, dst, base, index, scale, displacement);
+    }
+    void with_address(bool wide, std::uint8_t opcode, HostRegister dst, HostRegister base,
+                      HostRegister index, unsigned scale, std::int32_t displacement) {
         const std::uint8_t log = scale == 8 ? 3 : scale == 4 ? 2 : scale == 2 ? 1 : 0;
         const bool has_base = base != none, has_index = index != none;
         const bool needs_sib = has_index || !has_base || (base & 7) == decoder::rsp;
-        rex(!narrow, dst, has_index ? index : 0, has_base ? base : 0);
-        raw(0x8d);
+        rex(wide, dst, has_index ? index : 0, has_base ? base : 0);
+        raw(opcode);
         const bool small = has_base && displacement == static_cast<std::int8_t>(displacement);
         raw((!has_base ? 0x00 : small ? 0x40 : 0x80) | (dst & 7) << 3 | (needs_sib ? 4 : base & 7));
         if (needs_sib) raw(log << 6 | (has_index ? index & 7 : 4) << 3 | (has_base ? base & 7 : 5));

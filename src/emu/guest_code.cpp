@@ -56,6 +56,8 @@ const trace::Block* GuestCode::block_at(Address at, trace::CodeSource& memory) {
     block.start = at;
     block.place = block_place(instructions);
     block.slots = trace::slots_of(instructions, plan_);
+    if (plan_.has(trace::Capture::latency))
+        block.accesses = trace::slots_of(instructions, trace::Capture::memory_addresses);
     block.instructions = std::move(instructions);
     const auto& published = blocks_.publish(std::move(block));
     by_address_[at] = {&published, may_change(at)};
@@ -74,6 +76,8 @@ const trace::Block& GuestCode::cut(const trace::Block& block, std::size_t instru
         block.instructions.begin(),
         block.instructions.begin() + static_cast<std::ptrdiff_t>(instructions));
     part.slots = trace::slots_of(part.instructions, plan_);
+    if (plan_.has(trace::Capture::latency))
+        part.accesses = trace::slots_of(part.instructions, trace::Capture::memory_addresses);
     return *(cuts_[key] = &blocks_.publish(std::move(part)));
 }
 
@@ -86,6 +90,7 @@ void GuestCode::forget_everything() {
     ++epoch_;
     by_address_.clear();
     generation_of_page_.clear();
+    code_mappings_.clear();
     maps_.reset();
     maps_are_current_ = false;
 }
@@ -97,19 +102,52 @@ std::size_t GuestCode::read_code(Address at, std::span<std::byte> into) {
 std::shared_ptr<const ptrace::Maps> GuestCode::maps() {
     if (maps_are_current_) return maps_;
     auto now = ptrace::Maps::of(pid_);
-    auto fresh = std::make_shared<const ptrace::Maps>(now ? std::move(*now) : ptrace::Maps{});
-    if (maps_) {
-        for (const auto& before : maps_->mappings()) {
-            if (!before.executable) continue;
-            const auto* after = fresh->mapping_at(before.range.begin);
-            if (after && same_code(before, *after)) continue;
+    take_over(std::make_shared<const ptrace::Maps>(now ? std::move(*now) : ptrace::Maps{}), false);
+    return maps_;
+}
+
+void GuestCode::look_through(pid_t pid, std::shared_ptr<const ptrace::Maps> maps) {
+    if (pid_ != pid) {
+        pid_ = pid;
+        memory_ = ptrace::Memory{pid};
+        maps_are_current_ = false;
+    }
+    if (maps && maps != maps_)
+        take_over(std::move(maps), true);
+    else
+        maps_are_current_ = maps_are_current_ || maps;
+}
+
+// What lies where code was, and is not that code, takes its place. Where a copy of the process has
+// nothing, the next one may have the same code again.
+void GuestCode::take_over(std::shared_ptr<const ptrace::Maps> fresh, bool is_copy) {
+    for (const auto& mapping : fresh->mappings()) {
+        auto known = code_mappings_.lower_bound(mapping.range.begin);
+        if (known != code_mappings_.begin() &&
+            std::prev(known)->second.range.end > mapping.range.begin)
+            --known;
+        const bool is_code = mapping.executable && is_fixed(mapping);
+        if (is_code && known != code_mappings_.end() && same_code(known->second, mapping)) continue;
+        while (known != code_mappings_.end() && known->first < mapping.range.end) {
+            forget_blocks_in(known->second.range);
+            ++epoch_;
+            known = code_mappings_.erase(known);
+        }
+        if (is_code) code_mappings_.emplace(mapping.range.begin, mapping);
+    }
+    for (const auto& before : maps_ ? maps_->mappings() : std::vector<ptrace::Mapping>{}) {
+        if (!before.executable) continue;
+        const auto* after = fresh->mapping_at(before.range.begin);
+        if (after && same_code(before, *after)) continue;
+        if (!is_fixed(before)) {
             forget_blocks_in(before.range);
-            if (is_fixed(before)) ++epoch_;
+        } else if (!after && !is_copy && code_mappings_.erase(before.range.begin) != 0) {
+            forget_blocks_in(before.range);
+            ++epoch_;
         }
     }
     maps_ = std::move(fresh);
     maps_are_current_ = true;
-    return maps_;
 }
 
 bool GuestCode::may_change(Address at) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <unordered_map>
 #include <vector>
@@ -42,6 +43,13 @@ class GuestCode : public trace::CodeSource {
 
     // After exec: nothing known holds.
     void forget_everything();
+    // From now on, of a copy of the process, which has these mappings: what is known of the others
+    // holds for it where it has the same code. Without `maps` they are looked at when needed.
+    void look_through(pid_t pid, std::shared_ptr<const ptrace::Maps> maps);
+    // As far as they are known to be current.
+    std::shared_ptr<const ptrace::Maps> current_maps() const {
+        return maps_are_current_ ? maps_ : nullptr;
+    }
     // After mmap, munmap, mprotect, or when a sample begins: looks at the maps again when they are
     // next needed, and forgets the blocks of executable mappings that changed.
     void mappings_may_have_changed() { maps_are_current_ = false; }
@@ -62,6 +70,7 @@ class GuestCode : public trace::CodeSource {
         bool may_change = false;
     };
     static bool still_holds(const trace::Block& block, trace::CodeSource& memory);
+    void take_over(std::shared_ptr<const ptrace::Maps> fresh, bool is_copy);
     trace::Location block_place(const std::vector<decoder::Instruction>& instructions);
     void forget_blocks_in(AddressRange range);
 
@@ -72,6 +81,8 @@ class GuestCode : public trace::CodeSource {
     trace::CapturePlan plan_;
     std::shared_ptr<const ptrace::Maps> maps_;
     bool maps_are_current_ = false;
+    // That are executable and fixed, by address: also those that only copies of the process had.
+    std::map<Address, ptrace::Mapping> code_mappings_;
     std::uint64_t epoch_ = 0;
     std::unordered_map<Address, Entry> by_address_;
     std::unordered_map<std::uint64_t, const trace::Block*> cuts_;  // block id and length

@@ -63,8 +63,8 @@ class MemoryView : public trace::CodeSource {
     bool exhausted() const { return exhausted_; }
 
   private:
-    // A call for one page takes 2.8 µs, one for four neighbours 8 µs, and half of those would never be
-    // used: measured, a burst takes a quarter longer with four and a tenth longer with two.
+    // A call for one page takes 2.8 µs, one for four neighbours 8 µs, and half of those would never
+    // be used: measured, a burst takes a quarter longer with four and a tenth longer with two.
     static constexpr std::size_t pages_fetched_together = 1;
     static constexpr std::size_t pages_per_slab = 64;
     static constexpr std::size_t most_pages = 1u << 17;  // 512 MiB

@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <sys/time.h>
 #include <sys/uio.h>
 #include <termios.h>
@@ -400,23 +401,55 @@ inline bool is_readable(GuestMemory& memory, Address begin, std::uint64_t size) 
            (memory.read_as<std::byte>(begin) && memory.read_as<std::byte>(begin + (size - 1)));
 }
 
-// Bytes in an iovec array, or -errno; nothing if only a part of it could be written.
-inline std::optional<std::int64_t> total_size(GuestMemory& memory, Address pieces,
-                                              std::uint64_t count) {
-    if (count > most_pieces) return -EINVAL;
-    std::uint64_t total = 0;
+// What a call moves between memory and a file.
+struct Piece {
+    Address begin;
+    std::uint64_t size = 0;
+};
+struct Pieces {
+    std::vector<Piece> pieces;
+    std::int64_t size = 0;  // of all, or -errno
+};
+
+inline Pieces pieces_in_buffer(Address begin, std::uint64_t size) {
+    size = std::min(size, most_bytes_a_call);
+    return {{{begin, size}}, static_cast<std::int64_t>(size)};
+}
+// Of an iovec array.
+inline Pieces pieces_in_array(GuestMemory& memory, Address array, std::uint64_t count) {
+    if (count > most_pieces) return {{}, -EINVAL};
+    Pieces all;
     for (std::uint64_t i = 0; i < count; ++i) {
-        const auto piece = memory.read_as<iovec>(pieces + i * sizeof(iovec));
-        if (!piece) return -EFAULT;
-        if (static_cast<std::int64_t>(piece->iov_len) < 0) return -EINVAL;
-        const Address begin{reinterpret_cast<std::uint64_t>(piece->iov_base)};
-        if (!is_readable(memory, begin, piece->iov_len)) {
-            if (total == 0) return -EFAULT;
+        const auto piece = memory.read_as<iovec>(array + i * sizeof(iovec));
+        if (!piece) return {{}, -EFAULT};
+        if (static_cast<std::int64_t>(piece->iov_len) < 0) return {{}, -EINVAL};
+        const auto size = std::min<std::uint64_t>(
+            piece->iov_len, most_bytes_a_call - static_cast<std::uint64_t>(all.size));
+        all.pieces.push_back({{reinterpret_cast<std::uint64_t>(piece->iov_base)}, size});
+        all.size += static_cast<std::int64_t>(size);
+    }
+    return all;
+}
+
+// To be written; nothing if only a part of them could be.
+inline std::optional<Pieces> readable(GuestMemory& memory, Pieces pieces) {
+    if (pieces.size < 0) return pieces;
+    bool is_first = true;
+    for (const auto& [begin, size] : pieces.pieces) {
+        if (size == 0) continue;
+        if (!is_readable(memory, begin, size)) {
+            if (is_first && !memory.read_as<std::byte>(begin)) return Pieces{{}, -EFAULT};
             return {};
         }
-        total += std::min<std::uint64_t>(piece->iov_len, most_bytes_a_call - total);
+        is_first = false;
     }
-    return static_cast<std::int64_t>(total);
+    return pieces;
+}
+inline std::optional<Pieces> buffer_to_write(Request& r) {
+    return readable(r.memory, pieces_in_buffer(r.address(1), r.argument(2)));
+}
+inline std::optional<Pieces> array_to_write(Request& r) {
+    return readable(r.memory, pieces_in_array(r.memory, r.address(1), r.argument(2)));
 }
 
 inline bool is_writable(const OpenFile& file) {
@@ -424,52 +457,73 @@ inline bool is_writable(const OpenFile& file) {
     return (*file.status_flags & O_PATH) == 0 && (*file.status_flags & O_ACCMODE) != O_RDONLY;
 }
 
-// `at_offset`: the call writes at the file's offset and moves it.
-inline MaybeAnswer accept(Request& request, std::optional<std::int64_t> bytes, bool at_offset) {
-    auto& file = request.file();
-    if (file.kind == OpenFile::Kind::closed || !is_writable(file)) return fails(EBADF);
-    if (!bytes || *bytes <= 0) return bytes ? MaybeAnswer{Answer{*bytes}} : std::nullopt;
-    if (file.kind == OpenFile::Kind::file) {
-        request.facts.faked.files.insert(file.id);
-        const bool appends = !file.status_flags || (*file.status_flags & O_APPEND) != 0;
-        if (at_offset && file.offset) {
-            if (appends) {
-                file.offset.reset();
-            } else {
-                *file.offset += static_cast<std::uint64_t>(*bytes);
-            }
-        }
-    }
-    return Answer{*bytes};
+// The file as the sample would see it from now on; null if nothing is known of it.
+inline FakedFile* faked(GuestFacts& facts, const OpenFile& file) {
+    if (file.kind != OpenFile::Kind::file || !file.status) return nullptr;
+    auto& seen = facts.faked.files.try_emplace(file.id, file.contents, *file.status).first->second;
+    seen.provide(file.contents);
+    return &seen;
 }
 
-inline std::optional<std::int64_t> buffer_size(Request& request) {
-    const auto size = std::min(request.argument(2), most_bytes_a_call);
-    if (!is_readable(request.memory, request.address(1), size)) {
-        if (!request.memory.read_as<std::byte>(request.address(1))) return -EFAULT;
-        return {};
+inline void write_to(FakedFile& file, std::uint64_t offset, GuestMemory& memory,
+                     const Pieces& pieces) {
+    constexpr std::uint64_t most_at_once = 1 << 20;
+    std::vector<std::byte> bytes;
+    for (auto [begin, size] : pieces.pieces) {
+        while (size > 0) {
+            bytes.resize(std::min(size, most_at_once));
+            if (!memory.read(begin, bytes)) {
+                file.forget_contents();
+                return;
+            }
+            file.write(offset, bytes);
+            offset += bytes.size();
+            begin += bytes.size();
+            size -= bytes.size();
+        }
     }
-    return static_cast<std::int64_t>(size);
 }
-inline std::optional<std::int64_t> pieces_size(Request& request) {
-    return total_size(request.memory, request.address(1), request.argument(2));
+
+constexpr std::int64_t own_offset = -1;  // of the file, which moves
+
+inline MaybeAnswer accept(Request& request, const std::optional<Pieces>& pieces,
+                          std::int64_t offset) {
+    auto& file = request.file();
+    if (file.kind == OpenFile::Kind::closed || !is_writable(file)) return fails(EBADF);
+    if (!pieces) return {};
+    if (pieces->size <= 0 || file.kind != OpenFile::Kind::file) return Answer{pieces->size};
+
+    auto* as_seen = faked(request.facts, file);
+    if (as_seen == nullptr || !file.status_flags) return {};
+    const bool moves = offset == own_offset;
+    if (moves && !file.offset) return {};
+    auto at = moves ? *file.offset : static_cast<std::uint64_t>(offset);
+    if ((*file.status_flags & O_APPEND) != 0) at = as_seen->size();
+    write_to(*as_seen, at, request.memory, *pieces);
+    if (moves) file.offset = at + static_cast<std::uint64_t>(pieces->size);
+    return Answer{pieces->size};
+}
+inline MaybeAnswer accept_at(Request& request, const std::optional<Pieces>& pieces) {
+    const auto offset = static_cast<std::int64_t>(request.argument(3));
+    if (offset < 0) return fails(EINVAL);
+    return accept(request, pieces, offset);
 }
 
 inline MaybeAnswer write_accepted(Request& r) {
-    return accept(r, buffer_size(r), true);
+    return accept(r, buffer_to_write(r), own_offset);
 }
 inline MaybeAnswer pwrite_accepted(Request& r) {
-    return accept(r, buffer_size(r), false);
+    return accept_at(r, buffer_to_write(r));
 }
 inline MaybeAnswer writev_accepted(Request& r) {
-    return accept(r, pieces_size(r), true);
+    return accept(r, array_to_write(r), own_offset);
 }
 inline MaybeAnswer pwritev_accepted(Request& r) {
-    return accept(r, pieces_size(r), false);
+    return accept_at(r, array_to_write(r));
 }
-// An offset of -1 is the file's own.
 inline MaybeAnswer pwritev2_accepted(Request& r) {
-    return accept(r, pieces_size(r), static_cast<std::int64_t>(r.argument(3)) == -1);
+    if (static_cast<std::int64_t>(r.argument(3)) == own_offset) return writev_accepted(r);
+    return pwritev_accepted(r);
 }
 inline constexpr const char* accepted_text = "answered: all bytes written";
 inline constexpr BurstRule accepts_write{accepted_text, write_accepted};
@@ -478,28 +532,30 @@ inline constexpr BurstRule accepts_writev{accepted_text, writev_accepted};
 inline constexpr BurstRule accepts_pwritev{accepted_text, pwritev_accepted};
 inline constexpr BurstRule accepts_pwritev2{accepted_text, pwritev2_accepted};
 
-inline std::optional<std::int64_t> message_size(GuestMemory& memory, Address at) {
+inline std::optional<Pieces> message_to_send(GuestMemory& memory, Address at) {
     const auto message = memory.read_as<msghdr>(at);
-    if (!message) return -EFAULT;
-    return total_size(memory, {reinterpret_cast<std::uint64_t>(message->msg_iov)},
-                      message->msg_iovlen);
+    if (!message) return Pieces{{}, -EFAULT};
+    return readable(memory,
+                    pieces_in_array(memory, {reinterpret_cast<std::uint64_t>(message->msg_iov)},
+                                    message->msg_iovlen));
 }
-inline MaybeAnswer accept_sending(Request& request, std::optional<std::int64_t> bytes) {
-    const auto kind = request.file().kind;
+inline MaybeAnswer accept_sending(Request& request, const std::optional<Pieces>& pieces) {
+    const auto& file = request.file();
+    const auto kind = file.kind;
     if (kind == OpenFile::Kind::file || kind == OpenFile::Kind::directory) return fails(ENOTSOCK);
-    return accept(request, bytes, false);
+    return accept(request, pieces, own_offset);
 }
 inline MaybeAnswer sendto_accepted(Request& r) {
-    return accept_sending(r, buffer_size(r));
+    return accept_sending(r, buffer_to_write(r));
 }
 inline MaybeAnswer sendmsg_accepted(Request& request) {
-    return accept_sending(request, message_size(request.memory, request.address(1)));
+    return accept_sending(request, message_to_send(request.memory, request.address(1)));
 }
 inline MaybeAnswer sendmmsg_accepted(Request& request) {
     const auto count = std::min(request.argument(2) & 0xffffffffu, most_pieces);
     for (std::uint64_t i = 0; i < count; ++i) {
         const auto at = request.address(1) + i * sizeof(mmsghdr);
-        const auto size = accept_sending(request, message_size(request.memory, at));
+        const auto size = accept_sending(request, message_to_send(request.memory, at));
         if (!size) return {};
         if (size->result < 0) return i == 0 ? size : Answer{static_cast<std::int64_t>(i)};
         const auto sent = static_cast<unsigned>(size->result);
@@ -521,17 +577,58 @@ inline MaybeAnswer accept_for_file(Request& request) {
 inline constexpr BurstRule file_call_succeeds{
     "answered: success, unless known to be no file; otherwise ends", accept_for_file};
 
-// Size, attributes: to be seen by later calls.
+// To be seen by later calls. `first` is the argument behind the file.
+inline void change_attributes(const Request& request, FakedFile& file, std::size_t first) {
+    if (request.name.ends_with("chmod") || request.name.starts_with("fchmodat")) {
+        file.set_permissions(static_cast<mode_t>(request.argument(first)));
+    } else if (request.name.ends_with("chown") || request.name == "fchownat") {
+        file.set_owner(static_cast<uid_t>(request.argument(first)),
+                       static_cast<gid_t>(request.argument(first + 1)));
+    } else {
+        file.forget_status();
+    }
+}
+
 inline MaybeAnswer accept_change_of_file(Request& request) {
     const auto answer = accept_for_file(request);
-    const auto& file = request.file();
-    if (answer == Answer{0} && file.kind != OpenFile::Kind::unknown) {
-        request.facts.faked.files.insert(file.id);
+    if (auto* file = faked(request.facts, request.file()); file && answer == Answer{0}) {
+        change_attributes(request, *file, 1);
     }
     return answer;
 }
 inline constexpr BurstRule file_change_succeeds{
     "answered: success, unless known to be no file; otherwise ends", accept_change_of_file};
+
+inline MaybeAnswer resize_accepted(Request& request) {
+    const auto answer = accept_for_file(request);
+    if (answer != Answer{0}) return answer;
+    const auto size = static_cast<std::int64_t>(request.argument(1));
+    if (size < 0 || !is_writable(request.file())) return fails(EINVAL);
+    if (auto* file = faked(request.facts, request.file())) {
+        file->resize(static_cast<std::uint64_t>(size));
+    }
+    return answer;
+}
+inline constexpr BurstRule accepts_resize{
+    "answered: success, unless known to be no file; otherwise ends", resize_accepted};
+
+inline MaybeAnswer allocate_accepted(Request& request) {
+    const auto answer = accept_for_file(request);
+    if (answer != Answer{0}) return answer;
+    const auto offset = static_cast<std::int64_t>(request.argument(2));
+    const auto length = static_cast<std::int64_t>(request.argument(3));
+    if (offset < 0 || length <= 0) return fails(EINVAL);
+    if (auto* file = faked(request.facts, request.file())) {
+        const auto end = static_cast<std::uint64_t>(offset) + static_cast<std::uint64_t>(length);
+        constexpr int keep_size = 1;
+        const auto mode = request.int_argument(1);
+        if (mode == 0 && end > file->size()) file->resize(end);
+        if ((mode & ~keep_size) != 0) file->forget_contents();
+    }
+    return answer;
+}
+inline constexpr BurstRule accepts_allocation{
+    "answered: success, unless known to be no file; otherwise ends", allocate_accepted};
 
 inline MaybeAnswer accept_for_descriptor(Request& request) {
     if (request.file().kind == OpenFile::Kind::closed) return fails(EBADF);
@@ -566,17 +663,22 @@ inline MaybeAnswer close_known(Request& request) {
 inline constexpr BurstRule closes_if_known{"answered, if the descriptor is known; otherwise ends",
                                            close_known};
 
+// With what the sample changed.
+inline std::optional<struct stat> status_as_seen(GuestFacts& facts, const OpenFile& file) {
+    if (const auto* changed = facts.faked.file(file.id)) return changed->status();
+    return file.status;
+}
+
 template <std::size_t buffer>
 MaybeAnswer status_of_descriptor(Request& request) {
     const auto& file = request.file();
     if (file.kind == OpenFile::Kind::closed) return fails(EBADF);
-    if (request.facts.faked.of(file.id)) return {};
-    const auto status = request.facts.queries.file_status(request.int_argument(0));
+    const auto status = status_as_seen(request.facts, file);
     if (!status) return {};
     return request.memory.write_as(request.address(buffer), *status) ? Answer{0} : fails(EFAULT);
 }
-inline constexpr BurstRule tells_file_status{
-    "answered, if known and not changed by faked output; otherwise ends", status_of_descriptor<1>};
+inline constexpr BurstRule tells_file_status{"answered, if known; otherwise ends",
+                                             status_of_descriptor<1>};
 
 // C libraries have made fstat of it: a descriptor and an empty path.
 inline bool names_a_descriptor(Request& request) {
@@ -594,7 +696,7 @@ inline MaybeAnswer move_offset(Request& request) {
     auto& file = request.file();
     if (file.kind == OpenFile::Kind::closed) return fails(EBADF);
     if (file.kind == OpenFile::Kind::withdrawn) {
-        const auto status = request.facts.queries.file_status(request.int_argument(0));
+        const auto& status = file.status;
         if (!status || !(S_ISFIFO(status->st_mode) || S_ISSOCK(status->st_mode))) return {};
         return fails(ESPIPE);
     }
@@ -609,8 +711,7 @@ inline MaybeAnswer move_offset(Request& request) {
             from = static_cast<std::int64_t>(*file.offset);
             break;
         case SEEK_END: {
-            if (request.facts.faked.of(file.id)) return {};
-            const auto status = request.facts.queries.file_status(request.int_argument(0));
+            const auto status = status_as_seen(request.facts, file);
             if (!status) return {};
             from = status->st_size;
             break;
@@ -641,6 +742,19 @@ inline MaybeAnswer fcntl_known(Request& request) {
                 (*file.status_flags & ~changeable) | (request.int_argument(2) & changeable);
             return Answer{0};
         }
+        case F_GETLK:
+        case F_OFD_GETLK: {
+            auto wanted = request.memory.read_as<struct flock>(request.address(2));
+            if (!wanted) return fails(EFAULT);
+            if (file.kind != OpenFile::Kind::file) return {};
+            const bool is_only_here = !file.contents && file.opened_here;
+            const auto locked = file.contents  ? file.contents->is_locked_by_others(*wanted)
+                                : is_only_here ? std::optional{false}
+                                               : std::nullopt;
+            if (locked != false) return {};
+            wanted->l_type = F_UNLCK;
+            return request.memory.write_as(request.address(2), *wanted) ? Answer{0} : fails(EFAULT);
+        }
         case F_SETLK:
         case F_SETLKW:
         case F_OFD_SETLK:
@@ -655,8 +769,13 @@ inline MaybeAnswer fcntl_known(Request& request) {
 }
 inline constexpr BurstRule fcntl_if_known{
     "F_GETFL, F_SETFL: answered from the sample's own flags, if known; locks and owners: answered, "
-    "success; otherwise ends",
+    "success; F_GETLK: answered, if nobody else has one; otherwise ends",
     fcntl_known};
+
+inline bool may_be_terminal(const struct stat& status) {
+    constexpr unsigned memory_devices = 1;  // /dev/null and its like
+    return S_ISCHR(status.st_mode) && major(status.st_rdev) != memory_devices;
+}
 
 inline MaybeAnswer ioctl_known(Request& request) {
     auto& file = request.file();
@@ -669,8 +788,7 @@ inline MaybeAnswer ioctl_known(Request& request) {
         case TIOCGPGRP: {
             if (file.kind == OpenFile::Kind::unknown) return {};
             if (file.kind != OpenFile::Kind::withdrawn) return fails(ENOTTY);
-            const auto status = request.facts.queries.file_status(request.int_argument(0));
-            if (!status || S_ISCHR(status->st_mode)) return {};
+            if (!file.status || may_be_terminal(*file.status)) return {};
             return fails(ENOTTY);
         }
         case FIONBIO: {

@@ -1,10 +1,11 @@
 // What only a replica can do: execute the call, or another one in its place, because it touches
-// nothing but what fork copied. Private to system_calls.cpp.
+// nothing but what fork copied. (Files are in system_call_file_rules.h.) Private to
+// system_calls.cpp.
 #pragma once
 
 #include <asm/prctl.h>
 
-#include "emu/system_call_answers.h"
+#include "emu/system_call_file_rules.h"
 
 namespace shadowprof::emu::rules {
 
@@ -14,257 +15,28 @@ inline ReplicaAction execute_with(const Request& request,
     return ExecuteInstead{{request.call.number, arguments}};
 }
 
-inline constexpr const char* shows_faked = "would show a faked effect";
-
 inline constexpr ReplicaRule executes_counting_anew{"executed; counts from the replica's birth",
                                                     execute_it};
 
-// --- Reading ---
-
-inline ReplicaAction read_at_own_offset(Request& request) {
-    const auto& file = request.file();
-    if (file.kind == OpenFile::Kind::closed) return Answer{-EBADF};
-    if (file.kind == OpenFile::Kind::directory) return Answer{-EISDIR};
-    if (file.kind != OpenFile::Kind::file || !file.offset) return request.end();
-    if (request.facts.faked.of(file.id)) return request.end_because(shows_faked);
-    const bool in_pieces = request.name == "readv";
-    return ExecuteInstead{
-        {in_pieces ? SYS_preadv : SYS_pread64,
-         {request.argument(0), request.argument(1), request.argument(2), *file.offset, 0, 0}}};
-}
-inline constexpr ReplicaRule reads_at_own_offset{
-    "files: executed as pread64 or preadv at the replica's own offset; otherwise ends",
-    read_at_own_offset};
-
-inline ReplicaAction read_file(Request& request) {
-    const auto& file = request.file();
-    if (file.kind != OpenFile::Kind::file) return request.end();
-    const bool moves_offset =
-        request.name == "preadv2" && static_cast<std::int64_t>(request.argument(3)) == -1;
-    if (moves_offset) return request.end();
-    if (request.facts.faked.of(file.id)) return request.end_because(shows_faked);
-    return Execute{};
-}
-inline constexpr ReplicaRule reads_file{
-    "files: executed, if not changed by faked output; otherwise ends", read_file};
-
-inline bool is_file_or_directory(const OpenFile& file) {
-    return file.kind == OpenFile::Kind::file || file.kind == OpenFile::Kind::directory;
-}
+// --- Files that are held ---
 
 inline constexpr Condition is_own_directory{
     "the replica opened the directory itself", [](Request& request) {
         const auto& file = request.file();
-        return file.kind == OpenFile::Kind::directory && file.opened_here &&
-               !request.facts.faked.names;
+        return file.kind == OpenFile::Kind::directory && file.opened_here && file.is_held &&
+               !request.facts.faked.names.any();
     }};
 inline constexpr Condition is_unchanged{
-    "it is a file or directory not changed by faked output", [](Request& request) {
+    "it is a directory, or a file that the replica opened itself and that was not changed by faked "
+    "output",
+    [](Request& request) {
         const auto& file = request.file();
-        return is_file_or_directory(file) && !request.facts.faked.of(file.id);
+        return file.is_held && request.facts.faked.file(file.id) == nullptr;
     }};
-inline constexpr Condition is_directory{"it is a directory", [](Request& request) {
-                                            return request.file().kind == OpenFile::Kind::directory;
-                                        }};
-
-template <std::size_t buffer>
-ReplicaAction show_descriptor(Request& request) {
-    const auto& file = request.file();
-    if (!is_file_or_directory(file)) return or_end(status_of_descriptor<buffer>(request), request);
-    if (request.facts.faked.of(file.id)) return request.end_because(shows_faked);
-    return Execute{};
-}
-inline constexpr ReplicaRule shows_descriptor{
-    "files: executed, if not changed by faked output; others: answered, if known; otherwise ends",
-    show_descriptor<1>};
-
-// --- Names ---
-//
-// A rule for a path says which argument it is, and which one holds the directory that a relative
-// path starts from. After a faked change of names no path can be trusted: two strings may mean one
-// file in too many ways to compare them.
-
-constexpr int no_directory = -1;
-
-inline std::optional<std::string> read_path(GuestMemory& memory, Address from) {
-    constexpr std::size_t longest = 4096;
-    std::string path;
-    while (path.size() < longest) {
-        const auto character = memory.read_as<char>(from + path.size());
-        if (!character) return {};
-        if (*character == '\0') return path;
-        path.push_back(*character);
-    }
-    return {};
-}
-
-struct NamedFile {
-    int directory = AT_FDCWD;
-    std::string path;
-};
-
-// Where the call's path leads to; the action to take if that cannot be known.
-inline std::variant<NamedFile, ReplicaAction> named_file(Request& request, int directory,
-                                                         int path_argument) {
-    if (request.facts.faked.names) return request.end_because(shows_faked);
-    auto path = read_path(request.memory, request.address(static_cast<std::size_t>(path_argument)));
-    if (!path) return Answer{-EFAULT};
-    const bool is_absolute = path->starts_with('/');
-    if (directory == no_directory || is_absolute) return NamedFile{AT_FDCWD, std::move(*path)};
-    const auto fd = request.int_argument(static_cast<std::size_t>(directory));
-    if (fd != AT_FDCWD && !is_file_or_directory(request.facts.descriptors.at(fd))) {
-        return request.end();
-    }
-    return NamedFile{fd, std::move(*path)};
-}
-
-template <int path, int directory>
-ReplicaAction look_up(Request& request) {
-    const auto file = named_file(request, directory, path);
-    if (const auto* instead = std::get_if<ReplicaAction>(&file)) return *instead;
-    return Execute{};
-}
-template <int path, int directory = no_directory>
-inline constexpr ReplicaRule looks_up{
-    "executed, if no faked change of names could show; otherwise ends", look_up<path, directory>};
-
-template <int path, int directory>
-ReplicaAction look_at(Request& request) {
-    if (request.facts.faked.any_file()) return request.end_because(shows_faked);
-    return look_up<path, directory>(request);
-}
-template <int path, int directory = no_directory>
-inline constexpr ReplicaRule looks_at{
-    "executed, if no faked output or change of names could show; otherwise ends",
-    look_at<path, directory>};
-
-inline ReplicaAction look_at_status(Request& request) {
-    if (names_a_descriptor(request)) return show_descriptor<2>(request);
-    return look_at<1, 0>(request);
-}
-inline constexpr ReplicaRule looks_at_status{
-    "executed, if no faked output or change of names could show; other descriptors than files: "
-    "answered, if known; otherwise ends",
-    look_at_status};
-
-inline ReplicaAction look_at_extended_status(Request& request) {
-    const bool by_descriptor = (request.argument(2) & AT_EMPTY_PATH) != 0 &&
-                               request.memory.read_as<char>(request.address(1)) == '\0';
-    if (!by_descriptor) return look_at<1, 0>(request);
-    if (!is_file_or_directory(request.file())) return request.end();
-    if (request.facts.faked.of(request.file().id)) return request.end_because(shows_faked);
-    return Execute{};
-}
-inline constexpr ReplicaRule looks_at_extended_status{
-    "executed, if no faked output or change of names could show; otherwise ends",
-    look_at_extended_status};
-
-// Opening has effects of its own on FIFOs, terminals and devices.
-inline ReplicaAction open_for_reading(Request& request, int path, int directory,
-                                      std::uint64_t flags) {
-    constexpr std::uint64_t creates_or_truncates = O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY);
-    const bool is_path_only = (flags & O_PATH) != 0;
-    if (!is_path_only && (flags & (creates_or_truncates | O_ACCMODE)) != O_RDONLY) {
-        return request.end();
-    }
-    const auto file = named_file(request, directory, path);
-    if (const auto* instead = std::get_if<ReplicaAction>(&file)) return *instead;
-    if (is_path_only) return Execute{};
-    const auto& [from, name] = std::get<NamedFile>(file);
-    switch (request.facts.queries.path_type(from, name, (flags & O_NOFOLLOW) == 0)) {
-        case PathType::missing:
-        case PathType::ordinary:
-            return Execute{};
-        default:
-            return request.end();
-    }
-}
-inline ReplicaAction open_file(Request& request) {
-    return open_for_reading(request, 0, no_directory, request.argument(1));
-}
-inline ReplicaAction open_file_at(Request& request) {
-    return open_for_reading(request, 1, 0, request.argument(2));
-}
-inline ReplicaAction open_file_how(Request& request) {
-    const auto flags = request.memory.read_as<std::uint64_t>(request.address(2));
-    if (!flags) return Answer{-EFAULT};
-    return open_for_reading(request, 1, 0, *flags);
-}
-inline constexpr const char* opens_text =
-    "executed, if an ordinary file or directory is opened for reading; otherwise ends";
-inline constexpr ReplicaRule opens{opens_text, open_file};
-inline constexpr ReplicaRule opens_at{opens_text, open_file_at};
-inline constexpr ReplicaRule opens_how{opens_text, open_file_how};
-
-// The path without its last component; empty if that is all there is.
-inline std::string parent_of(std::string path) {
-    while (path.size() > 1 && path.back() == '/') path.pop_back();
-    const auto slash = path.rfind('/');
-    return slash == std::string::npos ? std::string() : path.substr(0, slash + 1);
-}
-
-template <int path, int directory>
-ReplicaAction pretend_creation(Request& request) {
-    const auto file = named_file(request, directory, path);
-    if (const auto* instead = std::get_if<ReplicaAction>(&file)) return *instead;
-    const auto& [from, name] = std::get<NamedFile>(file);
-    auto& queries = request.facts.queries;
-    switch (queries.path_type(from, name, false)) {
-        case PathType::unknown:
-            return request.end();
-        case PathType::missing:
-            break;
-        default:
-            return Answer{-EEXIST};
-    }
-    const auto parent = parent_of(name);
-    if (name.empty() ||
-        (!parent.empty() && queries.path_type(from, parent, true) == PathType::missing)) {
-        return Answer{-ENOENT};
-    }
-    request.facts.faked.names = true;
-    return Answer{0};
-}
-template <int path, int directory = no_directory>
-inline constexpr ReplicaRule creates{"answered: success, or EEXIST, ENOENT; otherwise ends",
-                                     pretend_creation<path, directory>};
-
-template <int path, int directory>
-ReplicaAction pretend_change(Request& request) {
-    const auto file = named_file(request, directory, path);
-    if (const auto* instead = std::get_if<ReplicaAction>(&file)) return *instead;
-    const auto& [from, name] = std::get<NamedFile>(file);
-    switch (request.facts.queries.path_type(from, name, false)) {
-        case PathType::unknown:
-            return request.end();
-        case PathType::missing:
-            return Answer{-ENOENT};
-        default:
-            break;
-    }
-    request.facts.faked.names = true;
-    return Answer{0};
-}
-inline constexpr const char* changes_text = "answered: success, or ENOENT; otherwise ends";
-template <int path, int directory = no_directory>
-inline constexpr ReplicaRule changes_name{changes_text, pretend_change<path, directory>};
-
-// Its contents or attributes may show through a descriptor, too.
-template <int path, int directory>
-ReplicaAction pretend_file_change(Request& request) {
-    auto action = pretend_change<path, directory>(request);
-    if (action == ReplicaAction{Answer{0}}) request.facts.faked.unknown_file = true;
-    return action;
-}
-template <int path, int directory = no_directory>
-inline constexpr ReplicaRule changes_file{changes_text, pretend_file_change<path, directory>};
-
-// utimensat without a path changes the descriptor's file.
-inline ReplicaAction pretend_touch(Request& request) {
-    if (request.is_null(1)) return or_end(accept_change_of_file(request), request);
-    return pretend_file_change<1, 0>(request);
-}
-inline constexpr ReplicaRule touches{changes_text, pretend_touch};
+inline constexpr Condition is_directory{
+    "it is a directory", [](Request& request) {
+        return request.file().kind == OpenFile::Kind::directory && request.file().is_held;
+    }};
 
 // --- Memory ---
 
@@ -296,15 +68,14 @@ inline ReplicaAction map(Request& request) {
     const auto& file = request.file(4);
     if (file.kind == OpenFile::Kind::closed) return Answer{-EBADF};
     if (file.kind != OpenFile::Kind::file) return request.end();
-    if (request.facts.faked.of(file.id)) return request.end_because(shows_faked);
+    if (!file.is_held) return request.end_because("of a file that the replica does not hold");
+    if (request.facts.faked.file(file.id) != nullptr) return request.end_because(shows_faked);
     if (type == MAP_PRIVATE) return execute_with(request, arguments);
     if ((type != MAP_SHARED && type != MAP_SHARED_VALIDATE) || (flags & MAP_SYNC) != 0) {
         return request.end();
     }
     if ((protection & PROT_WRITE) != 0) {
-        if (!file.status_flags) return request.end();
-        if ((*file.status_flags & O_ACCMODE) != O_RDWR) return Answer{-EACCES};
-        request.facts.faked.files.insert(file.id);
+        return Answer{-EACCES};  // held are files opened for reading
     }
     arguments[3] = (arguments[3] & ~std::uint64_t{MAP_TYPE}) | MAP_PRIVATE;
     return execute_with(request, arguments);
@@ -374,44 +145,107 @@ inline constexpr ReplicaRule synchronises_memory{"MS_ASYNC: executed; otherwise 
 
 // --- Descriptors ---
 
+inline ReplicaAction close_descriptor(Request& request) {
+    const auto& file = request.file();
+    if (file.kind == OpenFile::Kind::closed) return Answer{-EBADF};
+    if (file.is_held) return Execute{};
+    request.facts.descriptors.close(request.int_argument(0));
+    return Answer{0};
+}
+inline constexpr ReplicaRule closes{"executed, or answered for what the replica does not hold",
+                                    close_descriptor};
+
+// To a number that is free.
+inline ReplicaAction duplicate_to(Request& request, int to, bool closes_on_exec) {
+    const auto& file = request.file();
+    if (file.kind == OpenFile::Kind::closed) return Answer{-EBADF};
+    if (file.is_held) {
+        return ExecuteInstead{
+            {SYS_fcntl, {request.argument(0), F_DUPFD, static_cast<std::uint64_t>(to), 0, 0, 0}}};
+    }
+    request.facts.descriptors.duplicate(request.int_argument(0), to, closes_on_exec);
+    return Answer{to};
+}
+inline ReplicaAction duplicate(Request& request) {
+    return duplicate_to(request, request.facts.descriptors.lowest_free(), false);
+}
+inline constexpr const char* duplicates_text =
+    "executed, or answered for what the replica does not hold";
+inline constexpr ReplicaRule duplicates{duplicates_text, duplicate};
+
+// What has the number is closed.
+inline ReplicaAction duplicate_onto(Request& request) {
+    auto& descriptors = request.facts.descriptors;
+    const auto from = request.int_argument(0), to = request.int_argument(1);
+    const bool is_dup3 = request.name == "dup3";
+    if (is_dup3 && (from == to || (request.argument(2) & ~std::uint64_t{O_CLOEXEC}) != 0)) {
+        return Answer{-EINVAL};
+    }
+    const auto file = descriptors.shared_at(from);
+    if (file->kind == OpenFile::Kind::closed || to < 0) return Answer{-EBADF};
+    if (from == to) return Answer{to};
+    if (file->is_held) return Execute{};
+    const bool replaces_held = descriptors.at(to).is_held;
+    descriptors.duplicate(from, to, is_dup3 && (request.argument(2) & O_CLOEXEC) != 0);
+    if (replaces_held) {
+        return ExecuteInstead{{SYS_close, {static_cast<std::uint64_t>(to), 0, 0, 0, 0, 0}}, to};
+    }
+    return Answer{to};
+}
+inline constexpr ReplicaRule duplicates_onto{duplicates_text, duplicate_onto};
+
 inline ReplicaAction control_descriptor(Request& request) {
-    switch (request.int_argument(1)) {
+    auto& descriptors = request.facts.descriptors;
+    const auto what = request.int_argument(1);
+    if (request.file().kind == OpenFile::Kind::closed) return Answer{-EBADF};
+    switch (what) {
         case F_DUPFD:
         case F_DUPFD_CLOEXEC:
+            if (request.int_argument(2) < 0) return Answer{-EINVAL};
+            return duplicate_to(request, descriptors.lowest_free(request.int_argument(2)),
+                                what == F_DUPFD_CLOEXEC);
         case F_GETFD:
+            return Answer{descriptors.closes_on_exec(request.int_argument(0)) ? FD_CLOEXEC : 0};
         case F_SETFD:
-            return Execute{};  // the descriptor's own, not the open file's
+            descriptors.closes_on_exec(request.int_argument(0)) =
+                (request.int_argument(2) & FD_CLOEXEC) != 0;
+            return Answer{0};
         default:
             return or_end(fcntl_known(request), request);
     }
 }
 inline constexpr ReplicaRule controls_descriptor{
-    "F_DUPFD, F_GETFD, F_SETFD: executed; F_GETFL, F_SETFL: answered from the replica's own flags; "
-    "locks and owners: answered, success; otherwise ends",
+    "F_DUPFD: executed, or answered for what the replica does not hold; F_GETFD, F_SETFD, F_GETFL, "
+    "F_SETFL: answered from the replica's own flags; locks and owners: answered, success; F_GETLK: "
+    "answered, if nobody else has one; otherwise ends",
     control_descriptor};
 
 inline ReplicaAction control_device(Request& request) {
     const auto what = request.int_argument(1);
-    if (what == FIOCLEX || what == FIONCLEX) return Execute{};
+    if (request.file().kind == OpenFile::Kind::closed) return Answer{-EBADF};
+    if (what == FIOCLEX || what == FIONCLEX) {
+        request.facts.descriptors.closes_on_exec(request.int_argument(0)) = what == FIOCLEX;
+        return Answer{0};
+    }
     return or_end(ioctl_known(request), request);
 }
 inline constexpr ReplicaRule controls_device{
-    "FIOCLEX, FIONCLEX: executed; terminal queries on what is none: answered, ENOTTY; FIONBIO: "
-    "kept "
-    "in the replica's own flags; otherwise ends",
+    "terminal queries on what is none: answered, ENOTTY; FIOCLEX, FIONCLEX, FIONBIO: kept in the "
+    "replica's own flags; otherwise ends",
     control_device};
 
 // --- Processes, time, scheduling ---
 
 inline ReplicaAction read_clock(Request& request) {
     const auto id = request.int_argument(0);
-    if (id == CLOCK_PROCESS_CPUTIME_ID || id == CLOCK_THREAD_CPUTIME_ID) {
-        return or_end(cpu_clock(request), request);
-    }
+    if (const auto answer = clock_now(request)) return *answer;
+    if (id == CLOCK_PROCESS_CPUTIME_ID || id == CLOCK_THREAD_CPUTIME_ID) return request.end();
     return Execute{};
 }
 inline constexpr ReplicaRule reads_clock{
-    "executed; CPU time: the target's, if known, otherwise ends", read_clock};
+    "answered from the host's clocks, or executed; CPU time: the target's, if known, otherwise "
+    "ends",
+    read_clock};
 
 inline bool is_sampled(const Request& request, std::size_t argument) {
     const auto id = request.int_argument(argument);

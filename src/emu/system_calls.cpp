@@ -9,14 +9,23 @@
 
 namespace shadowprof::emu {
 
-std::shared_ptr<OpenFile> GuestQueries::open_file(int) {
-    return std::make_shared<OpenFile>();
+Descriptor GuestQueries::descriptor(int) {
+    return {std::make_shared<OpenFile>(), false};
 }
-std::optional<struct stat> GuestQueries::file_status(int) {
+Descriptor GuestQueries::opened_descriptor(int fd) {
+    return descriptor(fd);
+}
+std::optional<PathStatus> GuestQueries::status_of(int, const std::string&, bool) {
     return {};
 }
-PathType GuestQueries::path_type(int, const std::string&, bool) {
-    return PathType::unknown;
+std::optional<int> GuestQueries::access_to(int, const std::string&, int) {
+    return {};
+}
+bool GuestQueries::is_made_up(std::uint64_t) {
+    return true;
+}
+std::shared_ptr<FileContents> GuestQueries::contents_of(int, const std::string&) {
+    return nullptr;
 }
 std::optional<std::uint64_t> GuestQueries::process_cpu_time() {
     return {};
@@ -25,44 +34,53 @@ std::optional<std::uint64_t> GuestQueries::thread_cpu_time() {
     return {};
 }
 
-OpenFile& Descriptors::at(int fd) {
-    auto& file = files_[fd];
-    if (!file) {
+Descriptor& Descriptors::descriptor_at(int fd) {
+    auto& descriptor = descriptors_[fd];
+    if (!descriptor.file) {
         const auto number = static_cast<unsigned>(fd);
         const bool was_closed = std::any_of(
             closed_ranges_.begin(), closed_ranges_.end(),
             [&](const auto& range) { return range.first <= number && number <= range.second; });
-        file = was_closed ? closed_file() : queries_.open_file(fd);
+        descriptor = was_closed ? closed_descriptor() : queries_.descriptor(fd);
     }
-    return *file;
+    return descriptor;
 }
 
-std::shared_ptr<OpenFile> Descriptors::closed_file() {
+Descriptor Descriptors::closed_descriptor() {
     auto file = std::make_shared<OpenFile>();
     file->kind = OpenFile::Kind::closed;
-    return file;
+    return {std::move(file), false};
+}
+
+int Descriptors::lowest_free(int from) {
+    const auto is_taken = [&](int fd) {
+        const auto kind = at(fd).kind;
+        return kind != OpenFile::Kind::closed && kind != OpenFile::Kind::unknown;
+    };
+    while (is_taken(from)) ++from;
+    return from;
 }
 
 void Descriptors::close(int fd) {
-    files_[fd] = closed_file();
+    descriptors_[fd] = closed_descriptor();
 }
 
 void Descriptors::close_range(unsigned first, unsigned last) {
-    for (auto& [fd, file] : files_) {
+    for (auto& [fd, descriptor] : descriptors_) {
         const auto number = static_cast<unsigned>(fd);
-        if (first <= number && number <= last) file = closed_file();
+        if (first <= number && number <= last) descriptor = closed_descriptor();
     }
     closed_ranges_.emplace_back(first, last);
 }
 
-void Descriptors::duplicate(int from, int to) {
-    at(from);
-    files_[to] = files_[from];
+void Descriptors::duplicate(int from, int to, bool closes_on_exec) {
+    descriptors_[to] = {shared_at(from), closes_on_exec};
 }
 
 void Descriptors::opened(int fd) {
-    files_[fd] = queries_.open_file(fd);
-    files_[fd]->opened_here = true;
+    auto& descriptor = descriptors_[fd] = queries_.opened_descriptor(fd);
+    descriptor.file->opened_here = true;
+    descriptor.file->is_held = true;
 }
 
 namespace {
@@ -82,13 +100,13 @@ struct Row {
 // say which argument holds what the rule is about: the path and its directory, the process …
 // clang-format off
 constexpr Row rows[] = {
-    {  0, "read",                    input,         ends,                             reads_at_own_offset},
+    {  0, "read",                    input,         ends,                             reads},
     {  1, "write",                   output,        accepts_write,                    accepts_write},
     {  2, "open",                    miscellaneous, ends,                             opens},
-    {  3, "close",                   miscellaneous, closes_if_known,                  executes},
-    {  4, "stat",                    benign,        ends,                             looks_at<0>},
-    {  5, "fstat",                   benign,        tells_file_status,                shows_descriptor},
-    {  6, "lstat",                   benign,        ends,                             looks_at<0>},
+    {  3, "close",                   miscellaneous, closes_if_known,                  closes},
+    {  4, "stat",                    benign,        ends,                             tells_status},
+    {  5, "fstat",                   benign,        tells_file_status,                tells_file_status},
+    {  6, "lstat",                   benign,        ends,                             tells_status},
     {  7, "poll",                    input,         sleeps_no_time_if_no_descriptors, sleeps_no_time_if_no_descriptors},
     {  8, "lseek",                   miscellaneous, moves_own_offset,                 moves_own_offset},
     {  9, "mmap",                    miscellaneous, ends,                             maps},
@@ -99,11 +117,11 @@ constexpr Row rows[] = {
     { 14, "rt_sigprocmask",          benign,        keeps_signal_mask,                keeps_signal_mask},
     { 15, "rt_sigreturn",            unsafe,        ends,                             ends},
     { 16, "ioctl",                   unsafe,        ioctl_if_known,                   controls_device},
-    { 17, "pread64",                 input,         ends,                             reads_file},
+    { 17, "pread64",                 input,         ends,                             preads},
     { 18, "pwrite64",                output,        accepts_pwrite,                   accepts_pwrite},
-    { 19, "readv",                   input,         ends,                             reads_at_own_offset},
+    { 19, "readv",                   input,         ends,                             readvs},
     { 20, "writev",                  output,        accepts_writev,                   accepts_writev},
-    { 21, "access",                  benign,        ends,                             looks_up<0>},
+    { 21, "access",                  benign,        ends,                             looks_whether_allowed<0>},
     { 22, "pipe",                    unsafe,        ends,                             ends},
     { 23, "select",                  input,         select_sleeps_no_time,            select_sleeps_no_time},
     { 24, "sched_yield",             benign,        succeeds,                         succeeds},
@@ -114,15 +132,15 @@ constexpr Row rows[] = {
     { 29, "shmget",                  unsafe,        ends,                             ends},
     { 30, "shmat",                   unsafe,        ends,                             ends},
     { 31, "shmctl",                  unsafe,        ends,                             ends},
-    { 32, "dup",                     miscellaneous, ends,                             executes},
-    { 33, "dup2",                    miscellaneous, ends,                             executes},
+    { 32, "dup",                     miscellaneous, ends,                             duplicates},
+    { 33, "dup2",                    miscellaneous, ends,                             duplicates_onto},
     { 34, "pause",                   input,         ends,                             ends},
     { 35, "nanosleep",               benign,        sleeps_no_time,                   sleeps_no_time},
     { 36, "getitimer",               unsafe,        ends,                             ends},
     { 37, "alarm",                   output,        ends,                             succeeds},
     { 38, "setitimer",               output,        succeeds_unless_asked<2>,         succeeds_unless_asked<2>},
     { 39, "getpid",                  benign,        tells_pid,                        tells_pid},
-    { 40, "sendfile",                unsafe,        ends,                             ends},
+    { 40, "sendfile",                output,        ends,                             sends_file},
     { 41, "socket",                  unsafe,        ends,                             ends},
     { 42, "connect",                 unsafe,        ends,                             ends},
     { 43, "accept",                  input,         ends,                             ends},
@@ -159,17 +177,17 @@ constexpr Row rows[] = {
     { 74, "fsync",                   output,        file_call_succeeds,               file_call_succeeds},
     { 75, "fdatasync",               output,        file_call_succeeds,               file_call_succeeds},
     { 76, "truncate",                output,        ends,                             changes_file<0>},
-    { 77, "ftruncate",               output,        file_change_succeeds,             file_change_succeeds},
+    { 77, "ftruncate",               output,        accepts_resize,                   accepts_resize},
     { 78, "getdents",                input,         ends,                             executes.when(is_own_directory)},
     { 79, "getcwd",                  benign,        ends,                             executes},
     { 80, "chdir",                   miscellaneous, ends,                             looks_up<0>},
     { 81, "fchdir",                  miscellaneous, ends,                             executes.when(is_directory)},
-    { 82, "rename",                  output,        ends,                             changes_name<0>},
+    { 82, "rename",                  output,        ends,                             gives_name<0, no_directory, 1, no_directory>},
     { 83, "mkdir",                   output,        ends,                             creates<0>},
-    { 84, "rmdir",                   output,        ends,                             changes_name<0>},
-    { 85, "creat",                   unsafe,        ends,                             ends},
-    { 86, "link",                    output,        ends,                             creates<1>},
-    { 87, "unlink",                  output,        ends,                             changes_name<0>},
+    { 84, "rmdir",                   output,        ends,                             removes<0>},
+    { 85, "creat",                   miscellaneous, ends,                             creates_file},
+    { 86, "link",                    output,        ends,                             gives_name<0, no_directory, 1, no_directory>},
+    { 87, "unlink",                  output,        ends,                             removes<0>},
     { 88, "symlink",                 output,        ends,                             creates<1>},
     { 89, "readlink",                benign,        ends,                             looks_up<0>},
     { 90, "chmod",                   output,        ends,                             changes_file<0>},
@@ -344,14 +362,14 @@ constexpr Row rows[] = {
     {259, "mknodat",                 output,        ends,                             creates<1, 0>},
     {260, "fchownat",                output,        ends,                             changes_file<1, 0>},
     {261, "futimesat",               output,        ends,                             touches},
-    {262, "newfstatat",              benign,        tells_file_status_at,             looks_at_status},
-    {263, "unlinkat",                output,        ends,                             changes_name<1, 0>},
-    {264, "renameat",                output,        ends,                             changes_name<1, 0>},
-    {265, "linkat",                  output,        ends,                             creates<3, 2>},
+    {262, "newfstatat",              benign,        tells_file_status_at,             tells_status_at},
+    {263, "unlinkat",                output,        ends,                             removes<1, 0>},
+    {264, "renameat",                output,        ends,                             gives_name<1, 0, 3, 2>},
+    {265, "linkat",                  output,        ends,                             gives_name<1, 0, 3, 2>},
     {266, "symlinkat",               output,        ends,                             creates<2, 1>},
     {267, "readlinkat",              benign,        ends,                             looks_up<1, 0>},
     {268, "fchmodat",                output,        ends,                             changes_file<1, 0>},
-    {269, "faccessat",               benign,        ends,                             looks_up<1, 0>},
+    {269, "faccessat",               benign,        ends,                             looks_whether_allowed<1, 0>},
     {270, "pselect6",                input,         pselect_sleeps_no_time,           pselect_sleeps_no_time},
     {271, "ppoll",                   input,         ppoll_sleeps_no_time,             ppoll_sleeps_no_time},
     {272, "unshare",                 unsafe,        ends,                             ends},
@@ -367,17 +385,17 @@ constexpr Row rows[] = {
     {282, "signalfd",                unsafe,        ends,                             ends},
     {283, "timerfd_create",          unsafe,        ends,                             ends},
     {284, "eventfd",                 unsafe,        ends,                             ends},
-    {285, "fallocate",               output,        file_change_succeeds,             file_change_succeeds},
+    {285, "fallocate",               output,        accepts_allocation,               accepts_allocation},
     {286, "timerfd_settime",         output,        succeeds_unless_asked<3>,         succeeds_unless_asked<3>},
     {287, "timerfd_gettime",         unsafe,        ends,                             ends},
     {288, "accept4",                 input,         ends,                             ends},
     {289, "signalfd4",               unsafe,        ends,                             ends},
     {290, "eventfd2",                unsafe,        ends,                             ends},
     {291, "epoll_create1",           unsafe,        ends,                             ends},
-    {292, "dup3",                    miscellaneous, ends,                             executes},
+    {292, "dup3",                    miscellaneous, ends,                             duplicates_onto},
     {293, "pipe2",                   unsafe,        ends,                             ends},
     {294, "inotify_init1",           unsafe,        ends,                             ends},
-    {295, "preadv",                  input,         ends,                             reads_file},
+    {295, "preadv",                  input,         ends,                             preadvs},
     {296, "pwritev",                 output,        accepts_pwritev,                  accepts_pwritev},
     {297, "rt_tgsigqueueinfo",       unsafe,        ends,                             ends},
     {298, "perf_event_open",         unsafe,        ends,                             ends},
@@ -398,7 +416,7 @@ constexpr Row rows[] = {
     {313, "finit_module",            unsafe,        ends,                             ends},
     {314, "sched_setattr",           output,        ends,                             schedules<0>},
     {315, "sched_getattr",           benign,        ends,                             asks_about_target<0>},
-    {316, "renameat2",               output,        ends,                             changes_name<1, 0>},
+    {316, "renameat2",               output,        ends,                             gives_name<1, 0, 3, 2>},
     {317, "seccomp",                 unsafe,        ends,                             ends},
     {318, "getrandom",               benign,        gives_random_bytes,               executes},
     {319, "memfd_create",            unsafe,        ends,                             ends},
@@ -409,12 +427,12 @@ constexpr Row rows[] = {
     {324, "membarrier",              benign,        barrier_succeeds,                 passes_barrier},
     {325, "mlock2",                  output,        ends,                             succeeds},
     {326, "copy_file_range",         unsafe,        ends,                             ends},
-    {327, "preadv2",                 input,         ends,                             reads_file},
+    {327, "preadv2",                 input,         ends,                             preadv2s},
     {328, "pwritev2",                output,        accepts_pwritev2,                 accepts_pwritev2},
     {329, "pkey_mprotect",           miscellaneous, ends,                             executes.when(leaves_sharing_alone)},
     {330, "pkey_alloc",              benign,        ends,                             executes},
     {331, "pkey_free",               benign,        ends,                             executes},
-    {332, "statx",                   benign,        ends,                             looks_at_extended_status},
+    {332, "statx",                   benign,        ends,                             tells_extended_status},
     {333, "io_pgetevents",           input,         ends,                             ends},
     {334, "rseq",                    benign,        ends,                             executes},
     {335, "uretprobe",               unsafe,        ends,                             ends},
@@ -434,7 +452,7 @@ constexpr Row rows[] = {
     {436, "close_range",             miscellaneous, ends,                             executes},
     {437, "openat2",                 miscellaneous, ends,                             opens_how},
     {438, "pidfd_getfd",             unsafe,        ends,                             ends},
-    {439, "faccessat2",              benign,        ends,                             looks_up<1, 0>},
+    {439, "faccessat2",              benign,        ends,                             looks_whether_allowed<1, 0>},
     {440, "process_madvise",         unsafe,        ends,                             ends},
     {441, "epoll_pwait2",            input,         ends,                             ends},
     {442, "mount_setattr",           unsafe,        ends,                             ends},
@@ -528,6 +546,31 @@ ReplicaAction decide_in_replica(const SystemCall& call, GuestFacts& facts, Guest
     return rule.decide(request);
 }
 
+namespace {
+
+bool asks_for_cloexec(const SystemCall& call) {
+    if (call.number == SYS_fcntl) {
+        return static_cast<int>(call.arguments[1]) == F_DUPFD_CLOEXEC;
+    }
+    return call.number == SYS_dup3 && (call.arguments[2] & O_CLOEXEC) != 0;
+}
+
+// Something else is mapped there now, or nothing.
+void forget_sharing(std::vector<AddressRange>& shared, Address begin, std::uint64_t size) {
+    constexpr std::uint64_t page = 4096;
+    const AddressRange gone{begin, {(begin.value + size + page - 1) & ~(page - 1)}};
+    std::vector<AddressRange> left;
+    for (const auto& range : shared) {
+        const AddressRange before{range.begin, std::min(range.end, gone.begin)};
+        const AddressRange after{std::max(range.begin, gone.end), range.end};
+        if (!before.empty()) left.push_back(before);
+        if (!after.empty()) left.push_back(after);
+    }
+    shared = std::move(left);
+}
+
+}  // namespace
+
 void note_executed(const SystemCall& call, std::int64_t result, GuestFacts& facts) {
     auto& descriptors = facts.descriptors;
     const auto& arguments = call.arguments;
@@ -537,12 +580,6 @@ void note_executed(const SystemCall& call, std::int64_t result, GuestFacts& fact
 
     const auto new_fd = static_cast<int>(result);
     switch (call.number) {
-        case SYS_read:
-        case SYS_readv:
-            if (auto& offset = descriptors.at(fd).offset) {
-                *offset += static_cast<std::uint64_t>(result);
-            }
-            break;
         case SYS_open:
         case SYS_openat:
         case SYS_openat2:
@@ -557,20 +594,24 @@ void note_executed(const SystemCall& call, std::int64_t result, GuestFacts& fact
         case SYS_dup:
         case SYS_dup2:
         case SYS_dup3:
-            descriptors.duplicate(fd, new_fd);
-            break;
         case SYS_fcntl:
-            if (const auto what = static_cast<int>(arguments[1]);
-                what == F_DUPFD || what == F_DUPFD_CLOEXEC) {
-                descriptors.duplicate(fd, new_fd);
-            }
+            if (descriptors.at(fd).is_held)
+                descriptors.duplicate(fd, new_fd, asks_for_cloexec(call));
             break;
         case SYS_mmap:
-            // Private in truth; should it become writable later, the file would not show it.
+            forget_sharing(facts.shared_mappings, {static_cast<std::uint64_t>(result)},
+                           arguments[1]);
+            // Private in truth, and not to become writable: a file opened for reading would not.
             if ((arguments[3] & MAP_ANONYMOUS) == 0 && (arguments[3] & MAP_TYPE) != MAP_PRIVATE) {
                 const Address begin{static_cast<std::uint64_t>(result)};
                 facts.shared_mappings.push_back({begin, begin + arguments[1]});
             }
+            break;
+        case SYS_munmap:
+            forget_sharing(facts.shared_mappings, {arguments[0]}, arguments[1]);
+            break;
+        case SYS_umask:
+            facts.creation_mask = static_cast<mode_t>(arguments[0]) & 0777;
             break;
         default:
             break;

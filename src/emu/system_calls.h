@@ -11,10 +11,11 @@
 //   replica   A forked copy of the program under PTRACE_SYSEMU: each call stops before it executes.
 //             A call that touches only what fork copied (memory, descriptor table, signal
 //             dispositions, directory, limits) may be executed in the replica. Open file
-//             descriptions, though, are shared with the target, offsets and status flags included:
-//             no call that changes one is ever executed; reads go through pread at an offset kept
-//             here. Output is answered with success, and a later call that could observe that the
-//             effect is missing ends the replica.
+//             descriptions, though, are shared with the target, offsets, locks and status flags
+//             included: the replica keeps none of them (see Descriptors), and files are read for
+//             it at an offset kept here. Output is answered with success; what files and names
+//             would look like afterwards is kept as well (faked_files.h), and a call that would
+//             show what is not kept ends the replica.
 //
 // A call without a row is unsafe: it ends the sample.
 #pragma once
@@ -29,7 +30,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -38,6 +38,7 @@
 #include <vector>
 
 #include "base/address.h"
+#include "emu/faked_files.h"
 
 namespace shadowprof::emu {
 
@@ -69,36 +70,36 @@ class GuestMemory {
     }
 };
 
-struct FileId {
-    std::uint64_t device = 0;
-    std::uint64_t inode = 0;
-
-    auto operator<=>(const FileId&) const = default;
-};
-
 // An open file description as the sample sees it. Its offset and flags are the sample's own from
 // the sample's start on.
 struct OpenFile {
     enum class Kind : std::uint8_t {
-        unknown,  // nobody looked (bursts)
+        unknown,  // nobody looked
         closed,   // no such descriptor
         file,     // a regular file
         directory,
-        withdrawn,  // anything else. In a replica a placeholder holds its number, so that newly
-                    // opened descriptors get the numbers they would have got in the target.
+        withdrawn,  // anything else
     };
     Kind kind = Kind::unknown;
     FileId id;
-    std::optional<int> status_flags;      // as F_GETFL tells them
-    std::optional<std::uint64_t> offset;  // of a regular file
-    bool opened_here = false;             // by the replica itself: shared with nobody
+    std::optional<struct stat> status;       // at the sample's start, or when it was opened
+    std::optional<int> status_flags;         // as F_GETFL tells them
+    std::optional<std::uint64_t> offset;     // of a regular file
+    std::shared_ptr<FileContents> contents;  // of a regular file; null if it cannot be read
+    // Replicas: there is a real descriptor for each of the sample's, so that calls on it can be
+    // executed.
+    bool is_held = false;
+    bool opened_here = false;  // by the replica itself: shared with nobody
 };
 
-enum class PathType : std::uint8_t {
-    unknown,
-    missing,
-    ordinary,  // a file or directory that can be opened and read without any effect
-    special,   // device, FIFO, file of a pseudo file system …
+struct Descriptor {
+    std::shared_ptr<OpenFile> file;
+    bool closes_on_exec = false;
+};
+
+struct PathStatus {
+    int error = 0;  // an errno, and no status
+    struct stat status {};
 };
 
 // What the caller can find out about the guest without any effect on it. Whoever cannot tell keeps
@@ -106,44 +107,65 @@ enum class PathType : std::uint8_t {
 class GuestQueries {
   public:
     virtual ~GuestQueries() = default;
-    // Descriptors of one description share one object. Offset and flags as they were at the
-    // sample's start, for the target moves on.
-    virtual std::shared_ptr<OpenFile> open_file(int fd);
-    virtual std::optional<struct stat> file_status(int fd);
+    // As it was at the sample's start. Descriptors of one description share one object.
+    virtual Descriptor descriptor(int fd);
+    // That the replica has just opened.
+    virtual Descriptor opened_descriptor(int fd);
     // `directory` as in openat(2).
-    virtual PathType path_type(int directory, const std::string& path, bool follow_links);
+    virtual std::optional<PathStatus> status_of(int directory, const std::string& path,
+                                                bool follow_links);
+    // As faccessat(2) with AT_EACCESS: 0 or an errno.
+    virtual std::optional<int> access_to(int directory, const std::string& path, int mode);
+    // Whether files of this device are made up by the kernel as they are read (/proc, /sys …).
+    virtual bool is_made_up(std::uint64_t device);
+    // Of a regular file, opened anew for reading; null if that is impossible.
+    virtual std::shared_ptr<FileContents> contents_of(int directory, const std::string& path);
     // Nanoseconds the target's process, or its sampled thread, has run.
     virtual std::optional<std::uint64_t> process_cpu_time();
     virtual std::optional<std::uint64_t> thread_cpu_time();
 };
 
+// The sample's descriptors. In a replica most of them are not the kernel's: at its birth a replica
+// closes everything but directories, for a pipe's reader, a socket's peer or a file's lock would
+// wait for it. The numbers stay taken here, and calls on them are answered. Real are those of
+// directories and of what the replica has opened itself, each under the number it has here.
 class Descriptors {
   public:
     explicit Descriptors(GuestQueries& queries) : queries_(queries) {}
 
-    OpenFile& at(int fd);  // asks once for each descriptor
+    OpenFile& at(int fd) { return *shared_at(fd); }
+    std::shared_ptr<OpenFile> shared_at(int fd) { return descriptor_at(fd).file; }
+    bool& closes_on_exec(int fd) { return descriptor_at(fd).closes_on_exec; }
+    // What a call that opens something gets.
+    int lowest_free(int from = 0);
+
     void close(int fd);
     void close_range(unsigned first, unsigned last);
-    void duplicate(int from, int to);
-    void opened(int fd);  // in a replica, by an executed call
+    void duplicate(int from, int to, bool closes_on_exec);
+    // By an executed call.
+    void opened(int fd);
+    // Of what exists only here.
+    void open(int fd, Descriptor descriptor) { descriptors_[fd] = std::move(descriptor); }
 
   private:
-    static std::shared_ptr<OpenFile> closed_file();
+    Descriptor& descriptor_at(int fd);  // asks once for each descriptor
+    static Descriptor closed_descriptor();
 
     GuestQueries& queries_;
-    std::map<int, std::shared_ptr<OpenFile>> files_;
-    std::vector<std::pair<unsigned, unsigned>> closed_ranges_;  // of those that are not in files_
+    std::map<int, Descriptor> descriptors_;
+    std::vector<std::pair<unsigned, unsigned>> closed_ranges_;  // of those not in descriptors_
 };
 
 // Effects that the sample was told have happened and that have not.
 struct FakedEffects {
-    std::set<FileId> files;     // their contents, size or attributes
-    bool unknown_file = false;  // of a file that was given by name
-    bool names = false;         // something was created, removed, renamed or changed by name
-    bool scheduling = false;    // priority, policy, affinity
+    std::map<FileId, FakedFile> files;
+    FakedNames names;
+    bool scheduling = false;  // priority, policy, affinity
 
-    bool of(const FileId& file) const { return unknown_file || files.count(file) != 0; }
-    bool any_file() const { return unknown_file || !files.empty(); }
+    FakedFile* file(const FileId& id) {
+        const auto found = files.find(id);
+        return found == files.end() ? nullptr : &found->second;
+    }
 };
 
 // What is known of the sampled thread, and what has become of it during the sample. All numbers are
@@ -164,6 +186,7 @@ struct GuestFacts {
     bool same_time_namespace = false;   // the profiler's monotonic clocks are the program's
     std::uint64_t signal_mask = 0;      // bit n-1 is signal n; kept up to date
     std::uint64_t pending_signals = 0;  // of thread and process at the sample's start
+    mode_t creation_mask = 022;         // umask(2)
     Descriptors descriptors;
 
     // Replicas only.
@@ -185,6 +208,7 @@ struct Execute {  // as it is: rip -= 2 and PTRACE_SYSCALL
 };
 struct ExecuteInstead {  // another one; the program gets its result
     SystemCall call;
+    std::optional<std::int64_t> result{};  // or this one, if it succeeds
 
     bool operator==(const ExecuteInstead&) const = default;
 };

@@ -2,10 +2,14 @@
 // when the profile is written) and sorted: by count, ties by identity.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "profile/cache_geometry.h"
+#include "profile/latency_histogram.h"
 #include "profile/statistics.h"
 #include "trace/location.h"
 
@@ -89,6 +93,8 @@ struct ValueEntry {
     struct Stride {
         std::int64_t step = 0;
         double share = 0;
+        std::uint64_t count = 0;  // of `steps`, how many were this one
+        std::uint64_t steps = 0;
     };
     std::optional<Stride> stride;
 
@@ -100,6 +106,55 @@ struct ValueHotlist {
     Totals totals;                     // of executions whose value was read
     std::uint64_t all_executions = 0;  // also of operands of which no value was read
     std::vector<ValueEntry> entries;   // by all executions
+};
+
+// What the addresses of a load are like.
+enum class AddressPattern : std::uint8_t {
+    unknown,   // too few were seen
+    constant,  // always the same
+    stride,    // by a constant step from one to the next
+    chase,     // derived from what a load loaded: a pointer that is followed, an index looked up
+    random,    // none of these
+};
+
+struct LatencyEntry {
+    Location location;
+    std::uint8_t operand = 0;  // index in the instruction
+    std::uint64_t loads = 0;   // all there were
+    std::uint64_t timed = 0;
+    std::uint64_t disturbed = 0;   // timed as well, and so long that something else came between
+    Statistics waited;             // nanoseconds that those timed waited
+    std::int64_t picoseconds = 0;  // the same to more places, and below 0 by chance
+    std::uint64_t square_nanoseconds = 0;  // sum of their squares
+    std::array<std::uint64_t, latency_bins> histogram{};
+    std::array<std::uint64_t, memory_levels> by_time{};   // timed ones, by the levels' thresholds
+    std::array<std::uint64_t, memory_levels> by_model{};  // of `modelled`
+    std::uint64_t modelled = 0;  // executions whose address the model of the caches was given
+    std::uint64_t page_walks = 0;
+    AddressPattern pattern{};
+    std::int64_t step = 0;           // of a stride
+    std::optional<Location> origin;  // the load whose result a chase's addresses mostly derive from
+};
+
+// How loads were timed, and what the model is of.
+struct LatencyScale {
+    bool clock_is_usable = false;
+    std::string why_not;
+    double nanoseconds_per_tick = 0;
+    std::uint32_t resolution_ticks = 1;                 // the clock advances in steps of so many
+    double overhead_ticks = 0;                          // of timing a load that takes no time
+    std::array<double, memory_levels> typical_ns{};     // of each level, as calibrated
+    std::array<double, memory_levels - 1> limits_ns{};  // up to which a load is said to hit a level
+    double longest_ns = 0;                              // what took longer was disturbed
+    CacheGeometry caches;
+    bool operator==(const LatencyScale&) const = default;
+};
+
+struct LatencyHotlist {
+    Totals totals;  // nanoseconds that timed loads waited
+    LatencyScale scale;
+    std::uint64_t loads = 0;
+    std::vector<LatencyEntry> entries;  // by waiting, then by how far the model says they reach
 };
 
 struct StackEntry {
@@ -117,6 +172,7 @@ struct Hotlists {
     std::optional<CallHotlist> calls;
     std::optional<MethodHotlist> methods;
     std::optional<ValueHotlist> values;
+    std::optional<LatencyHotlist> latencies;
     std::optional<StackHotlist> stacks;
 };
 

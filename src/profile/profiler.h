@@ -20,7 +20,8 @@ class FunctionMap {
 };
 
 // Reads one Trace: one thread of one sample. Destroyed when the Trace has ended. Of Traces with
-// Contents::counts it sees the beginning and the end.
+// Contents::counts it sees the beginning and the end. Those of accesses and timings are read by
+// profilers that capture latency, and by no others.
 class Reader {
   public:
     virtual ~Reader() = default;

@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "profile/call.h"
 #include "profile/edge.h"
+#include "profile/latency.h"
 #include "profile/method.h"
 #include "profile/path.h"
 #include "profile/stack.h"
@@ -50,6 +51,10 @@ const ProfileType profile_types[] = {
          options.slots = in.options.value_slots;
          options.seed = in.options.seed;
          return make_value_profiler(in.blocks, options);
+     }},
+    {"latency",
+     [](const Inputs& in) -> std::unique_ptr<Profiler> {
+         return make_latency_profiler(in.blocks, in.options.latency_scale);
      }},
 };
 

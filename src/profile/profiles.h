@@ -18,6 +18,7 @@ struct ProfileOptions {
     ValueEstimator value_estimator = ValueEstimator::counting_sample;
     std::size_t value_slots = 0;  // a location; 0: as many as suit the estimator
     trace::CapturePlan value_captures = trace::Capture::destination_values;
+    LatencyScale latency_scale;
 };
 
 // In the order in which they are told.

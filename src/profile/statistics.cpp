@@ -27,19 +27,14 @@ double t_quantile(double degrees_of_freedom) {
 struct Interval {
     double low = 0;
     double high = 0;
-
-    void widen_to(Interval other) {
-        low = std::min(low, other.low);
-        high = std::max(high, other.high);
-    }
 };
 
-Interval wilson(double proportion, double trials) {
-    const double z2_over_n = normal_quantile * normal_quantile / trials;
-    const double centre = proportion + z2_over_n / 2;
+Interval wilson(double proportion, double trials, double quantile) {
+    const double q2_over_n = quantile * quantile / trials;
+    const double centre = proportion + q2_over_n / 2;
     const double reach =
-        std::sqrt(proportion * (1 - proportion) * z2_over_n + z2_over_n * z2_over_n / 4);
-    return {(centre - reach) / (1 + z2_over_n), (centre + reach) / (1 + z2_over_n)};
+        std::sqrt(proportion * (1 - proportion) * q2_over_n + q2_over_n * q2_over_n / 4);
+    return {(centre - reach) / (1 + q2_over_n), (centre + reach) / (1 + q2_over_n)};
 }
 
 }  // namespace
@@ -90,28 +85,25 @@ Estimate estimate_share(const Statistics& entry, const Totals& totals) {
     const auto share = static_cast<double>(static_cast<long double>(entry.count) / total);
     if (totals.exhaustive) return {share, share, share};
 
-    const auto samples = static_cast<double>(totals.samples);
-    const auto effective = std::round(
-        static_cast<double>(total * total / static_cast<long double>(totals.total_squares)));
-    if (effective < 2) return {share, 0, 1};
+    const auto effective =
+        static_cast<double>(total * total / static_cast<long double>(totals.total_squares));
+    const auto degrees_of_freedom = std::round(effective) - 1;
+    if (degrees_of_freedom < 1) return {share, 0, 1};
 
     const auto r = static_cast<long double>(share);
     const auto residuals =
         std::max(0.0L, static_cast<long double>(entry.squares) -
                            2 * r * static_cast<long double>(entry.products) +
                            r * r * static_cast<long double>(totals.total_squares));
-    const double deviation =
-        static_cast<double>(std::sqrt(residuals * totals.samples / (totals.samples - 1)) / total);
-    const double reach = t_quantile(effective - 1) * deviation;
-
-    Interval interval{share - reach, share + reach};
-    interval.widen_to(wilson(std::min(share, 1.0), static_cast<double>(total)));
-    if (entry.samples != 0 && entry.samples < totals.samples) {
-        const double presence = static_cast<double>(entry.samples) / samples;
-        const auto [low, high] = wilson(presence, effective);
-        interval.widen_to({share * low / presence, share * high / presence});
-    }
-    return {share, std::clamp(interval.low, 0.0, 1.0), std::clamp(interval.high, 0.0, 1.0)};
+    const auto variance =
+        static_cast<double>(residuals * totals.samples / (totals.samples - 1) / (total * total));
+    auto trials = effective;
+    // Events can be more regular than if they were independent; but few samples do not show that.
+    if (share > 0 && share < 1)
+        trials = std::min(share * (1 - share) / variance,
+                          static_cast<double>(total) * degrees_of_freedom);
+    const auto [low, high] = wilson(std::min(share, 1.0), trials, t_quantile(degrees_of_freedom));
+    return {share, std::clamp(low, 0.0, 1.0), std::clamp(high, 0.0, 1.0)};
 }
 
 Estimate estimate_value_share(const Statistics& value, const Totals& executions,

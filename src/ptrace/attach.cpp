@@ -13,6 +13,8 @@
 #include <set>
 
 #include "base/error.h"
+#include "ptrace/news_alarm.h"
+#include "ptrace/parent_thread.h"
 #include "ptrace/process_info.h"
 #include "ptrace/seize.h"
 #include "ptrace/system.h"

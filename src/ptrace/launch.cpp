@@ -1,9 +1,9 @@
 // Starting a program so that it cannot tell it from being started by the shell.
 //
-// The child is forked by the tracing thread, waits until it is seized, puts back the signals that
-// shadowprof was started with and executes the program. What it inherits besides (files, directory,
-// process group, limits) is what we inherited: all our own files are closed on exec. It outlives us
-// if we die.
+// The child is forked by a thread of its own (parent_thread.h), waits until it is seized, puts back
+// the signals that shadowprof was started with and executes the program. What it inherits besides
+// (files, directory, process group, limits) is what we inherited: all our own files are closed on
+// exec. It outlives us if we die.
 #include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -22,6 +22,8 @@
 
 #include "base/error.h"
 #include "ptrace/inherited_signals.h"
+#include "ptrace/news_alarm.h"
+#include "ptrace/parent_thread.h"
 #include "ptrace/seize.h"
 #include "ptrace/system.h"
 #include "ptrace/tracer.h"
@@ -137,14 +139,15 @@ std::unique_ptr<Tracer> Tracer::launch(const std::vector<std::string>& command,
 
     auto start = std::make_unique<Pipe>();
     const Pipe failure;
-    const pid_t pid = fork();
-    if (pid < 0)
-        throw UserError(fmt::format("cannot start {}: {}", command[0], std::strerror(errno)),
-                        ExitStatus::profiler_failed);
-    if (pid == 0) {
+    auto parent = std::make_unique<ParentThread>([&] {
         close(start->write_end());
         become_program(binary, arguments.data(), *start, failure, fixed_addresses);
-    }
+    });
+    const pid_t pid = parent->child();
+    if (pid < 0)
+        throw UserError(
+            fmt::format("cannot start {}: {}", command[0], std::strerror(parent->error())),
+            ExitStatus::profiler_failed);
     if (!seize(pid)) {
         const auto reason = why_not_seized(pid, errno);
         start.reset();
@@ -154,6 +157,7 @@ std::unique_ptr<Tracer> Tracer::launch(const std::vector<std::string>& command,
     if (write(start->write_end(), "", 1) != 1) start.reset();
 
     std::unique_ptr<Tracer> tracer{new Tracer(pid, true)};
+    tracer->parent_ = std::move(parent);
     tracer->threads_[pid] = std::make_unique<Thread>(pid, pid);
     while (tracer->events_.empty()) {
         int status = 0;

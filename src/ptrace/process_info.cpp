@@ -5,12 +5,16 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstring>
+#include <ctime>
 #include <memory>
+#include <set>
+#include <sstream>
 
 #include "ptrace/system.h"
 
@@ -106,6 +110,31 @@ std::optional<std::uint64_t> times_slept(pid_t pid, pid_t tid) {
     return number(status_field(text, "voluntary_ctxt_switches"), 10);
 }
 
+std::optional<std::uint64_t> process_cpu_time(pid_t pid) {
+    clockid_t clock{};
+    timespec time{};
+    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &time) != 0) return {};
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+           static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+std::optional<std::uint64_t> minor_faults(pid_t pid) {
+    const auto text = read_proc_file(fmt::format("/proc/{}/stat", pid));
+    // Behind the command, which may hold anything, comes the state, field 3; this is field 10.
+    auto at = text.rfind(')');
+    for (int field = 2; field < 10 && at != std::string::npos; ++field) at = text.find(' ', at + 1);
+    if (at == std::string::npos) return {};
+    return number(text.substr(at + 1), 10);
+}
+
+std::optional<std::uint64_t> anonymous_pages(pid_t pid) {
+    // "SIZE RESIDENT SHARED …"
+    std::istringstream text{read_proc_file(fmt::format("/proc/{}/statm", pid))};
+    std::uint64_t size = 0, resident = 0, shared = 0;
+    if (!(text >> size >> resident >> shared)) return {};
+    return resident - std::min(shared, resident);
+}
+
 std::vector<pid_t> threads_of(pid_t pid) {
     std::vector<pid_t> tids;
     const std::unique_ptr<DIR, int (*)(DIR*)> tasks{
@@ -139,10 +168,26 @@ std::vector<std::string> command_line(pid_t pid) {
     return arguments;
 }
 
+bool sleeps_soundly(pid_t pid, pid_t tid) {
+    static const std::set<std::uint64_t> sound{
+        SYS_read,   SYS_write, SYS_poll,      SYS_ppoll,           SYS_select, SYS_pselect6,
+        SYS_accept, SYS_wait4, SYS_nanosleep, SYS_clock_nanosleep, SYS_futex};
+    const auto text = read_proc_file(task_file(pid, tid, "syscall"));
+    return !text.empty() && text.front() >= '0' && text.front() <= '9' &&
+           sound.count(number(text, 10)) != 0;
+}
+
 bool is_running(pid_t pid, pid_t tid) {
     // The kernel answers "running" for a thread that neither sleeps nor is stopped, and otherwise
     // describes what it sleeps in.
     return read_proc_file(task_file(pid, tid, "syscall")).starts_with("running");
+}
+
+std::optional<Address> goes_on_at(pid_t pid, pid_t tid) {
+    const auto text = read_proc_file(task_file(pid, tid, "syscall"));
+    const auto last = text.rfind(" 0x");
+    if (last == std::string::npos) return {};
+    return Address{number(std::string_view{text}.substr(last + 3), 16)};
 }
 
 }  // namespace shadowprof::ptrace

@@ -37,13 +37,26 @@ std::optional<std::uint64_t> thread_cpu_time(pid_t pid, pid_t tid);
 std::optional<SignalSets> signal_sets(pid_t pid, pid_t tid);
 // How often the thread has gone to sleep, in system calls and in ptrace stops.
 std::optional<std::uint64_t> times_slept(pid_t pid, pid_t tid);
+// Nanoseconds that all its threads have run, to the nanosecond.
+std::optional<std::uint64_t> process_cpu_time(pid_t pid);
+// Page faults of the process so far that needed no reading.
+std::optional<std::uint64_t> minor_faults(pid_t pid);
+// Pages in memory that are no file's.
+std::optional<std::uint64_t> anonymous_pages(pid_t pid);
 std::vector<pid_t> threads_of(pid_t pid);
 std::vector<std::string> command_line(pid_t pid);
 // Where the kernel put the random bytes that a program makes its stack protector's value of.
 std::optional<Address> random_bytes_of(pid_t pid);
 
+// Sleeps in a system call that goes on as if nothing had been when the thread is stopped and let
+// go.
+bool sleeps_soundly(pid_t pid, pid_t tid);
+
 // Runs on a CPU or waits for one, and is not inside a system call: the only threads that may be
 // interrupted (sleeping ones would see an EINTR they did not cause).
 bool is_running(pid_t pid, pid_t tid);
+
+// Where a thread that sleeps or is stopped will go on; nothing if it runs.
+std::optional<Address> goes_on_at(pid_t pid, pid_t tid);
 
 }  // namespace shadowprof::ptrace

@@ -1,54 +1,27 @@
-#include <elf.h>
-#include <sys/uio.h>
-
-#include <cerrno>
-
 #include "ptrace/seize.h"
 #include "ptrace/system.h"
+#include "ptrace/tracee.h"
 #include "ptrace/tracer.h"
 
 namespace shadowprof::ptrace {
 
 std::optional<Registers> Thread::registers() const {
-    Registers registers;
-    if (request(PTRACE_GETREGS, tid_, 0, &registers.raw) != 0) return {};
-    return registers;
+    return registers_of(tid_);
 }
-
 bool Thread::set_registers(const Registers& registers) {
-    auto raw = registers.raw;
-    return request(PTRACE_SETREGS, tid_, 0, &raw) == 0;
+    return set_registers_of(tid_, registers);
 }
-
 std::optional<ExtendedState> Thread::extended_state() const {
-    // The size depends on the processor; the kernel says how much it wrote.
-    static thread_local std::size_t enough = 4096;
-    while (true) {
-        std::vector<std::byte> area(enough);
-        iovec all{area.data(), area.size()};
-        if (request(PTRACE_GETREGSET, tid_, NT_X86_XSTATE, &all) != 0) return {};
-        if (all.iov_len < area.size()) {
-            area.resize(all.iov_len);
-            return ExtendedState{std::move(area)};
-        }
-        enough *= 2;
-    }
+    return extended_state_of(tid_);
 }
-
 bool Thread::set_extended_state(const ExtendedState& state) {
-    auto copy = state;
-    iovec all{copy.area().data(), copy.area().size()};
-    return request(PTRACE_SETREGSET, tid_, NT_X86_XSTATE, &all) == 0;
+    return set_extended_state_of(tid_, state);
 }
-
 std::optional<std::uint64_t> Thread::signal_mask() const {
-    std::uint64_t mask = 0;
-    if (request(PTRACE_GETSIGMASK, tid_, sizeof mask, &mask) != 0) return {};
-    return mask;
+    return signal_mask_of(tid_);
 }
-
 bool Thread::set_signal_mask(std::uint64_t mask) {
-    return request(PTRACE_SETSIGMASK, tid_, sizeof mask, &mask) == 0;
+    return set_signal_mask_of(tid_, mask);
 }
 
 bool Thread::set_signal_info(siginfo_t info) {
@@ -101,10 +74,10 @@ bool Thread::interrupt() {
     return interrupt_wanted_;
 }
 
-bool Thread::stop_again() {
+bool Thread::stop_again(int signal) {
     if (!stopped_) return false;
     interrupt_wanted_ = true;
-    return go(Motion::run, 0);
+    return go(Motion::run, signal);
 }
 
 bool Thread::release(int signal) {

@@ -29,16 +29,15 @@
 #include "ptrace/cpu_follower.h"
 #include "ptrace/interrupted_calls.h"
 #include "ptrace/memory.h"
+#include "ptrace/news_alarm.h"
+#include "ptrace/parent_thread.h"
 #include "ptrace/process_info.h"
 #include "ptrace/system.h"
+#include "ptrace/tracee.h"
 #include "ptrace/tracing_thread.h"
 
 namespace shadowprof::ptrace {
 namespace {
-
-constexpr int system_call_stop = SIGTRAP | 0x80;
-// <linux/ptrace.h> has it, but does not go together with <sys/ptrace.h>. Since Linux 5.3.
-constexpr std::uint64_t message_of_system_call_entry = 1;
 
 std::atomic<bool> wake_requested{false};
 std::atomic<pid_t> waiting_thread{0};
@@ -50,12 +49,6 @@ bool is_stop_signal(int signal) {
 pid_t process_of(pid_t tid) {
     const auto text = status_field(read_proc_file(fmt::format("/proc/{}/status", tid)), "Tgid");
     return text.empty() ? 0 : static_cast<pid_t>(std::stol(text));
-}
-
-std::uint64_t event_message(pid_t tid) {
-    unsigned long message = 0;
-    request(PTRACE_GETEVENTMSG, tid, 0, &message);
-    return message;
 }
 
 // A trap of the kernel's after a step, in contrast to a SIGTRAP that the program would have had
@@ -105,21 +98,10 @@ News look_for_news(pid_t tid, int how) {
     return news;
 }
 
-void sleep_until_child_changes(Clock::time_point deadline) {
-    // Should another thread of the profiler take the SIGCHLD, we look again before long.
-    constexpr std::chrono::nanoseconds longest = std::chrono::milliseconds{100};
-    const auto left = std::min(longest, std::chrono::nanoseconds{deadline - Clock::now()});
-    if (left.count() <= 0) return;
-    sigset_t child_changed;
-    sigemptyset(&child_changed);
-    sigaddset(&child_changed, SIGCHLD);
-    const timespec timeout{0, left.count()};
-    sigtimedwait(&child_changed, nullptr, &timeout);
-}
-
 }  // namespace
 
-Tracer::Tracer(pid_t pid, bool launched) : pid_(pid), launched_(launched) {}
+Tracer::Tracer(pid_t pid, bool launched)
+    : pid_(pid), launched_(launched), alarm_(std::make_unique<NewsAlarm>()) {}
 
 std::vector<Thread*> Tracer::threads() {
     std::vector<Thread*> all;
@@ -134,22 +116,25 @@ Thread* Tracer::thread(pid_t tid) {
 
 void Tracer::wake() {
     wake_requested = true;
-    if (const pid_t tid = waiting_thread) tgkill(getpid(), tid, SIGCHLD);
+    if (const pid_t tid = waiting_thread) tgkill(getpid(), tid, NewsAlarm::signal());
 }
 
 std::optional<Event> Tracer::wait(Clock::time_point deadline) {
     waiting_thread = gettid();
-    gone_.clear();
+    if (events_.empty()) gone_.clear();
     while (alive_ && !wake_requested.exchange(false)) {
         if (next_look_ != Clock::time_point::max()) look_for_missed_threads();
         if (auto event = next_event()) {
-            alive_ = event->kind != EventKind::process_gone;
+            if (event->kind == EventKind::process_gone) {
+                alive_ = false;
+                end_ = *event;
+            }
             return event;
         }
         if (Clock::now() >= deadline) return {};
-        sleep_until_child_changes(deadline);
+        alarm_->sleep_until_news(deadline);
     }
-    return {};
+    return end_;
 }
 
 // Without waiting.
@@ -301,6 +286,11 @@ Event Tracer::process_is_gone(std::optional<int> status) {
     return Event{.kind = EventKind::process_gone,
                  .exit_status = status.value_or(0),
                  .exit_status_known = status.has_value()};
+}
+
+void Tracer::give_back(const Event& event) {
+    events_.push_front(event);
+    alive_ = true;
 }
 
 void Tracer::pass_on(const Event& event) {

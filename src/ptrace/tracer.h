@@ -28,6 +28,8 @@
 namespace shadowprof::ptrace {
 
 class CpuFollower;
+class NewsAlarm;
+class ParentThread;
 
 using Clock = std::chrono::steady_clock;
 
@@ -54,6 +56,7 @@ class Thread {
 
     pid_t tid() const { return tid_; }
     bool stopped() const { return stopped_; }
+    EventKind stopped_by() const { return stop_kind_; }  // the current or last stop's
 
     std::optional<Registers> registers() const;
     bool set_registers(const Registers&);
@@ -75,8 +78,9 @@ class Thread {
     bool listen();  // stay in a group stop, yet hear of its end
 
     // Of a stopped thread: it is let go on and stopped again before it executes anything, which is
-    // an `interrupted` event. The kernel then no longer takes it for one that is being stepped.
-    bool stop_again();
+    // an `interrupted` event; `signal` is delivered first, so that it then stands before its
+    // handler. The kernel then no longer takes it for one that is being stepped.
+    bool stop_again(int signal = 0);
 
     // Asks a running thread to stop; answered by an Event of kind `interrupted`, perhaps after
     // others that came first. A group stop or an exec answers it as well. Only for threads that
@@ -145,10 +149,12 @@ class Tracer {
     std::vector<Thread*> threads();
     Thread* thread(pid_t tid);
 
-    // The next event; nothing at the deadline, after wake(), or when the process is gone. SIGCHLD
-    // tells of events: every thread of the profiler must block it (launch() and attach() do so in
-    // theirs), or a wait may last 100 ms longer.
+    // The next event; nothing at the deadline, after wake(), or when the process is gone. Every
+    // thread of the profiler must block SIGCHLD (launch() and attach() do so in theirs).
     std::optional<Event> wait(Clock::time_point deadline);
+
+    // Of the last event: wait() returns it again, for it is somebody else's.
+    void give_back(const Event&);
 
     // Lets happen what would have happened without us. In a signal event: delivers it, and if the
     // program ignores it, repairs a system call that only our presence made return EINTR.
@@ -186,6 +192,9 @@ class Tracer {
     pid_t pid_;
     bool launched_;
     bool alive_ = true;
+    std::optional<Event> end_;  // told to all who wait after it, whoever heard of it first
+    std::unique_ptr<NewsAlarm> alarm_;
+    std::unique_ptr<ParentThread> parent_;  // of a launched program
     std::map<pid_t, std::unique_ptr<Thread>> threads_;
     std::vector<std::unique_ptr<Thread>> gone_;  // valid until the next wait()
     std::deque<Event> events_;                   // that happened before anyone waited

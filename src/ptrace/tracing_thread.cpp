@@ -6,22 +6,18 @@
 #include <string>
 
 #include "ptrace/inherited_signals.h"
+#include "ptrace/news_alarm.h"
 #include "ptrace/system.h"
 
 namespace shadowprof::ptrace {
 
 void prepare_tracing_thread() {
     InheritedSignals::remember();
-    // While it is ignored, nothing is sent at all.
-    struct sigaction action {};
-    if (sigaction(SIGCHLD, nullptr, &action) == 0 && action.sa_handler == SIG_IGN) {
-        action.sa_handler = SIG_DFL;
-        sigaction(SIGCHLD, &action, nullptr);
-    }
-    sigset_t child_changed;
-    sigemptyset(&child_changed);
-    sigaddset(&child_changed, SIGCHLD);
-    pthread_sigmask(SIG_BLOCK, &child_changed, nullptr);
+    NewsAlarm::install();
+    sigset_t alarm;
+    sigemptyset(&alarm);
+    sigaddset(&alarm, NewsAlarm::signal());
+    pthread_sigmask(SIG_BLOCK, &alarm, nullptr);
 }
 
 bool may_trace_anything() {

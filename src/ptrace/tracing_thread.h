@@ -3,8 +3,8 @@
 
 namespace shadowprof::ptrace {
 
-// Remembers the signals shadowprof was started with, and sees to it that news of tracees (SIGCHLD)
-// reaches this thread when it waits for them.
+// Remembers the signals shadowprof was started with, and sees to it that this thread can wait for
+// news of its tracees (news_alarm.h).
 void prepare_tracing_thread();
 
 // Has the capability to trace any process (of this user namespace), whoever owns it.

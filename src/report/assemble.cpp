@@ -72,6 +72,7 @@ class Assembler {
         if (lists.calls) add(*lists.calls);
         if (lists.methods) add(*lists.methods);
         if (lists.values) add(*lists.values);
+        if (lists.latencies) add(*lists.latencies);
         find_instructions();
         end_paths();
         describe_locations();
@@ -237,7 +238,11 @@ class Assembler {
     void add(const profile::ValueHotlist& from) {
         auto& to = profile_.values.emplace();
         to.totals = from.totals;
-        const auto executions = [](const auto& e) { return e.executions.total; };
+        to.unread = unread_of(from.all_executions, from.totals);
+        const auto read = [](const auto& e) { return e.executions.total; };
+        const auto executions = [](const auto& e) {
+            return std::max(e.all_executions, e.executions.total);
+        };
         const auto less = [&](const auto& a, const auto& b) {
             const auto identity = [&](const auto& e) {
                 return std::tuple(ranked(e.location), e.kind, e.operand, e.context.has_value(),
@@ -253,11 +258,54 @@ class Assembler {
             entry.bits = e->bits;
             if (e->context) entry.context = index_of(*e->context, true);
             entry.executions = e->executions;
+            entry.unread = unread_of(e->all_executions, e->executions);
             entry.probability_inverse = e->probability_inverse;
-            if (e->stride) entry.stride = Stride{e->stride->step, e->stride->share};
+            if (e->stride)
+                entry.stride =
+                    Stride{e->stride->step, e->stride->share, e->stride->count, e->stride->steps};
             add_values(entry, e->top);
         }
-        account_for_dropped(from, to, executions);
+        account_for_dropped(from, to, read);
+    }
+
+    void add(const profile::LatencyHotlist& from) {
+        auto& to = profile_.latencies.emplace();
+        to.totals = from.totals;
+        to.scale = from.scale;
+        to.loads = from.loads;
+        const auto waited = [](const auto& e) { return e.waited.count; };
+        const auto less = [&](const auto& a, const auto& b) {
+            const auto far = [](const auto& e) {
+                return std::tuple(e.by_model[3], e.by_model[2], e.by_model[1]);
+            };
+            if (far(a) != far(b)) return far(a) > far(b);
+            return std::pair(ranked(a.location), a.operand) <
+                   std::pair(ranked(b.location), b.operand);
+        };
+        for (const auto* e : strongest(from.entries, waited, less)) {
+            LatencyEntry entry;
+            entry.location = index_of(e->location);
+            entry.operand_index = e->operand;
+            entry.loads = e->loads;
+            entry.timed = e->timed;
+            entry.disturbed = e->disturbed;
+            entry.statistics = e->waited;
+            entry.picoseconds = e->picoseconds;
+            entry.square_nanoseconds = e->square_nanoseconds;
+            entry.histogram = e->histogram;
+            entry.by_time = e->by_time;
+            entry.by_model = e->by_model;
+            entry.modelled = e->modelled;
+            entry.page_walks = e->page_walks;
+            entry.pattern = e->pattern;
+            entry.step = e->step;
+            if (e->origin) entry.origin = index_of(*e->origin);
+            to.entries.push_back(std::move(entry));
+        }
+        account_for_dropped(from, to, count_of_entry);
+    }
+    static std::uint64_t unread_of(std::uint64_t all, const Totals& read) {
+        return std::max(all, read.total) - read.total;
     }
 
     // Counts of values are estimates, each unbiased on its own; together they may exceed what was
@@ -332,10 +380,14 @@ class Assembler {
     }
 
     void describe_operands() {
-        if (!profile_.values) return;
-        for (auto& e : profile_.values->entries)
-            e.operand = operand_text(instructions_.at(places_[e.location].place),
-                                     profile_.at(e.location).text, e.operand_index);
+        const auto describe = [&](auto& entry) {
+            entry.operand = operand_text(instructions_.at(places_[entry.location].place),
+                                         profile_.at(entry.location).text, entry.operand_index);
+        };
+        if (profile_.values)
+            for (auto& e : profile_.values->entries) describe(e);
+        if (profile_.latencies)
+            for (auto& e : profile_.latencies->entries) describe(e);
     }
 
     void sort_locations() {

@@ -54,11 +54,11 @@ std::uint64_t count_of(const Entry& e) {
     return e.statistics.count;
 }
 std::uint64_t count_of(const ValueEntry& e) {
-    return e.executions.total;
+    return e.all_executions();
 }
 std::uint64_t count_of_top(const ValueEntry& e) {
     std::uint64_t most = 0;
-    for (const auto& v : e.top) most = std::max(most, v.statistics.count);
+    for (const auto& v : e.top) most = std::max(most, e.estimated(v.statistics.count));
     return most;
 }
 
@@ -205,15 +205,15 @@ class Comparer {
 
     // Diff-Top is defined for instructions with a destination register: addresses and loaded values
     // are no part of it.
-    void measure_values(const Hotlist<ValueEntry>& sampled, const Hotlist<ValueEntry>& perfect) {
+    void measure_values(const ValueHotlist& sampled, const ValueHotlist& perfect) {
         if (tells_contexts(sampled) != tells_contexts(perfect)) {
             out_.values.why_not = fmt::format("values are told apart by return address in {} only",
                                               (tells_contexts(sampled) ? s_ : p_).name);
             return;
         }
         ValuePair pair;
-        pair.sampled = {sampled.totals.unknown, sampled.dropped};
-        pair.perfect = {perfect.totals.unknown, perfect.dropped};
+        pair.sampled = {sampled.all_executions().unknown, sampled.dropped};
+        pair.perfect = {perfect.all_executions().unknown, perfect.dropped};
         join(values_names, sampled, perfect,
              [&](const ValueEntry& entry, const ValueEntry* in_s, const ValueEntry* in_p) {
                  if (entry.kind != ValueKind::register_) return;

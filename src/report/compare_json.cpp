@@ -12,18 +12,18 @@ class CompareWriter {
   public:
     std::string write(const Comparison& c) {
         out_.open_object();
-        line("schema").text(compare_schema_name);
-        line("version").number(compare_schema_version);
-        line("sampled");
+        out_.line("schema").text(compare_schema_name);
+        out_.line("version").number(compare_schema_version);
+        out_.line("sampled");
         write(c.sampled);
-        line("perfect");
+        out_.line("perfect");
         write(c.perfect);
         list("notes", c.notes);
 
-        line("coverage");
+        out_.line("coverage");
         if (open(c.coverage)) exactly(*c.coverage.measure);
         out_.close_object();
-        line("path_accuracy");
+        out_.line("path_accuracy");
         if (open(c.paths)) {
             const auto& m = *c.paths.measure;
             figure(m.accuracy);
@@ -32,10 +32,10 @@ class CompareWriter {
             out_.key("found").number(m.found);
         }
         out_.close_object();
-        line("edge_accuracy");
+        out_.line("edge_accuracy");
         if (open(c.edges)) figure(*c.edges.measure);
         out_.close_object();
-        line("diff_top");
+        out_.line("diff_top");
         if (open(c.values)) {
             figure(c.values.measure->difference);
             out_.key("operands").number(c.values.measure->operands);
@@ -52,13 +52,9 @@ class CompareWriter {
     }
 
   private:
-    JsonOutput& line(std::string_view key) {
-        out_.break_line();
-        return out_.key(key);
-    }
     template <class Item>
     void list(std::string_view key, const std::vector<Item>& items) {
-        line(key).open_array();
+        out_.line(key).open_array();
         for (const auto& item : items) {
             out_.break_line();
             write(item);
@@ -85,7 +81,7 @@ class CompareWriter {
     }
     void exactly(double value) { figure({value, value, value}); }
     void overlap(std::string_view key, const Measured<TopOverlap>& measured) {
-        line(key);
+        out_.line(key);
         if (open(measured)) {
             const auto& m = *measured.measure;
             figure(m.accuracy);

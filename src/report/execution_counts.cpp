@@ -78,7 +78,7 @@ class Counter {
         std::vector<std::pair<Key, std::uint64_t>> counts;
         for (const auto& e : values.entries)
             if (const auto i = position(e.location); i != nowhere)
-                counts.push_back({{i, e.kind, e.operand_index}, e.executions.total});
+                counts.push_back({{i, e.kind, e.operand_index}, e.all_executions()});
         std::sort(counts.begin(), counts.end());
         for (std::size_t i = 0; i < counts.size();) {
             const auto key = counts[i].first;

@@ -22,41 +22,6 @@ namespace {
 constexpr std::size_t names_suggested = 5;
 constexpr std::size_t longest_compared = 64;
 
-std::vector<FunctionChoice> functions_of(const Profile& p) {
-    std::map<std::pair<ModuleIndex, std::uint64_t>, FunctionChoice> found;
-    const auto choice_at = [&](LocationIndex i) -> FunctionChoice* {
-        const auto& l = p.at(i);
-        if (!l.function_offset) return nullptr;
-        auto& choice = found[{l.module, *l.function_offset}];
-        if (choice.name.empty()) {
-            choice.location = i;
-            choice.name = l.function.empty() ? function_label(p, l) : printable(l.function);
-        }
-        return &choice;
-    };
-    for (LocationIndex i = 0; i < p.locations.size(); ++i) choice_at(i);
-    if (p.methods) {
-        for (const auto& e : p.methods->entries)
-            if (auto* c = choice_at(e.function)) c->weight += e.instructions.count;
-    } else if (p.paths) {
-        for (const auto& e : p.paths->entries)
-            for (const auto& b : e.blocks)
-                if (auto* c = choice_at(b.start)) c->weight += e.statistics.count * b.instructions;
-    } else if (p.edges) {
-        for (const auto& e : p.edges->entries)
-            if (auto* c = choice_at(e.from)) c->weight += e.statistics.count;
-    } else if (p.values) {
-        for (const auto& e : p.values->entries)
-            if (auto* c = choice_at(e.location)) c->weight += e.executions.total;
-    }
-    std::vector<FunctionChoice> all;
-    all.reserve(found.size());
-    for (auto& [where, choice] : found) all.push_back(std::move(choice));
-    std::stable_sort(all.begin(), all.end(),
-                     [](const auto& a, const auto& b) { return a.weight > b.weight; });
-    return all;
-}
-
 // How many letters must be changed, added or dropped.
 std::size_t distance(std::string_view a, std::string_view b) {
     a = a.substr(0, longest_compared);
@@ -92,8 +57,43 @@ std::string nearest_names(const std::vector<FunctionChoice>& all, const std::str
 
 }  // namespace
 
+std::vector<FunctionChoice> functions_by_heat(const Profile& p) {
+    std::map<std::pair<ModuleIndex, std::uint64_t>, FunctionChoice> found;
+    const auto choice_at = [&](LocationIndex i) -> FunctionChoice* {
+        const auto& l = p.at(i);
+        if (!l.function_offset) return nullptr;
+        auto& choice = found[{l.module, *l.function_offset}];
+        if (choice.name.empty()) {
+            choice.location = i;
+            choice.name = l.function.empty() ? function_label(p, l) : printable(l.function);
+        }
+        return &choice;
+    };
+    for (LocationIndex i = 0; i < p.locations.size(); ++i) choice_at(i);
+    if (p.methods) {
+        for (const auto& e : p.methods->entries)
+            if (auto* c = choice_at(e.function)) c->weight += e.instructions.count;
+    } else if (p.paths) {
+        for (const auto& e : p.paths->entries)
+            for (const auto& b : e.blocks)
+                if (auto* c = choice_at(b.start)) c->weight += e.statistics.count * b.instructions;
+    } else if (p.edges) {
+        for (const auto& e : p.edges->entries)
+            if (auto* c = choice_at(e.from)) c->weight += e.statistics.count;
+    } else if (p.values) {
+        for (const auto& e : p.values->entries)
+            if (auto* c = choice_at(e.location)) c->weight += e.all_executions();
+    }
+    std::vector<FunctionChoice> all;
+    all.reserve(found.size());
+    for (auto& [where, choice] : found) all.push_back(std::move(choice));
+    std::stable_sort(all.begin(), all.end(),
+                     [](const auto& a, const auto& b) { return a.weight > b.weight; });
+    return all;
+}
+
 std::vector<FunctionChoice> find_function(const Profile& profile, const std::string& wanted) {
-    const auto all = functions_of(profile);
+    const auto all = functions_by_heat(profile);
     const auto matching = [&](auto matches) {
         std::vector<FunctionChoice> found;
         std::copy_if(all.begin(), all.end(), std::back_inserter(found),

@@ -15,6 +15,9 @@ struct FunctionChoice {
     std::uint64_t weight = 0;    // how hot it is: instructions executed in it, as far as known
 };
 
+// All functions, the hottest first.
+std::vector<FunctionChoice> functions_by_heat(const Profile& profile);
+
 // Those that match, the hottest first. An exact name beats a pattern (with * and ?) and a part of
 // a name. Throws UserError with names that are near if nothing matches.
 std::vector<FunctionChoice> find_function(const Profile& profile, const std::string& wanted);

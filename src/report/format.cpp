@@ -98,6 +98,7 @@ std::string value_text(std::uint64_t value, const ValueEntry& entry) {
             entry.bits == 64
                 ? std::bit_cast<double>(value)
                 : static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(value)));
+        if (entry.bits >= 32 && std::isinf(number)) return number > 0 ? "inf" : "-inf";
         if (entry.bits >= 32 && is_plausible(number)) return floating_text(number);
     }
     if (value < 10 || entry.kind == ValueKind::address) return hex_text(value);

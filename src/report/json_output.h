@@ -19,6 +19,11 @@ class JsonOutput {
     void close_array() { close(']'); }
     // The next item or closing bracket begins a line.
     void break_line() { pending_break_ = true; }
+    // A key that begins a line.
+    JsonOutput& line(std::string_view name) {
+        break_line();
+        return key(name);
+    }
 
     JsonOutput& key(std::string_view name);
 

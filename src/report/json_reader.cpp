@@ -33,6 +33,7 @@ class Reader {
                    required("version", [&] { version(); }),  //
                    required("tool", [&] { p.tool = in_.text(); }),
                    required("host", [&] { read(p.host); }),
+                   optional("hosts", [&] { list(p.hosts); }),
                    required("targets", [&] { list(p.targets); }),
                    required("run", [&] { read(p.run); }),    //
                    required("cost", [&] { read(p.cost); }),  //
@@ -44,7 +45,8 @@ class Reader {
                    optional("edges", [&] { hotlist(p.edges.emplace()); }),
                    optional("calls", [&] { hotlist(p.calls.emplace()); }),
                    optional("methods", [&] { methods(p.methods.emplace()); }),
-                   optional("values", [&] { hotlist(p.values.emplace()); }));
+                   optional("values", [&] { values(p.values.emplace()); }),
+                   optional("latencies", [&] { latencies(p.latencies.emplace()); }));
         in_.end();
         if (const auto defect = defect_of(p)) throw JsonError(*defect);
         return p;
@@ -95,6 +97,7 @@ class Reader {
                    required("profiles", [&] { list(r.profiles); }),
                    required("options", [&] { each_once(r.options, [&] { return in_.text(); }); }),
                    required("seed", [&] { r.seed = in_.hex64(); }),
+                   optional("seeds", [&] { in_.array([&] { r.seeds.push_back(in_.hex64()); }); }),
                    required("started", [&] { r.started = in_.text(); }),
                    required("duration", [&] { r.duration = in_.real(); }),
                    optional("interrupted",
@@ -117,6 +120,7 @@ class Reader {
                    required("stop_time", [&] { c.stop_time = in_.real(); }),
                    required("forks", [&] { c.forks = in_.number(); }),
                    required("extra_faults", [&] { c.extra_faults = in_.number(); }),
+                   optional("extra_cpu", [&] { c.extra_cpu = in_.real(); }),
                    optional("slowdown", [&] { c.slowdown = in_.real(); }));
     }
 
@@ -189,6 +193,70 @@ class Reader {
             required("entries", [&] { list(m.entries); }));
     }
 
+    void values(ValueHotlist& v) {
+        Totals all;
+        std::optional<std::uint64_t> read;
+        in_.object(total(all), unknown(all), exhaustive(all), samples(all), squares(all),
+                   dropped(v), optional("read", [&] { read = in_.number(); }),
+                   required("entries", [&] { list(v.entries); }));
+        v.totals = all;
+        v.totals.total = v.totals.unknown = read.value_or(all.total);
+        if (v.totals.total > all.total) in_.fail("more values were read than there were");
+        v.unread = all.total - v.totals.total;
+        profile::Wide sum = all.unknown;
+        for (const auto& e : v.entries) {
+            sum += e.all_executions();
+            if (e.executions.total > v.totals.unknown)
+                in_.fail("more values were read in the entries than in all");
+            v.totals.unknown -= e.executions.total;
+        }
+        if (sum != all.total) in_.fail("values: entries and unknown do not add up to the total");
+    }
+
+    void latencies(LatencyHotlist& l) {
+        auto& t = l.totals;
+        in_.object(total(t), unknown(t), exhaustive(t), samples(t), squares(t), dropped(l),
+                   required("loads", [&] { l.loads = in_.number(); }),
+                   required("clock", [&] { clock(l.scale); }),
+                   required("caches", [&] { read(l.scale.caches); }),
+                   required("entries", [&] { list(l.entries); }));
+    }
+    // The clock's ticks are not told: one is a resolution.
+    void clock(LatencyScale& s) {
+        in_.object(
+            required("usable", [&] { s.clock_is_usable = in_.boolean(); }),
+            optional("why_not", [&] { s.why_not = in_.text(); }),
+            optional("resolution_ns", [&] { s.nanoseconds_per_tick = in_.real(); }),
+            optional("overhead_ns", [&] { s.overhead_ticks = in_.real(); }),
+            optional("longest_ns", [&] { s.longest_ns = in_.real(); }),
+            optional("typical_ns", [&] { by_level(s.typical_ns, [&] { return in_.real(); }); }),
+            optional("limits_ns", [&] { few(s.limits_ns, [&](double& ns) { ns = in_.real(); }); }));
+        if (s.nanoseconds_per_tick > 0) s.overhead_ticks /= s.nanoseconds_per_tick;
+    }
+    void read(profile::CacheGeometry& c) {
+        in_.object(
+            required("line", [&] { c.line = in_.number(); }),
+            required("sizes", [&] { few(c.levels, [&](auto& l) { l.size = in_.number(); }); }),
+            required("ways", [&] { few(c.levels, [&](auto& l) { l.ways = in_.small_number(); }); }),
+            required("page", [&] { c.page = in_.number(); }),
+            required("pages_in_tlb", [&] { c.pages_in_tlb = in_.small_number(); }));
+    }
+    template <class Items, class Read>
+    void few(Items& items, Read read_one) {
+        std::size_t n = 0;
+        in_.array([&] {
+            if (n == items.size()) in_.fail("too many items in an array");
+            read_one(items[n++]);
+        });
+    }
+    template <class Number, class Read>
+    void by_level(std::array<Number, memory_levels>& numbers, Read read_one) {
+        in_.object(required("L1", [&] { numbers[0] = read_one(); }),
+                   required("L2", [&] { numbers[1] = read_one(); }),
+                   required("L3", [&] { numbers[2] = read_one(); }),
+                   required("memory", [&] { numbers[3] = read_one(); }));
+    }
+
     auto count(Statistics& s) {
         return required("count", [&] { s.count = in_.number(); });
     }
@@ -247,6 +315,8 @@ class Reader {
 
     void read(ValueEntry& e) {
         auto& t = e.executions;
+        std::optional<std::uint64_t> part;  // of them were read
+        counts_.clear();
         in_.object(required("location", [&] { e.location = in_.small_number(); }),
                    required("operand", [&] { e.operand = in_.text(); }),
                    required("operand_index", [&] { e.operand_index = in_.small_number(); }),
@@ -256,24 +326,84 @@ class Reader {
                    required("executions", [&] { t.total = in_.number(); }), unknown(t),
                    required("stats",
                             [&] {
-                                in_.object(exhaustive(t), samples(t), squares(t),
+                                in_.object(optional("read", [&] { part = in_.number(); }),
+                                           exhaustive(t), samples(t), squares(t),
                                            required("p_inverse",
                                                     [&] { e.probability_inverse = in_.number(); }));
                             }),
                    required("top", [&] { list(e.top); }),
                    optional("stride", [&] { read(e.stride.emplace()); }));
         if (e.bits > 64) in_.fail("a value of more than 64 bits");
+        if (part) tell_read_from_all(e, *part);
+    }
+    // So far `executions` are all, of which `read` were read; counts_ stand for all as well.
+    void tell_read_from_all(ValueEntry& e, std::uint64_t read) {
+        auto& t = e.executions;
+        if (read > t.total) in_.fail("more values were read than there were executions");
+        e.unread = t.total - read;
+        t.total = read;
+        profile::Wide told = t.unknown, known = 0;
+        for (std::size_t i = 0; i < e.top.size(); ++i) {
+            known += e.top[i].statistics.count;
+            told += counts_[i];
+            if (known > read || counts_[i] != e.estimated(e.top[i].statistics.count))
+                in_.fail("a value's count is not what was read of it stands for");
+        }
+        if (told != e.all_executions())
+            in_.fail("values.top: entries and unknown do not add up to the total");
+        t.unknown = read - static_cast<std::uint64_t>(known);
     }
     void read(ValueShare& v) {
-        in_.object(required("value", [&] { v.value = in_.hex64(); }), count(v.statistics),
-                   stats(v.statistics));
+        auto& s = v.statistics;
+        std::optional<std::uint64_t> read;
+        in_.object(required("value", [&] { v.value = in_.hex64(); }), count(s),
+                   required("stats", [&] {
+                       in_.object(optional("read", [&] { read = in_.number(); }),
+                                  required("samples", [&] { s.samples = in_.number(); }),
+                                  required("squares", [&] { s.squares = in_.hex128(); }),
+                                  required("products", [&] { s.products = in_.hex128(); }));
+                   }));
+        counts_.push_back(s.count);
+        if (read) s.count = *read;
+    }
+    void read(LatencyEntry& e) {
+        const auto number = [&] { return in_.number(); };
+        in_.object(required("location", [&] { e.location = in_.small_number(); }),
+                   required("operand", [&] { e.operand = in_.text(); }),
+                   required("operand_index", [&] { e.operand_index = in_.small_number(); }),
+                   required("loads", [&] { e.loads = in_.number(); }),
+                   required("timed", [&] { e.timed = in_.number(); }),
+                   required("disturbed", [&] { e.disturbed = in_.number(); }), count(e.statistics),
+                   stats(e.statistics),
+                   required("sum_ps", [&] { e.picoseconds = in_.signed_number(); }),
+                   required("sum_square_ns", [&] { e.square_nanoseconds = in_.number(); }),
+                   required("histogram", [&] { in_.array([&] { bin(e.histogram); }); }),
+                   required("timed_levels", [&] { by_level(e.by_time, number); }),
+                   required("modelled", [&] { e.modelled = in_.number(); }),
+                   required("levels", [&] { by_level(e.by_model, number); }),
+                   required("page_walks", [&] { e.page_walks = in_.number(); }),
+                   required("pattern", [&] { e.pattern = named(address_pattern(in_.text())); }),
+                   optional("step", [&] { e.step = in_.signed_number(); }),
+                   optional("origin", [&] { e.origin = in_.small_number(); }));
+    }
+    void bin(std::array<std::uint64_t, latency_bins>& histogram) {
+        std::uint64_t index = 0, n = 0;
+        in_.object(required("bin", [&] { index = in_.number(); }),
+                   required("count", [&] { n = in_.number(); }));
+        if (index >= histogram.size() || histogram[index] != 0)
+            in_.fail("a histogram with a bin twice, or one that is none");
+        histogram[index] = n;
     }
     void read(Stride& s) {
         in_.object(required("step", [&] { s.step = in_.signed_number(); }),
-                   required("share", [&] { s.share = in_.real(); }));
+                   required("share", [&] { s.share = in_.real(); }),
+                   optional("count", [&] { s.count = in_.number(); }),
+                   optional("steps", [&] { s.steps = in_.number(); }));
+        if (s.count > s.steps) in_.fail("a stride with more of its step than steps");
     }
 
     JsonCursor in_;
+    std::vector<std::uint64_t> counts_;  // of the values of the entry being read
 };
 
 struct Descriptor {

@@ -4,41 +4,24 @@
 
 #include <algorithm>
 #include <map>
-#include <span>
 
-#include "decoder/decoder.h"
+#include "report/annotated_code.h"
 #include "report/demangle.h"
-#include "report/execution_counts.h"
 #include "report/find_function.h"
 #include "report/format.h"
+#include "report/latency_notes.h"
 #include "report/source_text.h"
 #include "report/steps.h"
 #include "report/text_table.h"
 #include "report/utf8.h"
-#include "report/value_notes.h"
 
 namespace shadowprof::report {
 
 namespace {
 
-constexpr std::size_t largest_function = 1 << 20;
 constexpr std::size_t count_columns = 8, share_columns = 7, gap = 2;
 constexpr std::size_t shortest_gap_shown = 6;  // instructions never seen, in a row
 constexpr std::size_t callers_shown = 4;
-constexpr std::size_t targets_shown = 3;
-
-struct Line {
-    ListedInstruction instruction;
-    std::string text;
-    SourceLine source;
-    std::uint64_t executions = 0;
-};
-
-// What the profile says about one location, gathered before the lines are written.
-struct Notes {
-    std::vector<const EdgeEntry*> edges;
-    std::vector<const ValueEntry*> values;
-};
 
 class Listing {
   public:
@@ -49,93 +32,20 @@ class Listing {
           width_(options.width),
           top_(options.top),
           paint_(options.color),
-          symbols_(options.symbols) {}
+          symbols_(options.symbols),
+          sources_(module_.path) {}
 
     std::string render() {
-        from_file();
-        if (lines_.empty()) from_profile();
-        count();
-        gather_notes();
+        code_ = annotate_function(p_, inside_, symbols_);
         header();
-        for (std::size_t i = 0; i < lines_.size();) i = skip_unseen(i);
+        for (std::size_t i = 0; i < code_.lines.size();) i = skip_unseen(i);
         paths();
         return std::move(out_);
     }
 
   private:
-    bool is_inside(const Location& l) const {
-        return l.module == inside_.module && l.function_offset == inside_.function_offset;
-    }
+    bool is_inside(const Location& l) const { return is_in_function_of(l, inside_); }
     bool is_inside(LocationIndex i) const { return is_inside(p_.at(i)); }
-
-    // --- the code
-
-    void from_file() {
-        const auto function = symbols_.function_at(module_, *inside_.function_offset);
-        if (!function || function->begin != *inside_.function_offset) return;
-        const auto size =
-            std::min<std::uint64_t>(function->end - function->begin, largest_function);
-        const auto code = symbols_.code_of(module_, function->begin, size);
-        std::span<const std::byte> rest = code;
-        bool contiguous = false;
-        for (Address at{function->begin}; !rest.empty();) {
-            const auto i = decoder::decode(rest, at);
-            if (!i) {  // data in the code
-                at += 1;
-                rest = rest.subspan(1);
-                contiguous = false;
-                continue;
-            }
-            const bool ends_block =
-                i->flow != decoder::Flow::next && i->flow != decoder::Flow::system_call;
-            lines_.push_back({{at.value, ends_block, contiguous},
-                              decoder::text(*i),
-                              symbols_.line_at(module_, at.value),
-                              0});
-            at = i->end();
-            rest = rest.subspan(i->length);
-            contiguous = true;
-        }
-    }
-
-    void from_profile() {
-        std::map<std::uint64_t, Line> found;
-        std::vector<bool> is_branch(p_.locations.size());
-        if (p_.edges)
-            for (const auto& e : p_.edges->entries) is_branch[e.from] = true;
-        for (LocationIndex i = 0; i < p_.locations.size(); ++i) {
-            const auto& l = p_.at(i);
-            if (!is_inside(l) || l.text.empty()) continue;
-            found.insert_or_assign(l.offset, Line{{l.offset, is_branch[i], false},
-                                                  printable(l.text),
-                                                  {l.file, l.line, l.inlined},
-                                                  0});
-        }
-        for (auto& [offset, line] : found) lines_.push_back(std::move(line));
-        quoted_only_ = true;
-    }
-
-    void count() {
-        std::vector<ListedInstruction> instructions;
-        for (const auto& l : lines_) instructions.push_back(l.instruction);
-        const auto counts = execution_counts(p_, inside_.module, instructions);
-        if (!counts) return;
-        counted_ = true;
-        for (std::size_t i = 0; i < lines_.size(); ++i) {
-            lines_[i].executions = (*counts)[i];
-            all_executions_ += static_cast<double>((*counts)[i]);
-        }
-    }
-
-    void gather_notes() {
-        if (p_.edges)
-            for (const auto& e : p_.edges->entries)
-                if (is_inside(e.from)) notes_[p_.at(e.from).offset].edges.push_back(&e);
-        if (p_.values)
-            for (const auto& e : p_.values->entries)
-                if (is_inside(e.location) && !is_constant_by_construction(p_, e))
-                    notes_[p_.at(e.location).offset].values.push_back(&e);
-    }
 
     // --- what is written
 
@@ -155,14 +65,14 @@ class Listing {
             fact("callees", pairs_text([&](const CallEntry& e) { return is_inside(e.from); },
                                        [&](const CallEntry& e) { return e.to; }));
         }
-        if (quoted_only_)
+        if (code_.quoted_only)
             fact("note",
                  "the file is not there or is another build: only instructions that the "
                  "profile quotes are listed");
         out_ += "\n";
         const auto title =
             pad_left("count", count_columns) + pad_left("share", gap + share_columns);
-        if (counted_ && !lines_.empty()) out_ += paint_.dim(title) + "\n";
+        if (code_.counted && !code_.lines.empty()) out_ += paint_.dim(title) + "\n";
     }
 
     void fact(const std::string& label, const std::string& text) {
@@ -210,11 +120,11 @@ class Listing {
     // on.
     std::size_t skip_unseen(std::size_t i) {
         std::size_t end = i;
-        while (counted_ && all_executions_ > 0 && end < lines_.size() &&
-               lines_[end].executions == 0)
+        while (code_.counted && code_.executions > 0 && end < code_.lines.size() &&
+               code_.lines[end].executions == 0)
             ++end;
         if (end - i < shortest_gap_shown) {
-            line(lines_[i]);
+            line(code_.lines[i]);
             return i + 1;
         }
         out_ += paint_.dim(shorten_end(
@@ -226,15 +136,17 @@ class Listing {
         return end;
     }
 
-    std::size_t margin() const { return counted_ ? count_columns + gap + share_columns + gap : 2; }
+    std::size_t margin() const {
+        return code_.counted ? count_columns + gap + share_columns + gap : 2;
+    }
 
-    void line(const Line& l) {
+    void line(const CodeLine& l) {
         source(l.source);
         std::string out;
         std::size_t used = margin();
         const double share =
-            all_executions_ > 0 ? static_cast<double>(l.executions) / all_executions_ : 0;
-        if (counted_) {
+            code_.executions > 0 ? static_cast<double>(l.executions) / code_.executions : 0;
+        if (code_.counted) {
             const auto count = l.executions ? count_text(l.executions) : "";
             const auto part = l.executions ? share_text(share) : "";
             out += paint_.heat(share, pad_left(count, count_columns) +
@@ -247,14 +159,6 @@ class Listing {
         out += paint_.dim(offset);
         used += offset.size();
 
-        const auto noted = notes_.find(l.instruction.offset);
-        std::vector<std::string> notes;
-        if (noted != notes_.end()) {
-            if (auto text = edges_text(noted->second.edges); !text.empty())
-                notes.push_back(std::move(text));
-            for (const auto* e : noted->second.values)
-                if (auto text = values_text(*e); !text.empty()) notes.push_back(std::move(text));
-        }
         // Notes stand in a column beside the instructions; without room for one, below them.
         const auto room = width_ - std::min(width_, used);
         const bool wide = room >= 64;
@@ -262,6 +166,8 @@ class Listing {
         const auto code = shorten_middle(l.text, room);
         out += code;
         bool on_this_line = wide && columns_of(code) + gap <= note_column;
+        auto notes = l.notes;
+        for (const auto& load : l.loads) notes.push_back(share_bar(load.share) + " " + load.text);
         for (const auto& note : notes) {
             out += on_this_line ? std::string(note_column - columns_of(code), ' ')
                                 : "\n" + std::string(used + note_column, ' ');
@@ -286,42 +192,6 @@ class Listing {
         if (!text.empty() && room > columns_of(shown) + gap)
             out_ += paint_.bold(shorten_end("  " + text, room - columns_of(shown)));
         out_ += "\n";
-    }
-
-    std::string edges_text(std::vector<const EdgeEntry*> edges) const {
-        double total = 0;
-        for (const auto* e : edges) total += static_cast<double>(e->statistics.count);
-        if (total == 0) return {};
-        std::stable_sort(edges.begin(), edges.end(), [](const auto* a, const auto* b) {
-            return a->statistics.count > b->statistics.count;
-        });
-        std::string text;
-        for (std::size_t i = 0; i < std::min(edges.size(), targets_shown); ++i)
-            text += (i ? ", " : "") + target_text(*edges[i]) + " " +
-                    share_text(static_cast<double>(edges[i]->statistics.count) / total);
-        if (edges.size() > targets_shown)
-            text += fmt::format(", {} more", edges.size() - targets_shown);
-        return text;
-    }
-
-    std::string target_text(const EdgeEntry& e) const {
-        const auto& from = p_.at(e.from);
-        const auto& to = p_.at(e.to);
-        if (e.kind == EdgeKind::fallthrough) return "↓ next";
-        if (!is_inside(to)) return "→ " + place_label_of_target(to);
-        return (to.offset > from.offset ? "↓ " : "↑ ") + fmt::format("{:x}", to.offset);
-    }
-
-    std::string place_label_of_target(const Location& to) const {
-        const bool at_entry = to.function_offset == to.offset;
-        return at_entry ? function_label(p_, to) : full_label(p_, to);
-    }
-
-    std::string values_text(const ValueEntry& e) const {
-        auto text = value_note(e);
-        if (!text.empty() && e.context)
-            text += " if called from " + full_label(p_, p_.at(*e.context));
-        return text;
     }
 
     void paths() {
@@ -350,11 +220,7 @@ class Listing {
     const Paint paint_;
     Symbols symbols_;
     SourceText sources_;
-    std::vector<Line> lines_;
-    std::map<std::uint64_t, Notes> notes_;  // by offset
-    bool quoted_only_ = false;
-    bool counted_ = false;
-    double all_executions_ = 0;
+    AnnotatedCode code_;
     SourceLine last_source_;
     std::string out_;
 };

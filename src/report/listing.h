@@ -1,6 +1,5 @@
-// One function, line by line: source and assembly with what the profile knows of each instruction
-// beside it. Code comes from the file the profile names if it is still that build, otherwise from
-// the instructions that the profile itself quotes.
+// One function in a terminal, line by line: source and assembly with what the profile knows of each
+// instruction beside it (annotated_code.h).
 #pragma once
 
 #include <string>

@@ -25,6 +25,11 @@ void each_location_index(Profile& p, Use use) {
             use(e.location);
             if (e.context) use(*e.context);
         }
+    if (p.latencies)
+        for (auto& e : p.latencies->entries) {
+            use(e.location);
+            if (e.origin) use(*e.origin);
+        }
 }
 
 }  // namespace shadowprof::report

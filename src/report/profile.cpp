@@ -23,6 +23,14 @@ constexpr std::array<std::pair<ValueKind, std::string_view>, 3> value_kinds{{
     {ValueKind::loaded, "loaded"},
 }};
 
+constexpr std::array<std::pair<AddressPattern, std::string_view>, 5> address_patterns{{
+    {AddressPattern::unknown, "unknown"},
+    {AddressPattern::constant, "constant"},
+    {AddressPattern::stride, "stride"},
+    {AddressPattern::chase, "chase"},
+    {AddressPattern::random, "random"},
+}};
+
 template <class Table, class Kind>
 std::string_view name_in(const Table& table, Kind kind) {
     for (const auto& [k, text] : table)
@@ -66,6 +74,11 @@ class Inspector {
             balance("methods.instructions", sum, profile_.methods->instructions);
         }
         values();
+        hotlist("latencies", profile_.latencies, [&](const LatencyEntry& e) {
+            location(e.location);
+            if (e.origin) location(*e.origin);
+            latency(e);
+        });
         return std::move(defect_);
     }
 
@@ -103,7 +116,7 @@ class Inspector {
     }
     void values() {
         if (!profile_.values) return;
-        Sum sum = 0;
+        Sum sum = 0, all = 0;
         for (const auto& e : profile_.values->entries) {
             location(e.location);
             if (e.context) location(*e.context);
@@ -111,8 +124,30 @@ class Inspector {
             for (const auto& v : e.top) shares += v.statistics.count;
             balance("values.top", shares, e.executions);
             sum += e.executions.total;
+            all += e.all_executions();
+            if (e.executions.exhaustive && e.unread != 0)
+                complain("values: an exhaustive entry of which not all executions were read");
         }
-        balance("values", sum, profile_.values->totals);
+        const auto& list = *profile_.values;
+        balance("values", sum, list.totals);
+        if (all > Sum{list.totals.total} + list.unread)
+            complain("values: entries and unknown do not add up to the total");
+        if (list.totals.exhaustive && list.unread != 0)
+            complain("values: an exhaustive list of which not all executions were read");
+    }
+
+    void latency(const LatencyEntry& e) {
+        const auto sum = [](const auto& counts) {
+            Sum all = 0;
+            for (const auto n : counts) all += n;
+            return all;
+        };
+        if (sum(e.histogram) != e.timed || sum(e.by_time) != e.timed)
+            complain("latencies: not every timed load is in the histogram and at one level");
+        if (sum(e.by_model) > e.modelled || e.page_walks > e.modelled)
+            complain("latencies: more loads have a level than the model saw");
+        if (Sum{e.timed} + e.disturbed > e.loads || e.modelled > e.loads)
+            complain("latencies: more loads were timed than there were");
     }
 
     const Profile& profile_;
@@ -127,8 +162,26 @@ std::uint64_t PathEntry::instructions() const {
     return sum;
 }
 
+std::uint64_t ValueEntry::estimated(std::uint64_t of_those_read) const {
+    if (unread == 0 || executions.total == 0) return of_those_read;
+    return static_cast<std::uint64_t>(profile::Wide{of_those_read} * all_executions() /
+                                      executions.total);
+}
+
+Totals ValueHotlist::all_executions() const {
+    Totals all = totals;
+    all.total += unread;
+    all.unknown = all.total;
+    for (const auto& e : entries) all.unknown -= e.all_executions();
+    return all;
+}
+
 std::optional<std::string> defect_of(const Profile& profile) {
     return Inspector(profile).inspect();
+}
+
+double LatencyEntry::mean_ns() const {
+    return timed == 0 ? 0 : static_cast<double>(picoseconds) / 1000 / static_cast<double>(timed);
 }
 
 std::string_view name(EdgeKind kind) {
@@ -142,6 +195,12 @@ std::string_view name(ValueKind kind) {
 }
 std::optional<ValueKind> value_kind(std::string_view text) {
     return kind_in<ValueKind>(value_kinds, text);
+}
+std::string_view name(AddressPattern pattern) {
+    return name_in(address_patterns, pattern);
+}
+std::optional<AddressPattern> address_pattern(std::string_view text) {
+    return kind_in<AddressPattern>(address_patterns, text);
 }
 
 }  // namespace shadowprof::report

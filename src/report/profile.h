@@ -6,8 +6,10 @@
 // Two invariants hold for every Profile that was assembled or read, so that nobody else checks:
 //   - every index points at something: modules, locations;
 //   - totals add up: the counts of a hotlist's entries and its `unknown` are its total.
+// A third one is of values: nothing is called exhaustive of which less was read than counted.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -31,7 +33,7 @@ struct Host {
     std::string cpu;
     std::uint32_t cores = 0;
     std::string kernel;
-    bool operator==(const Host&) const = default;
+    auto operator<=>(const Host&) const = default;
 };
 
 struct Target {
@@ -52,6 +54,8 @@ struct Run {
     std::optional<std::string> interrupted;  // what cut profiling short, if something did
     std::vector<std::string> warnings;       // what a reader of the numbers must know
     std::vector<std::string> failures;       // of profiling, never of the program
+    std::vector<std::uint64_t> seeds;        // of a merged profile: of each run
+    std::uint64_t runs() const { return seeds.empty() ? 1 : seeds.size(); }
     bool operator==(const Run&) const = default;
 };
 
@@ -61,6 +65,7 @@ struct Cost {
     double stop_time = 0;  // seconds
     std::uint64_t forks = 0;
     std::uint64_t extra_faults = 0;
+    double extra_cpu = 0;            // seconds, of shadowprof and replicas, on whichever core
     std::optional<double> slowdown;  // added run time over its own: 0.01 is 1 %
     bool operator==(const Cost&) const = default;
 };
@@ -167,13 +172,15 @@ enum class ValueKind : std::uint8_t { register_, address, loaded };
 
 struct ValueShare {
     std::uint64_t value = 0;
-    Statistics statistics;  // totals are the entry's executions
+    Statistics statistics;  // of the executions that were read
     bool operator==(const ValueShare&) const = default;
 };
 
 struct Stride {
-    std::int64_t step = 0;
+    std::int64_t step = 0;  // 0: merged runs had different ones
     double share = 0;
+    std::uint64_t count = 0;  // of `steps`, how many were this one
+    std::uint64_t steps = 0;  // 0: not known
     bool operator==(const Stride&) const = default;
 };
 
@@ -183,12 +190,58 @@ struct ValueEntry {
     std::uint32_t operand_index = 0;
     ValueKind kind{};
     std::uint32_t bits = 64;
-    std::optional<LocationIndex> context;  // return address that tells it from its like
-    Totals executions;
+    std::optional<LocationIndex> context;   // return address that tells it from its like
+    Totals executions;                      // those whose value was read
     std::uint64_t probability_inverse = 1;  // 1/p of the counting sample
     std::vector<ValueShare> top;            // most frequent first
     std::optional<Stride> stride;
+    std::uint64_t unread = 0;  // executions that were counted, and their value not read
+
+    std::uint64_t all_executions() const { return executions.total + unread; }
+    // How many of all executions that many of those that were read stand for, rounded down.
+    std::uint64_t estimated(std::uint64_t of_those_read) const;
     bool operator==(const ValueEntry&) const = default;
+};
+
+struct ValueHotlist : Hotlist<ValueEntry> {
+    std::uint64_t unread = 0;
+    Totals all_executions() const;  // as `totals`, of all there were
+    bool operator==(const ValueHotlist&) const = default;
+};
+
+using profile::AddressPattern;
+using profile::latency_bins;
+using profile::LatencyScale;
+using profile::memory_levels;
+
+struct LatencyEntry {
+    LocationIndex location = 0;
+    std::string operand;  // "[rdi+8]"
+    std::uint32_t operand_index = 0;
+    std::uint64_t loads = 0;
+    std::uint64_t timed = 0;
+    std::uint64_t disturbed = 0;
+    Statistics statistics;  // of the nanoseconds that timed loads waited
+    std::int64_t picoseconds = 0;
+    std::uint64_t square_nanoseconds = 0;
+    std::array<std::uint64_t, latency_bins> histogram{};
+    std::array<std::uint64_t, memory_levels> by_time{};
+    std::array<std::uint64_t, memory_levels> by_model{};
+    std::uint64_t modelled = 0;
+    std::uint64_t page_walks = 0;
+    AddressPattern pattern{};
+    std::int64_t step = 0;
+    std::optional<LocationIndex> origin;
+
+    // Of those timed; 0 if there are none.
+    double mean_ns() const;
+    bool operator==(const LatencyEntry&) const = default;
+};
+
+struct LatencyHotlist : Hotlist<LatencyEntry> {
+    LatencyScale scale;
+    std::uint64_t loads = 0;
+    bool operator==(const LatencyHotlist&) const = default;
 };
 
 // What only those who ran the program know.
@@ -199,6 +252,7 @@ struct RunFacts {
     Run run;
     Cost cost;
     Coverage coverage;
+    std::vector<Host> hosts;  // of a merged profile: of each machine
     bool operator==(const RunFacts&) const = default;
 };
 
@@ -210,7 +264,8 @@ struct Profile : RunFacts {
     std::optional<Hotlist<EdgeEntry>> edges;
     std::optional<Hotlist<CallEntry>> calls;
     std::optional<MethodHotlist> methods;
-    std::optional<Hotlist<ValueEntry>> values;
+    std::optional<ValueHotlist> values;
+    std::optional<LatencyHotlist> latencies;
     bool operator==(const Profile&) const = default;
 
     const Location& at(LocationIndex i) const { return locations[i]; }
@@ -223,5 +278,7 @@ std::string_view name(EdgeKind kind);
 std::optional<EdgeKind> edge_kind(std::string_view name);
 std::string_view name(ValueKind kind);
 std::optional<ValueKind> value_kind(std::string_view name);
+std::string_view name(AddressPattern pattern);
+std::optional<AddressPattern> address_pattern(std::string_view name);
 
 }  // namespace shadowprof::report

@@ -2,6 +2,7 @@
 
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 
 #include "report/utf8.h"
@@ -24,6 +25,19 @@ std::vector<std::string> lines_of(const std::string& path) {
     return lines;
 }
 
+std::string found_path(const std::string& file, const std::string& module_path) {
+    const std::filesystem::path path(file);
+    std::error_code error;
+    if (path.is_absolute() || std::filesystem::exists(path, error)) return file;
+    auto above = std::filesystem::path(module_path);
+    while (above.has_relative_path()) {
+        above = above.parent_path();
+        if (const auto candidate = above / path; std::filesystem::exists(candidate, error))
+            return candidate.lexically_normal();
+    }
+    return file;
+}
+
 std::string with_tabs_expanded(const std::string& line) {
     std::string out;
     for (const char c : line) {
@@ -37,11 +51,20 @@ std::string with_tabs_expanded(const std::string& line) {
 
 }  // namespace
 
-std::string SourceText::line(const std::string& file, std::uint32_t number) {
+const std::vector<std::string>& SourceText::lines(const std::string& file) {
     auto [entry, is_new] = files_.try_emplace(file);
-    if (is_new) entry->second = lines_of(file);
-    if (number == 0 || number > entry->second.size()) return {};
-    return printable(with_tabs_expanded(entry->second[number - 1]));
+    if (is_new) entry->second = lines_of(found_path(file, module_path_));
+    return entry->second;
+}
+
+std::string SourceText::line(const std::string& file, std::uint32_t number) {
+    const auto& all = lines(file);
+    if (number == 0 || number > all.size()) return {};
+    return printable(with_tabs_expanded(all[number - 1]));
+}
+
+bool SourceText::has(const std::string& file) {
+    return !lines(file).empty();
 }
 
 }  // namespace shadowprof::report

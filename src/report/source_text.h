@@ -10,10 +10,18 @@ namespace shadowprof::report {
 
 class SourceText {
   public:
+    // Compilers often name files relative to where they ran, which is most likely the current
+    // directory or one of those above the module.
+    explicit SourceText(std::string module_path = {}) : module_path_(std::move(module_path)) {}
+
     // Printable, tabs as spaces; empty if the line cannot be had.
     std::string line(const std::string& file, std::uint32_t number);
+    bool has(const std::string& file);
 
   private:
+    const std::vector<std::string>& lines(const std::string& file);
+
+    std::string module_path_;
     std::map<std::string, std::vector<std::string>> files_;
 };
 

@@ -1,5 +1,8 @@
 #include "report/symbols.h"
 
+#include <algorithm>
+#include <array>
+
 #include "report/demangle.h"
 #include "report/elf_image.h"
 #include "report/plt.h"
@@ -11,6 +14,9 @@ namespace {
 
 constexpr std::string_view vdso_path = "[vdso]";
 constexpr std::string_view runtime_code_path = "[runtime code]";
+// Writable in the file, and read-only once the dynamic linker is done.
+constexpr std::array<std::string_view, 4> linker_tables{".got", ".got.plt", ".data.rel.ro",
+                                                        ".data.rel.ro.local"};
 
 FunctionInfo info_of(const Function& f) {
     return {demangle(f.symbol), f.begin, f.end};
@@ -85,6 +91,22 @@ std::vector<std::byte> Symbols::code_of(const trace::Module& module, std::uint64
     const std::lock_guard lock(mutex_);
     File* file = file_of(module);
     return file ? file->image->bytes(offset, size) : std::vector<std::byte>();
+}
+
+std::optional<bool> Symbols::is_writable(const trace::Module& module, std::uint64_t offset) {
+    const std::lock_guard lock(mutex_);
+    File* file = file_of(module);
+    if (!file) return {};
+    for (const auto& section : file->image->sections()) {
+        const auto& header = section.header;
+        if (!(header.sh_flags & SHF_ALLOC) || offset < header.sh_addr ||
+            offset - header.sh_addr >= header.sh_size)
+            continue;
+        return (header.sh_flags & SHF_WRITE) &&
+               std::find(linker_tables.begin(), linker_tables.end(), section.name) ==
+                   linker_tables.end();
+    }
+    return {};
 }
 
 trace::Location SymbolFunctionMap::function_of(trace::Location location) {

@@ -47,6 +47,9 @@ class Symbols {
     std::vector<FunctionInfo> functions_of(const trace::Module& module);
     std::vector<std::byte> code_of(const trace::Module& module, std::uint64_t offset,
                                    std::size_t size);
+    // Whether the running program may change what is there: data, but neither constants nor tables
+    // that only the dynamic linker writes. Nothing without the file.
+    std::optional<bool> is_writable(const trace::Module& module, std::uint64_t offset);
 
   private:
     struct File;

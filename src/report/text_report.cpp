@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "report/format.h"
+#include "report/latency_notes.h"
 #include "report/listing.h"
+#include "report/opportunities/opportunities.h"
 #include "report/steps.h"
 #include "report/text_table.h"
 #include "report/utf8.h"
@@ -26,15 +29,21 @@ std::string joined(const std::vector<std::string>& items, const char* between) {
 class TextReport {
   public:
     TextReport(const Profile& profile, const TextOptions& options)
-        : p_(profile), top_(options.top), width_(options.width), paint_(options.color) {}
+        : p_(profile),
+          top_(options.top),
+          width_(options.width),
+          paint_(options.color),
+          symbols_(options.symbols) {}
 
     std::string render() {
         header();
+        opportunities();
         if (p_.methods) functions(*p_.methods);
         if (p_.paths) paths(*p_.paths);
         if (p_.edges) edges(*p_.edges);
         if (p_.calls) calls(*p_.calls);
         if (p_.values) values(*p_.values);
+        if (p_.latencies) latencies(*p_.latencies);
         if (p_.stacks) stacks(*p_.stacks);
         return std::move(out_);
     }
@@ -50,6 +59,9 @@ class TextReport {
         const auto& run = p_.run;
         fact("Run", fmt::format("mode {}, {}; {}; {}", run.mode, joined(run.profiles, " "),
                                 run.started, p_.tool));
+        if (!run.seeds.empty())
+            fact("Merged", fmt::format("{} on {}", counted("run", run.runs()),
+                                       counted("machine", p_.hosts.size())));
         fact("Machine", fmt::format("{}, {}, Linux {}", p_.host.cpu, counted("core", p_.host.cores),
                                     p_.host.kernel));
         fact("Seen", seen_text());
@@ -74,9 +86,13 @@ class TextReport {
     }
 
     std::string target_text(const Target& t) const {
-        std::string text =
-            t.attached ? fmt::format("attached to pid {}", t.pid) : fmt::format("pid {}", t.pid);
-        if (!t.exit)
+        // Merged runs had process ids of their own.
+        std::string text = t.pid == 0   ? (t.attached ? "attached to" : "started by shadowprof")
+                           : t.attached ? fmt::format("attached to pid {}", t.pid)
+                                        : fmt::format("pid {}", t.pid);
+        if (!t.exit && t.pid == 0)
+            text += ", with different ends";
+        else if (!t.exit)
             text += ", still running when profiling ended";
         else if (*t.exit > 128 && *t.exit <= 128 + 64)
             text += fmt::format(", killed by signal {}", *t.exit - 128);
@@ -117,8 +133,49 @@ class TextReport {
         std::string text = counted("stop", c.stops) + ", " + seconds_text(c.stop_time) + " stopped";
         if (c.forks) text += fmt::format(", {}", counted("fork", c.forks));
         if (c.extra_faults) text += fmt::format(", {}", counted("extra fault", c.extra_faults));
+        if (c.extra_cpu > 0) text += ", " + seconds_text(c.extra_cpu) + " extra CPU";
         if (c.slowdown) text += ", slowdown " + share_text(*c.slowdown);
         return text;
+    }
+
+    // --- what to do about it
+
+    void opportunities() {
+        const auto findings = find_opportunities(p_, symbols_);
+        heading("Opportunities",
+                "(by the share of instructions, or of waiting time, that they touch)");
+        if (findings.empty())
+            opportunity_line("none that touches " + share_text(thresholds::least_touched) +
+                                 " of the work or more",
+                             Tint::dim, 2);
+        std::set<const FindingKind*> advised;  // once is enough
+        for (std::size_t i = 0; i < rows(findings); ++i)
+            opportunity(findings[i], advised.insert(findings[i].kind).second);
+        if (findings.size() > top_)
+            opportunity_line(fmt::format("and {} more", findings.size() - top_), Tint::dim, 2);
+    }
+
+    void opportunity(const Finding& f, bool with_advice) {
+        const auto share = pad_left(share_text(f.touches), 7);
+        const auto interval = f.interval.empty() ? "" : "  " + f.interval;
+        const auto kind = " [" + std::string(f.kind->name) + "]";
+        const auto used = columns_of(share + interval + kind) + 4;
+        const auto title = shorten_end(f.kind->title, width_ - std::min(width_, used));
+        out_ += "  " + paint_.heat(f.touches, share) + paint_.dim(interval) + "  " +
+                paint_.bold(title) + paint_.dim(kind) + "\n";
+        opportunity_line(full_label(p_, p_.at(f.location)) + ": " + f.what, Tint::none);
+        for (const auto& e : f.evidence) opportunity_line(e, Tint::dim);
+        if (with_advice) opportunity_line("→ " + std::string(f.kind->advice), Tint::accent);
+    }
+
+    void opportunity_line(const std::string& text, Tint tint, std::size_t indent = 6) {
+        auto lines =
+            std::string(indent, ' ') + wrap_words(printable(text), indent + 2, width_ - indent);
+        lines.pop_back();
+        out_ += (tint == Tint::dim      ? paint_.dim(lines)
+                 : tint == Tint::accent ? paint_.accent(lines)
+                                        : lines) +
+                "\n";
     }
 
     // --- hotlists
@@ -130,10 +187,13 @@ class TextReport {
                     share_text(static_cast<double>(totals.unknown) /
                                static_cast<double>(totals.total)) +
                     " in none of the entries";
-        out_ += "\n" + paint_.bold(text);
-        auto lines = wrap_words("(" + rest + ")", 2, width_ - std::min(width_, text.size() + 1));
+        heading(text, "(" + rest + ")");
+    }
+
+    void heading(const std::string& text, const std::string& explanation) {
+        auto lines = wrap_words(explanation, 2, width_ - std::min(width_, text.size() + 1));
         lines.pop_back();
-        out_ += " " + paint_.dim(lines) + "\n";
+        out_ += "\n" + paint_.bold(text) + " " + paint_.dim(lines) + "\n";
     }
 
     template <class Entry>
@@ -246,7 +306,7 @@ class TextReport {
         put(table);
     }
 
-    void values(const Hotlist<ValueEntry>& list) {
+    void values(const ValueHotlist& list) {
         struct Row {
             const ValueEntry* entry;
             Regularity regularity;
@@ -256,7 +316,7 @@ class TextReport {
         for (const auto& e : list.entries) {
             if (is_constant_by_construction(p_, e)) continue;
             auto regularity = regularity_of(e);
-            const auto weight = regularity.share * static_cast<double>(e.executions.total);
+            const auto weight = regularity.share * static_cast<double>(e.all_executions());
             if (weight > 0) found.push_back({&e, std::move(regularity), weight});
         }
         std::stable_sort(found.begin(), found.end(),
@@ -264,7 +324,7 @@ class TextReport {
         title("Predictable values",
               fmt::format("of {}; those that cannot vary are left out",
                           counted("operand", list.entries.size())),
-              list.totals);
+              list.all_executions());
         TextTable table({{"share"},
                          {"interval", Column::Align::right, 7},
                          {"see", Column::Align::left, 9, 3},
@@ -281,9 +341,43 @@ class TextReport {
                        dim(regularity.interval),
                        {regularity.text, Tint::bold},
                        {operand_label(*entry)},
-                       {count_text(entry->executions.total)},
+                       {count_text(entry->all_executions())},
                        dim(printable(at.text)),
                        {where}});
+        }
+        put(table);
+    }
+
+    void latencies(const LatencyHotlist& list) {
+        out_ += "\n" + paint_.bold("Loads that wait") + "\n";
+        out_ += wrap_words("  " + paint_.dim(scale_text(list.scale)), 2, width_);
+        TextTable table({{"waiting"},
+                         {"interval", Column::Align::right, 5},
+                         {"mean"},
+                         {"p50", Column::Align::right, 4},
+                         {"p99", Column::Align::right, 4},
+                         {"from (model)", Column::Align::left, 7, 3},
+                         {"addresses", Column::Align::left, 6, 2},
+                         {"loads", Column::Align::right, 3},
+                         {"of", Column::Align::left, 4, 3},
+                         {"where", Column::Align::left, 9, 4}});
+        for (std::size_t i = 0; i < rows(list.entries); ++i) {
+            const auto& e = list.entries[i];
+            const bool leaves_near_caches = e.by_model[2] + e.by_model[3] > 0;
+            if (e.statistics.count == 0 && !leaves_near_caches) continue;
+            const auto share = share_of(e.statistics, list.totals);
+            const auto& at = p_.at(e.location);
+            const auto time = [&](double ns) { return e.timed ? nanoseconds_text(ns) : ""; };
+            table.add({{share.text, Tint::heat, share.share},
+                       dim(share.interval),
+                       {time(e.mean_ns()), Tint::bold},
+                       dim(time(profile::latency_quantile(e.histogram, 0.5))),
+                       dim(time(profile::latency_quantile(e.histogram, 0.99))),
+                       {levels_text(e)},
+                       dim(pattern_text(p_, e)),
+                       {count_text(e.loads)},
+                       dim(printable(at.text)),
+                       {full_label(p_, at)}});
         }
         put(table);
     }
@@ -305,6 +399,7 @@ class TextReport {
     const std::size_t top_;
     const std::size_t width_;
     const Paint paint_;
+    Symbols symbols_;
     std::string out_;
 };
 

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "report/format.h"
+#include "report/instruction_text.h"
 #include "report/utf8.h"
 
 namespace shadowprof::report {
@@ -21,16 +22,6 @@ constexpr double worth_a_note = 0.05;
 template <std::size_t n>
 bool contains(const std::array<std::string_view, n>& list, std::string_view word) {
     return std::find(list.begin(), list.end(), word) != list.end();
-}
-
-std::vector<std::string_view> operands_of(std::string_view text) {
-    std::vector<std::string_view> operands;
-    while (!text.empty()) {
-        const auto comma = std::min(text.find(", "), text.size());
-        operands.push_back(text.substr(0, comma));
-        text.remove_prefix(std::min(comma + 2, text.size()));
-    }
-    return operands;
 }
 
 std::string step_text(std::int64_t step) {
@@ -49,15 +40,10 @@ bool is_constant_by_construction(const Profile& profile, const ValueEntry& entry
     if (entry.kind == ValueKind::address)
         return entry.operand.find_first_of("abcdefghijklmnopqrstuvwyz") == std::string::npos ||
                entry.operand.find("rip") != std::string::npos;
-    const auto space = text.find(' ');
-    if (space == text.npos) return false;
-    const auto mnemonic = text.substr(0, space);
-    const auto operands = operands_of(text.substr(space + 1));
+    const auto [mnemonic, operands] = parse_instruction(text);
     if (operands.size() < 2) return false;
     const auto source = operands.back();
-    const bool is_number =
-        !source.empty() && (source[0] == '-' || (source[0] >= '0' && source[0] <= '9'));
-    if (contains(movers, mnemonic)) return is_number;
+    if (contains(movers, mnemonic)) return is_number(source);
     if (contains(zeroing, mnemonic)) return source == operands[operands.size() - 2];
     // With rip the text shows the absolute address: no register is left in it.
     return mnemonic == "lea" &&

@@ -31,15 +31,17 @@ class Budget {
         spent_on_samples_ += cost;
         ++samples_;
     }
+    // … that came to light later.
+    void spent_on_last_sample(Seconds cost) { spent_on_samples_ += cost; }
     void spent_besides(Seconds cost) { spent_besides_ += cost; }
 
-    Seconds next_wait() {
+    Seconds mean_wait() const {
         const auto affordable =
             samples_ == 0 ? Seconds{first_mean}
                           : spent_on_samples_ / static_cast<double>(samples_) / share_left();
-        return Seconds{
-            random_.exponential(std::max(affordable, least_period_.value_or(Seconds{0})).count())};
+        return std::max(affordable, least_period_.value_or(Seconds{0}));
     }
+    Seconds next_wait() { return Seconds{random_.exponential(mean_wait().count())}; }
 
   private:
     static constexpr double first_mean = 0.02;

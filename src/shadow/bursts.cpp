@@ -1,11 +1,14 @@
 #include "shadow/bursts.h"
 
+#include <algorithm>
+
 #include "shadow/choose_thread.h"
 
 namespace shadowprof::shadow {
 
 Bursts::Bursts(Workplace place)
     : place_(std::move(place)),
+      price_(place_.options.mode != Mode::shadow),
       budget_(place_.options.overhead, place_.options.period, place_.random.fork()) {
     schedule(budget_.first_wait());
 }
@@ -20,13 +23,13 @@ void Bursts::tick() {
         next_tick_ = ptrace::Clock::time_point::max();
         return;
     }
-    schedule(budget_.next_wait());
+    schedule_next();
     if (asked_.size() >= most_asked) return;
     // A burst that had to wait for the profilers would let its thread wait as well.
     if (place_.digester.is_behind()) return;
-    prepare();
+    if (!prepare()) return;
     auto* thread = choose_running_thread(place_.tracer, place_.random);
-    if (!thread || asked_.contains(thread)) return;
+    if (!thread || asked_.contains(thread) || !is_free(*thread)) return;
     price_.interrupting();
     const auto now = ptrace::Clock::now();
     if (thread->interrupt()) asked_[thread] = now;
@@ -40,7 +43,7 @@ bool Bursts::take(const ptrace::Event& event) {
         price_.stopped(asked->second);
         asked_.erase(asked);
         if (event.kind == ptrace::EventKind::interrupted && !in_progress() && !has_enough()) {
-            use_stop(*event.thread);
+            use_stop(*event.thread, ptrace::Clock::now());
             return true;
         }
     }
@@ -56,32 +59,58 @@ bool Bursts::has_enough() const {
     return most && samples_ >= *most;
 }
 
-void Bursts::use_stop(ptrace::Thread& thread) {
+// A thread that is stopped on its way out of a system call spent its time there, and not in the
+// code behind the call, which it has not reached: no sample begins there.
+void Bursts::use_stop(ptrace::Thread& thread, ptrace::Clock::time_point stopped) {
     place_.tracer.repair_interrupted_call(thread);
     const auto registers = thread.registers();
-    if (registers && registers->is_64bit()) {
+    if (registers && registers->is_64bit() && !registers->in_system_call()) {
         schedule(patience);
         begin(thread, *registers);
     } else {
         thread.resume();
+        finished(ptrace::Clock::now() - stopped);
     }
 }
 
 trace::TraceStart Bursts::next_sample() {
     trace::TraceStart start;
-    start.trace = trace::TraceId{samples_};
-    start.sample = trace::SampleId{samples_++};
+    start.trace = place_.numbers.next_trace();
+    start.sample = place_.numbers.next_sample();
+    ++samples_;
     return start;
 }
 
 void Bursts::finished(Seconds held) {
-    place_.digester.end_sample(trace::SampleId{samples_ - 1});
     const auto price = price_.of_stop(held);
     ++cost_.stops;
     cost_.stop_time += held;
     cost_.price += price;
     budget_.spent_on_sample(price);
-    schedule(budget_.next_wait());
+    schedule_next();
+}
+
+void Bursts::held_again(Seconds held) {
+    ++cost_.stops;
+    cost_.stop_time += held;
+    pay(Price::of_passing_stop + held);
+}
+
+void Bursts::pay(Seconds price) {
+    cost_.price += price;
+    budget_.spent_on_last_sample(price);
+}
+
+void Bursts::pay_once(Seconds held) {
+    cost_.stop_time += held;
+    cost_.price += held;
+}
+
+// Where more samples would hardly tell more, they may be fewer, until the program behaves anew.
+void Bursts::schedule_next() {
+    constexpr double good = 0.01, longest = 10;
+    const double known = good / place_.precision;
+    schedule(budget_.next_wait() * std::clamp(known * known, 1.0, longest));
 }
 
 void Bursts::schedule(Seconds wait) {

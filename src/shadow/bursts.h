@@ -17,10 +17,11 @@ class Bursts : public Sampling {
   public:
     explicit Bursts(Workplace place);
 
-    ptrace::Clock::time_point next_tick() const final { return next_tick_; }
-    void tick() final;
-    bool take(const ptrace::Event& event) final;
-    Cost cost() const final { return cost_; }
+    ptrace::Clock::time_point next_tick() const override { return next_tick_; }
+    void tick() override;
+    bool take(const ptrace::Event& event) override;
+    bool is_complete() const override { return has_enough() && !in_progress(); }
+    Cost cost() const override { return cost_; }
 
   protected:
     // The thread is stopped, in 64-bit code, and free of side effects of having been interrupted.
@@ -30,13 +31,25 @@ class Bursts : public Sampling {
     virtual bool in_progress() const { return false; }
     virtual bool take_own(const ptrace::Event&) { return false; }
     virtual void overdue() {}
-    // Before a thread is stopped: what takes time and can be done while the target runs.
-    virtual void prepare() {}
+    // A burst may begin in it.
+    virtual bool is_free(const ptrace::Thread&) const { return true; }
+    // Before a thread is stopped: what takes time and can be done while the target runs. False: not
+    // now.
+    virtual bool prepare() { return true; }
 
     trace::TraceStart next_sample();
     // The thread, held for so long in all, has been let go.
     void finished(Seconds held);
+    // A sample's thread was held once more, for so long, and has been let go.
+    void held_again(Seconds held);
+    // What the sample costs besides.
+    void pay(Seconds price);
+    // What sampling costs once, however many samples there are.
+    void pay_once(Seconds held);
+    // Between samples, as the budget has it.
+    Seconds mean_wait() const { return budget_.mean_wait(); }
     void schedule(Seconds wait);
+    void schedule_next();
 
     // A thread that sleeps in a system call during its burst is let go after this.
     static constexpr Seconds patience{0.1};
@@ -49,13 +62,13 @@ class Bursts : public Sampling {
     static constexpr std::size_t most_asked = 16;
 
     bool has_enough() const;
-    void use_stop(ptrace::Thread& thread);
+    void use_stop(ptrace::Thread& thread, ptrace::Clock::time_point stopped);
 
-    Budget budget_;
     Price price_;
+    Budget budget_;
     ptrace::Clock::time_point next_tick_;
     std::map<ptrace::Thread*, ptrace::Clock::time_point> asked_;  // to stop, and have not yet
-    std::uint32_t samples_ = 0;
+    std::uint64_t samples_ = 0;
     Cost cost_;
 };
 

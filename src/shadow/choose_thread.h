@@ -21,4 +21,12 @@ inline ptrace::Thread* choose_running_thread(ptrace::Tracer& tracer, Random& ran
     return nullptr;
 }
 
+// When it matters that a thread is stopped, and not which.
+inline ptrace::Thread* choose_thread_at_rest(ptrace::Tracer& tracer) {
+    for (auto* thread : tracer.threads())
+        if (!thread->stopped() && ptrace::sleeps_soundly(tracer.pid(), thread->tid()))
+            return thread;
+    return nullptr;
+}
+
 }  // namespace shadowprof::shadow

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t most_queued_words = 8u << 20;
 
 std::size_t words(const trace::TraceChunk& chunk) {
-    return chunk.blocks.size() + chunk.values.size();
+    return chunk.blocks.size() + chunk.values.size() + 2 * chunk.timed_loads.size();
 }
 std::size_t words(const trace::SegmentChunk& chunk) {
     return chunk.segments.size();
@@ -24,13 +24,41 @@ std::size_t words(const Message&) {
     return 0;
 }
 
+// Otherwise another Trace has all that this one has a part of.
+bool is_of_everything(trace::Contents contents) {
+    return contents == trace::Contents::everything || contents == trace::Contents::counts;
+}
+
+// Whether a profiler that wants this captured reads Traces of that kind.
+bool reads(trace::CapturePlan plan, trace::Contents contents) {
+    switch (contents) {
+        case trace::Contents::everything:
+            return !plan.has(trace::Capture::latency);
+        case trace::Contents::counts:
+            return plan.empty();
+        case trace::Contents::values:
+            return plan.has_slots();
+        case trace::Contents::accesses:
+        case trace::Contents::timings:
+            return plan.has(trace::Capture::latency);
+    }
+    return false;
+}
+
 }  // namespace
 
 Digester::Digester(std::vector<std::unique_ptr<profile::Profiler>> profilers,
                    const trace::BlockTable& blocks, trace::ModuleTable& modules,
-                   const trace::SegmentTable& segments)
-    : profilers_(std::move(profilers)), blocks_(blocks), modules_(modules), segments_(segments) {
-    worker_ = std::thread([this] { work(); });
+                   const trace::SegmentTable& segments, bool in_the_background, MakeProfilers make)
+    : profilers_(std::move(profilers)),
+      make_(std::move(make)),
+      blocks_(blocks),
+      modules_(modules),
+      segments_(segments) {
+    worker_ = std::thread([this, in_the_background] {
+        if (in_the_background) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
+        work();
+    });
 }
 
 Digester::~Digester() {
@@ -62,6 +90,10 @@ void Digester::end(trace::TraceEnd end) {
 }
 void Digester::end_sample(trace::SampleId sample) {
     put(EndOfSample{sample});
+}
+
+void Digester::forget() {
+    put(Forget{});
 }
 
 profile::Hotlists Digester::finish(profile::Seen seen) {
@@ -109,7 +141,6 @@ void Digester::put(Message message) {
 }
 
 void Digester::work() {
-    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
     std::unique_lock lock{mutex_};
     while (true) {
         changed_.wait(lock, [&] { return closed_ || !queue_.empty(); });
@@ -146,7 +177,7 @@ void Digester::read(Begin& begin) {
     open.sample = start.sample;
     open.contents = start.contents;
     auto& sample = samples_[start.sample];
-    if (start.contents != trace::Contents::values) sample.only_values = false;
+    if (is_of_everything(start.contents)) sample.only_parts = false;
     if (start.contents == trace::Contents::counts) {
         if (!sample.counter && !spare_counters_.empty()) {
             sample.counter = std::move(spare_counters_.back());
@@ -157,17 +188,15 @@ void Digester::read(Begin& begin) {
         sample.counter->begin(start);
     }
     for (auto& profiler : profilers_) {
-        const bool captures = !profiler->captures().empty();
-        const bool is_for_it = start.contents == trace::Contents::everything ||
-                               captures == (start.contents == trace::Contents::values);
-        if (is_for_it) open.readers.push_back(profiler->open(start));
+        if (reads(profiler->captures(), start.contents))
+            open.readers.push_back(profiler->open(start));
     }
 }
 
 void Digester::read(trace::TraceChunk& chunk) {
     const auto& open = open_.at(chunk.trace);
     for (auto& reader : open.readers) reader->digest(chunk);
-    if (open.contents == trace::Contents::values) return;
+    if (!is_of_everything(open.contents)) return;
     std::uint64_t blocks = 0, instructions = 0;
     for (const auto id : chunk.blocks) {
         if (id == trace::discontinuity) continue;
@@ -192,19 +221,28 @@ void Digester::read(trace::TraceEnd& end) {
     for (auto& reader : open.readers) reader->finish(end);
     if (contents == trace::Contents::counts) counter_of(open).finish(end);
     open_.erase(end.trace);
-    if (contents == trace::Contents::values) return;
+    if (!is_of_everything(contents)) return;
     const std::lock_guard lock{mutex_};
     ++coverage_.ended[end.reason];
 }
 
 void Digester::read(EndOfSample& end) {
     const auto open = samples_.find(end.sample);
-    const bool covers = open == samples_.end() || !open->second.only_values;
+    const bool covers = open == samples_.end() || !open->second.only_parts;
     close(end.sample);
     for (auto& profiler : profilers_) profiler->end_sample(end.sample);
     if (!covers) return;
     const std::lock_guard lock{mutex_};
     ++coverage_.samples;
+}
+
+void Digester::read(Forget&) {
+    if (!make_) return;
+    open_.clear();
+    samples_.clear();
+    profilers_ = make_();
+    const std::lock_guard lock{mutex_};
+    coverage_ = {};
 }
 
 void Digester::drain(trace::SampleId sample, profile::SegmentCounter& counter) {

@@ -8,6 +8,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -33,11 +34,15 @@ struct Coverage {
     std::map<std::string, std::uint64_t> ended;  // why Traces ended
 };
 
+using MakeProfilers = std::function<std::vector<std::unique_ptr<profile::Profiler>>()>;
+
 class Digester : public trace::TraceSink {
   public:
+    // At the lowest priority if `in_the_background`: where the program does not wait for it. `make`
+    // makes the same profilers, with nothing in them.
     Digester(std::vector<std::unique_ptr<profile::Profiler>> profilers,
              const trace::BlockTable& blocks, trace::ModuleTable& modules,
-             const trace::SegmentTable& segments);
+             const trace::SegmentTable& segments, bool in_the_background, MakeProfilers make = {});
     ~Digester() override;
 
     void begin(trace::TraceStart start) override;
@@ -48,6 +53,9 @@ class Digester : public trace::TraceSink {
     void segments(trace::SegmentChunk chunk) override;
     void end(trace::TraceEnd end) override;
     void end_sample(trace::SampleId sample) override;
+
+    // All samples so far, which have ended, are to be as if they had never been.
+    void forget();
 
     // Reads what is queued, then yields everything. Call once, when nothing more will come.
     profile::Hotlists finish(profile::Seen seen);
@@ -66,8 +74,9 @@ class Digester : public trace::TraceSink {
     struct EndOfSample {
         trace::SampleId sample;
     };
-    using Message =
-        std::variant<Begin, trace::TraceChunk, trace::SegmentChunk, trace::TraceEnd, EndOfSample>;
+    struct Forget {};
+    using Message = std::variant<Begin, trace::TraceChunk, trace::SegmentChunk, trace::TraceEnd,
+                                 EndOfSample, Forget>;
     struct OpenTrace {
         trace::SampleId sample{};
         trace::Contents contents{};
@@ -75,7 +84,7 @@ class Digester : public trace::TraceSink {
     };
     struct OpenSample {
         std::unique_ptr<profile::SegmentCounter> counter;  // if it has counts
-        bool only_values = true;                           // counted with another sample
+        bool only_parts = true;                            // counted with another sample
     };
 
     void put(Message message);
@@ -86,6 +95,7 @@ class Digester : public trace::TraceSink {
     void read(trace::SegmentChunk& chunk);
     void read(trace::TraceEnd& end);
     void read(EndOfSample& end);
+    void read(Forget&);
     profile::SegmentCounter& counter_of(const OpenTrace& open) {
         return *samples_.at(open.sample).counter;
     }
@@ -94,6 +104,7 @@ class Digester : public trace::TraceSink {
     void cover(std::uint64_t blocks, std::uint64_t instructions);
 
     std::vector<std::unique_ptr<profile::Profiler>> profilers_;
+    MakeProfilers make_;
     const trace::BlockTable& blocks_;
     trace::ModuleTable& modules_;
     const trace::SegmentTable& segments_;

@@ -1,12 +1,15 @@
 #include "shadow/emulated_bursts.h"
 
+#include <sys/syscall.h>
+
 #include <algorithm>
-#include <ctime>
+#include <utility>
 #include <vector>
 
 #include "decoder/instruction.h"
 #include "ptrace/identity.h"
 #include "ptrace/process_info.h"
+#include "shadow/computed.h"
 
 namespace shadowprof::shadow {
 
@@ -14,6 +17,8 @@ namespace {
 
 // More than a processor has in flight, and than a return from the kernel executes.
 constexpr std::uint64_t most_unrecorded = 1024;
+
+constexpr std::uint64_t shortest_uncut = 300;
 
 // While code is new: a burst of this length holds its thread for about a millisecond.
 constexpr std::uint64_t shortest_burst = 2000;
@@ -24,7 +29,30 @@ constexpr Seconds acceptable_burst{1e-3};
 constexpr Seconds acceptable_instruction{50e-9};
 
 // System calls of one burst that may be answered: a loop around an answered call ends.
-constexpr int most_answers = 1000;
+constexpr unsigned most_answers = 1000;
+
+// How often the thread of one burst may be stopped behind system calls; each time costs it as much
+// as a burst. And those that are answered here are stops on its way to one that is not.
+constexpr unsigned most_calls_awaited = 16;
+constexpr unsigned most_answers_before = 16;
+
+bool returns_where_it_was_called(std::int32_t system_call) {
+    switch (system_call) {
+        case SYS_exit:
+        case SYS_exit_group:
+        case SYS_execve:
+        case SYS_execveat:
+        case SYS_rt_sigreturn:
+            return false;
+        default:
+            return true;
+    }
+}
+
+// The kernel will issue it again: it has not returned yet.
+bool will_be_issued_again(const ptrace::Registers& registers) {
+    return registers.result() <= -512 && registers.result() >= -516;
+}
 
 // The view as the system-call table sees it: all or nothing.
 class ViewMemory : public emu::GuestMemory {
@@ -47,12 +75,6 @@ class Nowhere : public emu::BlockSink {
     void executed(std::span<const trace::BlockId>, std::span<const std::uint64_t>) override {}
     void discontinuity(Address) override {}
 };
-
-Seconds computed_by_this_thread() {
-    timespec time;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return Seconds{static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec)};
-}
 
 }  // namespace
 
@@ -122,6 +144,21 @@ class EmulatedBursts::Recording : public emu::BlockSink {
     emu::GuestCode& code_;
 };
 
+struct EmulatedBursts::Burst {
+    Burst(trace::TraceStart first, Digester& digester, emu::GuestCode& code)
+        : recording(digester, first.trace, code), start(std::move(first)) {}
+
+    Recording recording;
+    trace::TraceStart start;
+    bool has_begun = false;                  // to be recorded
+    std::uint64_t unrecorded = 0, left = 0;  // instructions
+    Address continuation;
+    // What it waits for: the return of this call, after those that were answered here.
+    std::int32_t system_call = 0;
+    unsigned calls_before = 0;
+    unsigned calls_awaited = 0;
+};
+
 EmulatedBursts::EmulatedBursts(Workplace place)
     : Bursts(std::move(place)),
       pages_(
@@ -130,44 +167,143 @@ EmulatedBursts::EmulatedBursts(Workplace place)
       blocks_(std::make_unique<Blocks>(place_.code)),
       interpreter_(*blocks_),
       length_(std::min(shortest_burst, place_.options.sample_size)),
+      uncut_(place_.options.sample_size, shortest_uncut, place_.options.sample_size),
       shares_our_clocks_(ptrace::shares_time_namespace(place_.tracer.pid())) {}
 
 EmulatedBursts::~EmulatedBursts() = default;
 
-void EmulatedBursts::prepare() {
+bool EmulatedBursts::prepare() {
     pages_->look_at_mappings();
+    return true;
 }
 
 void EmulatedBursts::begin(ptrace::Thread& thread, const ptrace::Registers& registers) {
     const auto stopped = ptrace::Clock::now();
-    const auto computed_before = computed_by_this_thread();
+    const auto computed_before = computed(CLOCK_THREAD_CPUTIME_ID);
     const auto extended = thread.extended_state();
     const auto start = next_sample();
     if (!extended) {  // it was killed
         place_.digester.begin(start);
         place_.digester.end({start.trace, "exit", {}, {}, true});
+        place_.digester.end_sample(start.sample);
         finished(Seconds{0});
         return;
     }
+    emu::GuestState state{registers, *extended};
+    facts_.reset();
+    auto burst = std::make_unique<Burst>(start, place_.digester, place_.code);
+    burst->unrecorded = place_.random.below(most_unrecorded);
+    burst->left = place_.options.may_be_shorter ? std::min(length_, uncut_.next()) : length_;
+    const bool waits = go_on(*burst, thread, state, registers);
+    release(thread, waits);
+    const auto held = ptrace::Clock::now() - stopped;
+    adapt_length(computed(CLOCK_THREAD_CPUTIME_ID) - computed_before);
+    if (waits) waiting_[&thread] = std::move(burst);
+    finished(held);
+}
+
+bool EmulatedBursts::is_free(const ptrace::Thread& thread) const {
+    return std::none_of(waiting_.begin(), waiting_.end(),
+                        [&](const auto& waiting) { return waiting.first == &thread; });
+}
+
+bool EmulatedBursts::go_on(Burst& burst, ptrace::Thread& thread, emu::GuestState& state,
+                           const ptrace::Registers& registers) {
     if (place_.code.epoch() != code_epoch_) {
         interpreter_.forget_code();
         code_epoch_ = place_.code.epoch();
     }
-    emu::GuestState state{registers, *extended};
-    facts_.reset();
-    Nowhere nowhere;
-    blocks_->record(false);
-    auto ended = emulate(thread, state, place_.random.below(most_unrecorded), nowhere);
-    blocks_->record(true);
-    place_.digester.begin(start, stack_of(state, registers), place_.code.maps());
-    Recording recording{place_.digester, start.trace, place_.code};
-    if (!ended) ended = emulate(thread, state, length_, recording);
-    thread.resume();
-    const auto held = ptrace::Clock::now() - stopped;
-    recording.end(ended.value_or("sample size"), state.rip);
+    Part part;
+    if (burst.unrecorded > 0) {
+        Nowhere nowhere;
+        blocks_->record(false);
+        part = emulate(thread, state, burst.unrecorded, nowhere);
+        blocks_->record(true);
+    }
+    if (!part.reason && !part.system_call) {
+        if (!std::exchange(burst.has_begun, true))
+            place_.digester.begin(burst.start, stack_of(state, registers), place_.code.maps());
+        part = emulate(thread, state, burst.left, burst.recording);
+    }
+    burst.continuation = state.rip;
+    if (part.system_call && returns_where_it_was_called(*part.system_call) &&
+        part.answered <= most_answers_before && burst.calls_awaited < most_calls_awaited) {
+        burst.system_call = *part.system_call;
+        burst.calls_before = part.answered;
+        ++burst.calls_awaited;
+        return true;
+    }
+    if (part.system_call) part.reason = emu::system_call_end_reason(*part.system_call);
+    if (part.reason)
+        uncut_.ended_early();
+    else
+        uncut_.ended_in_time();
+    end(burst, part.reason.value_or("sample size"));
+    return false;
+}
+
+void EmulatedBursts::release(ptrace::Thread& thread, bool until_call) {
+    if (until_call)
+        thread.resume_to_system_call();
+    else
+        thread.resume();
     view_.drop();
-    adapt_length(computed_by_this_thread() - computed_before);
-    finished(held);
+}
+
+void EmulatedBursts::end(Burst& burst, const std::string& reason) {
+    if (!std::exchange(burst.has_begun, true)) place_.digester.begin(burst.start);
+    burst.recording.end(reason, burst.continuation);
+    place_.digester.end_sample(burst.start.sample);
+}
+
+bool EmulatedBursts::take(const ptrace::Event& event) {
+    if (event.kind == ptrace::EventKind::exec) wind_up("exec");
+    const auto found = waiting_.find(event.thread);
+    if (found == waiting_.end()) return Bursts::take(event);
+    auto& burst = *found->second;
+    auto& thread = *event.thread;
+    const auto stopped = ptrace::Clock::now();
+    switch (event.kind) {
+        case ptrace::EventKind::system_call_entry:
+            thread.resume_to_system_call();
+            break;
+        case ptrace::EventKind::system_call_exit: {
+            const bool waits = go_on_after_call(burst, thread);
+            release(thread, waits);
+            if (!waits) waiting_.erase(found);
+            break;
+        }
+        default:
+            // A signal, most likely: it goes elsewhere.
+            end(burst, "the thread went elsewhere");
+            waiting_.erase(found);
+            return Bursts::take(event);
+    }
+    held_again(ptrace::Clock::now() - stopped);
+    return true;
+}
+
+bool EmulatedBursts::go_on_after_call(Burst& burst, ptrace::Thread& thread) {
+    const auto registers = thread.registers();
+    if (registers && (will_be_issued_again(*registers) || burst.calls_before > 0)) {
+        if (!will_be_issued_again(*registers)) --burst.calls_before;
+        return true;
+    }
+    const auto extended = thread.extended_state();
+    if (!registers || !extended || registers->rip() != burst.continuation ||
+        static_cast<std::int32_t>(registers->raw.orig_rax) != burst.system_call) {
+        end(burst, "the thread went elsewhere");
+        return false;
+    }
+    emu::GuestState state{*registers, *extended};
+    facts_.reset();
+    pages_->look_at_mappings();
+    return go_on(burst, thread, state, *registers);
+}
+
+void EmulatedBursts::wind_up(const std::string& reason) {
+    for (auto& [thread, burst] : waiting_) end(*burst, reason);
+    waiting_.clear();
 }
 
 void EmulatedBursts::adapt_length(Seconds computed) {
@@ -176,19 +312,28 @@ void EmulatedBursts::adapt_length(Seconds computed) {
     length_ = std::min(next, place_.options.sample_size);
 }
 
-std::optional<std::string> EmulatedBursts::emulate(ptrace::Thread& thread, emu::GuestState& state,
-                                                   std::uint64_t instructions,
-                                                   emu::BlockSink& sink) {
-    for (int answers = 0; instructions > 0; ++answers) {
+EmulatedBursts::Part EmulatedBursts::emulate(ptrace::Thread& thread, emu::GuestState& state,
+                                             std::uint64_t& instructions, emu::BlockSink& sink) {
+    Part part;
+    while (instructions > 0) {
         const auto stop = interpreter_.run(state, view_, instructions, &sink);
-        if (stop.kind == emu::StopKind::instructions) return {};
-        if (stop.kind != emu::StopKind::system_call) return stop.reason;
-        if (answers == most_answers || !answer_system_call(thread, state))
-            return emu::system_call_end_reason(
-                static_cast<std::int32_t>(state.general[decoder::rax]));
         instructions -= std::min(instructions, stop.instructions);
+        if (stop.kind == emu::StopKind::instructions) {
+            instructions = 0;
+            break;
+        }
+        if (stop.kind != emu::StopKind::system_call) {
+            part.reason = stop.reason;
+            break;
+        }
+        const auto number = static_cast<std::int32_t>(state.general[decoder::rax]);
+        if (part.answered == most_answers || !answer_system_call(thread, state)) {
+            part.system_call = number;
+            break;
+        }
+        ++part.answered;
     }
-    return {};
+    return part;
 }
 
 bool EmulatedBursts::answer_system_call(ptrace::Thread& thread, emu::GuestState& state) {

@@ -10,12 +10,19 @@
 // interrupted is not where it spends its time (a thread that has just come back from the kernel is
 // interrupted there more often).
 //
+// A burst that comes to a system call which cannot be answered here (a read from a socket, say) has
+// seen the code before it and not the code after it; if it ended there, the profile would be of the
+// ends of requests. But the thread is about to make that very call. So it is let go until the call
+// has returned, which it says by a stop, and the burst goes on from there, with what the call
+// brought. Meanwhile, be it long, bursts begin in other threads.
+//
 // Code that no burst has met before must be compiled, which takes a hundred times as long as to
 // execute it once compiled; a program's first bursts would hold it for many milliseconds. So bursts
 // are short as long as they meet much new code. How long one is follows from those before it, and
 // never from what it meets: otherwise the profile would be of old code.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -26,6 +33,7 @@
 #include "emu/trace_recorder.h"
 #include "ptrace/call_stack.h"
 #include "shadow/bursts.h"
+#include "shadow/sample_length.h"
 
 namespace shadowprof::shadow {
 
@@ -33,18 +41,34 @@ class EmulatedBursts : public Bursts {
   public:
     explicit EmulatedBursts(Workplace place);
     ~EmulatedBursts() override;
-    void wind_up(const std::string&) override {}  // no burst outlives its event
+    bool take(const ptrace::Event& event) override;
+    void wind_up(const std::string& reason) override;
+    bool is_complete() const override { return Bursts::is_complete() && waiting_.empty(); }
 
   private:
     class Blocks;
     class Pages;
     class Recording;
+    struct Burst;
+    // How a part of a burst ended: with all its instructions, for a reason, or at a system call
+    // that the thread is to make.
+    struct Part {
+        std::optional<std::string> reason;
+        std::optional<std::int32_t> system_call;
+        unsigned answered = 0;  // system calls before that
+    };
 
-    void prepare() override;
+    bool prepare() override;
+    bool is_free(const ptrace::Thread& thread) const override;
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
-    // Why it ended before so many instructions, if it did.
-    std::optional<std::string> emulate(ptrace::Thread& thread, emu::GuestState& state,
-                                       std::uint64_t instructions, emu::BlockSink& sink);
+    // True: it waits for a system call, and the thread is to be let go until that has returned.
+    bool go_on(Burst& burst, ptrace::Thread& thread, emu::GuestState& state,
+               const ptrace::Registers& registers);
+    bool go_on_after_call(Burst& burst, ptrace::Thread& thread);
+    void release(ptrace::Thread& thread, bool until_call);
+    void end(Burst& burst, const std::string& reason);
+    Part emulate(ptrace::Thread& thread, emu::GuestState& state, std::uint64_t& instructions,
+                 emu::BlockSink& sink);
     void adapt_length(Seconds computed);
     bool answer_system_call(ptrace::Thread& thread, emu::GuestState& state);
     void learn_facts(ptrace::Thread& thread);
@@ -57,7 +81,9 @@ class EmulatedBursts : public Bursts {
     emu::GuestQueries queries_;
     std::optional<emu::GuestFacts> facts_;  // of the thread, in this burst
     std::uint64_t code_epoch_ = 0;
-    std::uint64_t length_;  // of the next burst
+    std::uint64_t length_;  // of the next burst, as far as it is for new code
+    SampleLength uncut_;    // … and for what ends bursts
+    std::map<ptrace::Thread*, std::unique_ptr<Burst>> waiting_;  // for system calls to return
     bool shares_our_clocks_;
 };
 

@@ -1,4 +1,5 @@
-// Runs a program in the code cache from its first instruction to its last.
+// Runs a program in the code cache: from its first instruction, or from when it was attached to, to
+// its last.
 #pragma once
 
 #include "emu/translator/translated_process.h"
@@ -10,10 +11,8 @@ class FullProgram : public Sampling {
   public:
     explicit FullProgram(Workplace place);
 
-    ptrace::Clock::time_point next_tick() const override {
-        return ptrace::Clock::time_point::max();
-    }
-    void tick() override {}
+    ptrace::Clock::time_point next_tick() const override { return next_tick_; }
+    void tick() override;
     bool take(const ptrace::Event& event) override { return process_.take(event); }
     void wind_up(const std::string& reason) override;
     Cost cost() const override { return cost_; }
@@ -24,6 +23,7 @@ class FullProgram : public Sampling {
     Workplace place_;
     emu::translator::TranslatedProcess process_;
     ptrace::Clock::time_point began_ = ptrace::Clock::now();
+    ptrace::Clock::time_point next_tick_;
     Cost cost_;
 };
 

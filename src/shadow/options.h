@@ -15,24 +15,37 @@ namespace shadowprof::shadow {
 
 using Seconds = std::chrono::duration<double>;
 
-enum class Mode { step, burst, full };
+enum class Mode { step, burst, shadow, full };
 
 struct Options {
     Mode mode = Mode::step;
+    static constexpr std::uint64_t default_step = 500, default_burst = 5000,
+                                   default_shadow = 10'000'000;
     // Instructions a sample has; 0 in mode step: the whole program.
     std::uint64_t sample_size = 0;
+    // Samples may be shorter, where longer ones would not be of all of the code alike.
+    bool may_be_shorter = true;
     // Budget for the target's slowdown, as a fraction.
     double overhead = 0.01;
+    // Mode shadow: average number of live replicas; by default what the idle cores allow.
+    std::optional<double> load;
     std::optional<Seconds> period;    // mean time between samples; by default as the budget allows
     std::optional<Seconds> duration;  // stop profiling after this
     std::optional<std::uint64_t> most_samples;
+    // Stop profiling when the share of every part of the program is known to so much.
+    std::optional<double> precision;
     std::uint64_t seed = 0;
     std::set<std::string> profiles;
     bool exhaustive = false;
     bool value_context = false;
-    // Mode full: the share of executions whose values are captured.
+    // Modes shadow and full: the share of executions whose values are captured.
     double value_fraction = 1.0 / 32;
-    // … and whether the program has the random addresses it would have.
+    // Latency: loads can be timed; and units that a replica executes before it times any, so that
+    // the caches of its core hold what the program uses, and the pages it writes are its own. After
+    // so many times are what they will be (bench/latency/warm_up.cpp).
+    bool clock_is_usable = true;
+    std::uint64_t warm_up = 65'536;
+    // Mode full: whether the program has the random addresses it would have.
     bool randomise_addresses = false;
 };
 

@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
+
+#include "shadow/computed.h"
 
 namespace shadowprof::shadow {
 
@@ -20,18 +21,13 @@ constexpr Seconds longest_wake_up{100e-6};
 // the interruption reached it.
 constexpr Seconds unseen{10e-6};
 
-Seconds computed_so_far() {
-    timespec time;
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return Seconds{static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec)};
-}
-
 }  // namespace
 
-Price::Price()
-    : load_file_(open("/proc/loadavg", O_RDONLY | O_CLOEXEC)),
+Price::Price(bool computes_beside)
+    : computes_beside_(computes_beside),
+      load_file_(open("/proc/loadavg", O_RDONLY | O_CLOEXEC)),
       cores_(static_cast<double>(std::max(1l, sysconf(_SC_NPROCESSORS_ONLN)))),
-      computed_before_(computed_so_far()) {}
+      computed_before_(computed(CLOCK_PROCESS_CPUTIME_ID)) {}
 
 Price::~Price() {
     if (load_file_ >= 0) close(load_file_);
@@ -39,7 +35,7 @@ Price::~Price() {
 
 // Now, while nothing of the last burst is being digested any more.
 void Price::interrupting() {
-    we_displace_others_ = every_core_has_work();
+    we_displace_others_ = computes_beside_ && every_core_has_work();
 }
 
 void Price::stopped(ptrace::Clock::time_point asked) {
@@ -47,9 +43,9 @@ void Price::stopped(ptrace::Clock::time_point asked) {
 }
 
 Seconds Price::of_stop(Seconds held) {
-    const auto computed = computed_so_far();
-    const auto beside = std::max(Seconds{0}, computed - computed_before_ - held);
-    computed_before_ = computed;
+    const auto now = computed(CLOCK_PROCESS_CPUTIME_ID);
+    const auto beside = std::max(Seconds{0}, now - computed_before_ - held);
+    computed_before_ = now;
     const auto stop = until_heard_ + held + unseen;
     return we_displace_others_ ? stop + beside / cores_ : stop;
 }

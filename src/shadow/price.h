@@ -13,7 +13,9 @@ namespace shadowprof::shadow {
 
 class Price {
   public:
-    Price();
+    // Whether what the profiler computes beside the stops takes time from anyone: at idle priority
+    // it does not.
+    explicit Price(bool computes_beside);
     ~Price();
     Price(const Price&) = delete;
     Price& operator=(const Price&) = delete;
@@ -33,6 +35,7 @@ class Price {
   private:
     bool every_core_has_work() const;
 
+    bool computes_beside_;
     int load_file_;
     double cores_;
     bool we_displace_others_ = false;

@@ -3,6 +3,7 @@
 // nothing here may wait.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,6 +14,7 @@
 #include "ptrace/tracer.h"
 #include "shadow/digester.h"
 #include "shadow/options.h"
+#include "trace/numbers.h"
 
 namespace shadowprof::shadow {
 
@@ -21,6 +23,19 @@ struct Cost {
     std::uint64_t stops = 0;
     Seconds stop_time{0};
     Seconds price{0};  // the stops and what comes with them: what the budget counts (price.h)
+    std::uint64_t forks = 0;
+    std::uint64_t extra_faults = 0;  // of pages that replicas shared
+    Seconds extra_cpu{0};            // computed by replicas and by us
+
+    Cost& operator+=(const Cost& other) {
+        stops += other.stops;
+        stop_time += other.stop_time;
+        price += other.price;
+        forks += other.forks;
+        extra_faults += other.extra_faults;
+        extra_cpu += other.extra_cpu;
+        return *this;
+    }
 };
 
 // What a way of sampling works with.
@@ -29,7 +44,11 @@ struct Workplace {
     ptrace::Tracer& tracer;
     emu::GuestCode& code;
     Digester& digester;
+    trace::BlockTable& blocks;
+    trace::ModuleTable& modules;
     trace::SegmentTable& segments;
+    trace::Numbers& numbers;
+    const std::atomic<double>& precision;  // of the profile so far (profile/convergence.h)
     Random random;
 };
 
@@ -44,6 +63,8 @@ class Sampling {
     // The end, of the target or of profiling: ends every open sample and frees every thread.
     virtual void wind_up(const std::string& reason) = 0;
     virtual Cost cost() const = 0;
+    // All samples that were asked for are taken.
+    virtual bool is_complete() const { return false; }
     // Every instruction of the program was seen.
     virtual bool saw_everything() const { return false; }
     // What the user should know.

@@ -6,8 +6,12 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "profile/convergence.h"
+#include "profile/profiles.h"
+#include "shadow/computed.h"
 #include "shadow/emulated_bursts.h"
 #include "shadow/full_program.h"
+#include "shadow/shadow_sampling.h"
 #include "shadow/step_bursts.h"
 #include "shadow/whole_program.h"
 
@@ -20,6 +24,8 @@ using ptrace::EventKind;
 
 std::unique_ptr<Sampling> make_sampling(Workplace place) {
     if (place.options.mode == Mode::full) return std::make_unique<FullProgram>(std::move(place));
+    if (place.options.mode == Mode::shadow)
+        return std::make_unique<ShadowSampling>(std::move(place));
     if (place.options.mode == Mode::burst)
         return std::make_unique<EmulatedBursts>(std::move(place));
     if (place.options.sample_size == 0) return std::make_unique<WholeProgram>(std::move(place));
@@ -28,8 +34,8 @@ std::unique_ptr<Sampling> make_sampling(Workplace place) {
 
 std::unique_ptr<ptrace::Tracer> take_hold_of(const Target& target, const Options& options) {
     if (const auto* launch = std::get_if<Launch>(&target))
-        return ptrace::Tracer::launch(
-            launch->command, options.mode == Mode::full && !options.randomise_addresses);
+        return ptrace::Tracer::launch(launch->command,
+                                      options.mode == Mode::full && !options.randomise_addresses);
     return ptrace::Tracer::attach(std::get<Attach>(target).pid);
 }
 
@@ -45,9 +51,18 @@ Session::~Session() {
     }
 }
 
-void Session::start(std::vector<std::unique_ptr<profile::Profiler>> profilers) {
-    for (const auto& profiler : profilers) plan_ = plan_ | profiler->captures();
-    digester_ = std::make_unique<Digester>(std::move(profilers), blocks_, modules_, segments_);
+void Session::start(MakeProfilers make) {
+    const bool sees_samples = options_.mode != Mode::full && options_.sample_size != 0;
+    make = [this, sees_samples, make = std::move(make)] {
+        auto profilers = make();
+        if (sees_samples)
+            profilers.push_back(std::make_unique<profile::Convergence>(blocks_, precision_));
+        return profilers;
+    };
+    auto profilers = make();
+    plan_ = profile::captures_of(profilers);
+    digester_ = std::make_unique<Digester>(std::move(profilers), blocks_, modules_, segments_,
+                                           options_.mode != Mode::full, std::move(make));
     tracing_thread_ = std::thread([this] { trace_target(); });
     std::unique_lock lock{mutex_};
     changed_.wait(lock, [&] { return started_ || over_; });
@@ -101,10 +116,12 @@ void Session::trace_target() {
 
         emu::GuestCode code{tracer->pid(), blocks_, modules_, plan_};
         const auto sampling =
-            make_sampling({options_, *tracer, code, *digester_, segments_, Random{options_.seed}});
+            make_sampling({options_, *tracer, code, *digester_, blocks_, modules_, segments_,
+                           numbers_, precision_, Random{options_.seed}});
         run_loop(*tracer, *sampling, code);
         result_.duration = Clock::now() - began;
         result_.cost = sampling->cost();
+        result_.cost.extra_cpu += computed(CLOCK_PROCESS_CPUTIME_ID);
         result_.exhaustive = sampling->saw_everything();
         for (const auto& warning : sampling->warnings()) warn_once(warning);
     } catch (...) {
@@ -128,6 +145,11 @@ void Session::run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCod
             sampling.wind_up(*result_.stopped_by);
             return;
         }
+        if (const auto why = reason_to_stop(sampling)) {
+            result_.stopped_by = *why;
+            sampling.wind_up(*why);
+            return;
+        }
         if (!cannot_profile_ && now >= sampling.next_tick()) sampling.tick();
         const auto next = cannot_profile_ ? deadline : std::min(deadline, sampling.next_tick());
         const auto event = tracer.wait(next);
@@ -142,6 +164,12 @@ void Session::run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCod
         if (cannot_profile_ || !sampling.take(*event)) tracer.pass_on(*event);
         if (event->kind == EventKind::group_stop) follow_into_stop(tracer, *event);
     }
+}
+
+std::optional<std::string> Session::reason_to_stop(const Sampling& sampling) const {
+    if (sampling.is_complete()) return "max-samples";
+    if (options_.precision && precision_ <= *options_.precision) return "converged";
+    return {};
 }
 
 void Session::on_exec(const ptrace::Event& event, emu::GuestCode& code) {

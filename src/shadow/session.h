@@ -23,6 +23,7 @@
 #include "shadow/options.h"
 #include "shadow/sampling.h"
 #include "trace/block.h"
+#include "trace/numbers.h"
 #include "trace/segment.h"
 
 namespace shadowprof::shadow {
@@ -58,7 +59,7 @@ class Session {
     trace::ModuleTable& modules() { return modules_; }
 
     // Returns when the program has been started or attached to; throws UserError.
-    void start(std::vector<std::unique_ptr<profile::Profiler>> profilers);
+    void start(MakeProfilers make);
     pid_t pid() const { return pid_; }
     bool wait_for(std::chrono::milliseconds time);  // true: it is over
     // Ends profiling and leaves the program running.
@@ -73,6 +74,7 @@ class Session {
     void run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCode& code);
     void on_exec(const ptrace::Event& event, emu::GuestCode& code);
     void follow_into_stop(const ptrace::Tracer& tracer, const ptrace::Event& event);
+    std::optional<std::string> reason_to_stop(const Sampling& sampling) const;
     void warn_once(const std::string& line);
 
     Options options_;
@@ -80,7 +82,9 @@ class Session {
     trace::BlockTable blocks_;
     trace::SegmentTable segments_;
     trace::ModuleTable modules_;
+    trace::Numbers numbers_;
     std::unique_ptr<Digester> digester_;
+    std::atomic<double> precision_{1};  // profile/convergence.h
     trace::CapturePlan plan_;
     Result result_;
     std::atomic<pid_t> pid_{0};

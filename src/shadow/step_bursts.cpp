@@ -9,6 +9,7 @@ void StepBursts::begin(ptrace::Thread& thread, const ptrace::Registers& register
     cost_of_burst_ = Seconds{0};
     place_.code.mappings_may_have_changed();
     const auto start = next_sample();
+    sample_ = start.sample;
     place_.digester.begin(start, ptrace::snapshot_stack(place_.tracer.pid(), registers),
                           place_.code.maps());
     stepper_ = std::make_unique<emu::Stepper>(place_.tracer, thread, place_.code, place_.digester,
@@ -40,6 +41,7 @@ void StepBursts::end_burst(bool thread_is_there) {
     if (!stepper_->in_system_call()) cost_of_burst_ += ptrace::Clock::now() - stopped_since_;
     stepper_.reset();
     place_.tracer.stop_following();
+    place_.digester.end_sample(sample_);
     finished(cost_of_burst_);
 }
 

@@ -20,6 +20,7 @@ class StepBursts : public Bursts {
     void overdue() override;
     void end_burst(bool thread_is_there);
 
+    trace::SampleId sample_{};
     std::unique_ptr<emu::Stepper> stepper_;
     ptrace::Clock::time_point stopped_since_;  // of the part of the burst outside system calls
     Seconds cost_of_burst_{0};

@@ -56,6 +56,8 @@ struct Block {
     Location place;  // in every run
     std::vector<decoder::Instruction> instructions;
     std::vector<Slot> slots;
+    // Its memory accesses, as slots for addresses; none unless latency is in the plan.
+    std::vector<Slot> accesses;
 
     const decoder::Instruction& last() const { return instructions.back(); }
     Address end() const { return last().end(); }

@@ -27,10 +27,6 @@ bool is_explicit_access(const Operand& operand) {
            operand.memory.use == MemoryUse::access;
 }
 
-bool is_certain_load(const Operand& operand) {
-    return is_explicit_access(operand) && operand.reads && !operand.conditional_read;
-}
-
 // Hidden rsp is the stack pointer of push, pop, call and their like. Of string instructions the
 // hidden pointers and counter move by rule; what lods loads is data.
 bool says_nothing_about_data(const Instruction& instruction, const Operand& operand) {
@@ -53,6 +49,10 @@ std::uint8_t destination_bits(const Instruction& instruction, const Operand& ope
 }
 
 }  // namespace
+
+bool is_certain_load(const Operand& operand) {
+    return is_explicit_access(operand) && operand.reads && !operand.conditional_read;
+}
 
 std::vector<Slot> slots_of(std::span<const Instruction> instructions, CapturePlan plan) {
     std::vector<Slot> slots;
@@ -83,9 +83,6 @@ std::vector<Slot> slots_of(std::span<const Instruction> instructions, CapturePla
             const bool captured = operand.kind == OperandKind::reg && operand.writes &&
                                   !says_nothing_about_data(instruction, operand);
             return captured ? destination_bits(instruction, operand) : std::uint8_t{0};
-        });
-        add_where(Capture::latency, [](const Operand& operand) {
-            return is_certain_load(operand) ? std::uint8_t{most_bits} : std::uint8_t{0};
         });
     }
     return slots;

@@ -16,7 +16,7 @@ enum class Capture : std::uint8_t {
     destination_values = 1,  // registers written, after the instruction
     memory_addresses = 2,    // effective addresses of explicit accesses, before it
     loaded_values = 4,       // the bytes an explicit memory operand held, before it (up to 8)
-    latency = 8,             // cycles a load took
+    latency = 8,             // how long loads take, and where they and stores go: not in slots
 };
 
 class CapturePlan {
@@ -30,6 +30,10 @@ class CapturePlan {
     }
     constexpr bool has(Capture c) const { return bits_ & static_cast<std::uint8_t>(c); }
     constexpr bool empty() const { return bits_ == 0; }
+    // Something that blocks have slots for.
+    constexpr bool has_slots() const {
+        return bits_ & ~static_cast<std::uint8_t>(Capture::latency);
+    }
     constexpr bool operator==(const CapturePlan&) const = default;
 
   private:
@@ -46,7 +50,7 @@ struct Slot {
 };
 
 // The slots of a run of instructions, in execution order; within an instruction first addresses,
-// then loaded values, then destinations, then latencies, each in operand order.
+// then loaded values, then destinations, each in operand order.
 //
 // Destinations are the general, vector and mask registers an instruction writes, with these left
 // out because they say nothing about data: rsp of push, pop, call, ret, enter and leave; rsi, rdi
@@ -55,12 +59,15 @@ struct Slot {
 // packed. A destination that may be left alone (cmov) yields what the register holds afterwards.
 //
 // Accesses are explicit operands that are one access: not gathers, nor what lea, nops and
-// prefetches name. Only loads that certainly happen have a value and a latency: masked ones and the
-// bit strings of bt may name memory that does not exist. A load of more than 64 bits yields its
-// lowest 64. Addresses are effective addresses as the processor's manual defines them: of bt and its
-// like where the bit string begins, of a pop to memory with rsp as it is after the pop.
+// prefetches name. Only loads that certainly happen have a value: masked ones and the bit strings
+// of bt may name memory that does not exist. A load of more than 64 bits yields its lowest 64.
+// Addresses are effective addresses as the processor's manual defines them: of bt and its like
+// where the bit string begins, of a pop to memory with rsp as it is after the pop.
 //
 // Of an instruction that ends a block with a system call or a trap nothing is captured.
 std::vector<Slot> slots_of(std::span<const decoder::Instruction> instructions, CapturePlan plan);
+
+// An access that reads its memory whenever its instruction is executed: it can be timed.
+bool is_certain_load(const decoder::Operand& operand);
 
 }  // namespace shadowprof::trace

@@ -18,11 +18,22 @@ enum class SampleId : std::uint32_t {};
 enum class TraceId : std::uint32_t {};  // one thread of one sample
 
 // What comes after a Trace's beginning. The Traces of a run are either all `everything`, or counts
-// and values.
+// and parts of it.
 enum class Contents : std::uint8_t {
     everything,  // TraceChunks: blocks, and the values captured in them
     counts,      // SegmentChunks: the whole of what ran, without values
-    values,  // TraceChunks of a part of what a counts-Trace has, too, to be read for their values
+    // TraceChunks of a part of what a counts-Trace has, too, to be read for
+    values,    // the values of the blocks' slots
+    accesses,  // the addresses of the blocks' accesses, in place of values
+    timings,   // loads that were timed: no blocks
+};
+
+// An execution of a load, picked at random.
+struct TimedLoad {
+    BlockId block{};
+    std::uint32_t access = 0;  // of the block's
+    std::uint32_t ticks = 0;   // of the time stamp counter, with what the measuring took
+    std::uint64_t address = 0;
 };
 
 // Known when a Trace begins.
@@ -43,6 +54,7 @@ struct TraceChunk {
     TraceId trace{};
     std::vector<BlockId> blocks;
     std::vector<std::uint64_t> values;
+    std::vector<TimedLoad> timed_loads;
     // Where the addresses of the chunk's discontinuities are, one each, in order.
     std::vector<Location> continuation_places;
 };

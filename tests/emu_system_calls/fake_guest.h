@@ -1,6 +1,8 @@
 // A guest for tests: memory, descriptors and paths that the test sets up.
 #pragma once
 
+#include <algorithm>
+#include <cerrno>
 #include <cstring>
 #include <map>
 #include <string>
@@ -40,6 +42,12 @@ class FakeMemory : public GuestMemory {
         return at;
     }
 
+    std::string text_at(std::uint64_t at, std::size_t length) {
+        std::string text(length, '\0');
+        read({at}, std::as_writable_bytes(std::span{text}));
+        return text;
+    }
+
   private:
     static bool contains(Address at, std::size_t count) {
         return at.value >= begin && count <= size && at.value - begin <= size - count;
@@ -48,65 +56,116 @@ class FakeMemory : public GuestMemory {
     std::uint64_t next_ = begin;
 };
 
+class FakeContents : public FileContents {
+  public:
+    explicit FakeContents(std::string text) : text_(std::move(text)) {}
+    std::int64_t read(std::uint64_t offset, std::span<std::byte> into) override {
+        if (offset >= text_.size()) return 0;
+        const auto size = std::min<std::size_t>(into.size(), text_.size() - offset);
+        std::memcpy(into.data(), text_.data() + offset, size);
+        return static_cast<std::int64_t>(size);
+    }
+
+  private:
+    std::string text_;
+};
+
+// Paths stand for inodes, all on device 1.
 class FakeQueries : public GuestQueries {
   public:
-    std::map<int, std::shared_ptr<OpenFile>> files;
-    std::map<int, struct stat> statuses;
-    std::map<std::string, PathType> paths;  // all others are missing
+    struct File {
+        std::uint64_t inode = 0;
+        mode_t mode = 0;
+        std::string contents;
+    };
+    std::map<int, Descriptor> files;
+    std::map<std::string, File> paths;  // all others are missing
+    int access_error = 0;
     std::optional<std::uint64_t> cpu_time;
 
-    std::shared_ptr<OpenFile> open_file(int fd) override {
+    static struct stat status(const File& file) {
+        struct stat status {};
+        status.st_dev = 1;
+        status.st_ino = file.inode;
+        status.st_mode = file.mode;
+        status.st_size = static_cast<off_t>(file.contents.size());
+        return status;
+    }
+
+    Descriptor descriptor(int fd) override {
         const auto found = files.find(fd);
         if (found != files.end()) return found->second;
         auto closed = std::make_shared<OpenFile>();
         closed->kind = OpenFile::Kind::closed;
-        return closed;
+        return {std::move(closed), false};
     }
-    std::optional<struct stat> file_status(int fd) override {
-        const auto found = statuses.find(fd);
-        if (found == statuses.end()) return {};
-        return found->second;
+    std::optional<PathStatus> status_of(int, const std::string& path, bool) override {
+        const auto* file = find(path);
+        if (file == nullptr) return PathStatus{ENOENT, {}};
+        return PathStatus{0, status(*file)};
     }
-    PathType path_type(int, const std::string& path, bool) override {
-        const auto found = paths.find(path);
-        return found == paths.end() ? PathType::missing : found->second;
+    std::optional<int> access_to(int, const std::string&, int) override { return access_error; }
+    bool is_made_up(std::uint64_t) override { return false; }
+    std::shared_ptr<FileContents> contents_of(int, const std::string& path) override {
+        return std::make_shared<FakeContents>(find(path)->contents);
     }
     std::optional<std::uint64_t> process_cpu_time() override { return cpu_time; }
+
+  private:
+    const File* find(std::string path) {
+        if (path == ".") path = "/dir";
+        if (path.size() > 1 && path.ends_with('/')) path.pop_back();
+        const auto found = paths.find(path);
+        return found == paths.end() ? nullptr : &found->second;
+    }
 };
 
 // Descriptors: 0 a pipe, 1 a terminal, 2 a socket; 3 a file opened for reading at offset 100;
-// 4 a file opened for reading and writing at offset 0; 5 a directory; 6 a file opened to append.
+// 4 a file opened for reading and writing at offset 0; 5 a directory; 6 a file opened to append;
+// 7 a file that the replica opened itself. Of these it holds 5 and 7. Files have 4096 bytes,
+// "0123…".
 struct FakeGuest {
     FakeMemory memory;
     FakeQueries queries;
     GuestFacts facts{queries};
 
+    static std::string digits() {
+        std::string text;
+        for (int i = 0; i < 4096; ++i) text += static_cast<char>('0' + i % 10);
+        return text;
+    }
+
     FakeGuest() {
-        using Kind = OpenFile::Kind;
-        const auto add = [&](int fd, Kind kind, mode_t mode, int flags,
-                             std::optional<std::uint64_t> offset) {
+        const auto add = [&](int fd, OpenFile::Kind kind, mode_t mode, int flags,
+                             std::optional<std::uint64_t> offset, bool is_held = false) {
             auto file = std::make_shared<OpenFile>();
+            const auto inode = 1000 + static_cast<std::uint64_t>(fd);
+            const bool is_file = kind == OpenFile::Kind::file;
             file->kind = kind;
-            file->id = {1, 1000 + static_cast<std::uint64_t>(fd)};
+            file->id = {1, inode};
             file->status_flags = flags;
             file->offset = offset;
-            queries.files[fd] = std::move(file);
-            struct stat status {};
-            status.st_mode = mode;
-            status.st_size = 4096;
-            queries.statuses[fd] = status;
+            file->status = FakeQueries::status({inode, mode, is_file ? digits() : ""});
+            if (is_file) file->contents = std::make_shared<FakeContents>(digits());
+            file->is_held = is_held;
+            queries.files[fd] = {std::move(file), false};
         };
+        using Kind = OpenFile::Kind;
         constexpr int read_only = 0, write_only = 1, read_write = 2, append = 02000;
         add(0, Kind::withdrawn, S_IFIFO, read_only, {});
         add(1, Kind::withdrawn, S_IFCHR, read_write, {});
         add(2, Kind::withdrawn, S_IFSOCK, read_write, {});
         add(3, Kind::file, S_IFREG, read_only, 100);
         add(4, Kind::file, S_IFREG, read_write, 0);
-        add(5, Kind::directory, S_IFDIR, read_only, 0);
+        add(5, Kind::directory, S_IFDIR, read_only, 0, true);
         add(6, Kind::file, S_IFREG, write_only | append, 0);
-        queries.paths = {{"/file", PathType::ordinary},
-                         {"/dir", PathType::ordinary},
-                         {"/dev/tty", PathType::special}};
+        add(7, Kind::file, S_IFREG, read_only, 0, true);
+        queries.paths = {{"/", {1, S_IFDIR | 0755, ""}},
+                         {"/dir", {2, S_IFDIR | 0755, ""}},
+                         {"/file", {3, S_IFREG | 0644, digits()}},
+                         {"/dir/other", {4, S_IFREG | 0644, "abc"}},
+                         {"/four", {1004, S_IFREG | 0644, digits()}},  // what descriptor 4 is
+                         {"/dev/tty", {5, S_IFCHR | 0666, ""}}};
         facts.pid = 4000;
         facts.tid = 4001;
     }

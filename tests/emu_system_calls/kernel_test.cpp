@@ -42,27 +42,23 @@ class OwnMemory : public GuestMemory {
 
 class OwnQueries : public GuestQueries {
   public:
-    std::shared_ptr<OpenFile> open_file(int fd) override {
+    Descriptor descriptor(int fd) override {
         auto file = std::make_shared<OpenFile>();
         struct stat status {};
         if (fstat(fd, &status) != 0) {
             file->kind = OpenFile::Kind::closed;
-            return file;
+            return {std::move(file), false};
         }
         file->kind = S_ISREG(status.st_mode)   ? OpenFile::Kind::file
                      : S_ISDIR(status.st_mode) ? OpenFile::Kind::directory
                                                : OpenFile::Kind::withdrawn;
         file->id = {status.st_dev, status.st_ino};
+        file->status = status;
         file->status_flags = fcntl(fd, F_GETFL);
         if (file->kind == OpenFile::Kind::file) {
             file->offset = static_cast<std::uint64_t>(lseek(fd, 0, SEEK_CUR));
         }
-        return file;
-    }
-    std::optional<struct stat> file_status(int fd) override {
-        struct stat status {};
-        if (fstat(fd, &status) != 0) return {};
-        return status;
+        return {std::move(file), (fcntl(fd, F_GETFD) & FD_CLOEXEC) != 0};
     }
 };
 

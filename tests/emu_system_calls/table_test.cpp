@@ -120,7 +120,6 @@ TEST_CASE("creating processes and programs, leaving, and new kernel objects alwa
                              "splice",
                              "tee",
                              "vmsplice",
-                             "sendfile",
                              "copy_file_range",
                              "epoll_wait",
                              "recvfrom",

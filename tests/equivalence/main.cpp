@@ -1,6 +1,6 @@
 // Do the engines agree? Runs a program, stops it at random times, lets the interpreter execute its
-// next instructions on a private view of its memory, then the stepper the same ones for real, and
-// compares the two Traces, the registers and the memory that was written.
+// next instructions on a private view of its memory, then the stepper or the translator the same
+// ones for real, and compares the two Traces, the registers and the memory that was written.
 //
 //     engines-agree [options] [--] PROGRAM [ARG...]
 //
@@ -20,8 +20,9 @@
 
 #include "base/error.h"
 #include "base/random.h"
-#include "comparison.h"
 #include "ptrace/process_info.h"
+#include "stepper_comparison.h"
+#include "translator_comparison.h"
 
 namespace {
 
@@ -33,7 +34,7 @@ using ptrace::EventKind;
 struct Options {
     std::uint64_t bursts = 200, instructions = 2000, seed = 1;
     double period = 5;  // milliseconds
-    std::string captures = "all";
+    std::string captures = "all", engine = "stepper";
     std::vector<std::string> command;
 };
 
@@ -46,12 +47,27 @@ const std::map<std::string, trace::CapturePlan> capture_plans{
                 trace::Capture::memory_addresses | trace::Capture::loaded_values},
 };
 
+using emu::translator::Version;
+const std::map<std::string, Version> versions{{"translator", Version::values},
+                                              {"translator-lean", Version::lean},
+                                              {"translator-accesses", Version::accesses},
+                                              {"translator-timed", Version::timed}};
+
+trace::CapturePlan plan_of(const Options& options) {
+    const trace::CapturePlan latency = trace::Capture::latency;
+    // So that a block's slots are its accesses.
+    if (options.engine == "translator-accesses") return latency | trace::Capture::memory_addresses;
+    const auto plan = capture_plans.at(options.captures);
+    return options.engine == "translator-timed" ? plan | latency : plan;
+}
+
 struct Summary {
-    std::uint64_t bursts = 0, instructions = 0, values = 0, differences = 0;
+    std::uint64_t bursts = 0, whole = 0, instructions = 0, values = 0, differences = 0;
+    std::uint64_t system_calls = 0, stepped_over = 0;
     std::map<std::string, std::uint64_t> skipped, cut;
     static constexpr std::uint64_t most_shown = 5;
 
-    void add(const Outcome& outcome) {
+    void add(const Outcome& outcome, std::uint64_t wanted) {
         if (outcome.skipped) {
             ++skipped[*outcome.skipped];
             return;
@@ -59,6 +75,9 @@ struct Summary {
         ++bursts;
         instructions += outcome.instructions;
         values += outcome.values;
+        whole += outcome.instructions >= wanted;
+        system_calls += outcome.system_calls;
+        stepped_over += outcome.stepped_over;
         if (outcome.cut) ++cut[*outcome.cut];
         if (!outcome.difference) return;
         if (++differences <= most_shown)
@@ -75,9 +94,10 @@ struct Summary {
             all_cut += count;
         }
         fmt::print(stderr,
-                   "{} bursts, {} instructions, {} values compared, {} skipped, {} cut short, {} "
-                   "differences\n",
-                   bursts, instructions, values, all_skipped, all_cut, differences);
+                   "{} bursts, {} whole, {} instructions, {} values, {} calls, {} clocks, {} "
+                   "skipped, {} cut, {} differences\n",
+                   bursts, whole, instructions, values, system_calls, stepped_over, all_skipped,
+                   all_cut, differences);
     }
 };
 
@@ -99,8 +119,8 @@ class Campaign {
         : options_(options),
           random_(options.seed),
           tracer_(ptrace::Tracer::launch(options.command)),
-          code_(tracer_->pid(), blocks_, modules_, capture_plans.at(options.captures)),
-          comparison_(*tracer_, blocks_, modules_, code_) {}
+          code_(tracer_->pid(), blocks_, modules_, plan_of(options)),
+          comparison_(make_comparison()) {}
 
     Summary run() {
         auto next = wait();
@@ -134,6 +154,13 @@ class Campaign {
   private:
     static constexpr std::chrono::seconds patience{10};
 
+    std::unique_ptr<Comparison> make_comparison() {
+        if (options_.engine == "stepper")
+            return std::make_unique<StepperComparison>(*tracer_, blocks_, modules_, code_);
+        return std::make_unique<TranslatorComparison>(*tracer_, blocks_, modules_, code_,
+                                                      versions.at(options_.engine), options_.seed);
+    }
+
     Clock::time_point wait() {
         return Clock::now() +
                std::chrono::duration_cast<Clock::duration>(
@@ -154,9 +181,10 @@ class Campaign {
         auto extended = thread.extended_state();
         int signal = 0;
         if (registers && extended && registers->is_64bit()) {
-            summary_.add(comparison_.compare(thread, {*registers, std::move(*extended)},
-                                             options_.instructions));
-            signal = comparison_.undelivered_signal();
+            summary_.add(comparison_->compare(thread, {*registers, std::move(*extended)},
+                                              options_.instructions),
+                         options_.instructions);
+            signal = comparison_->undelivered_signal();
         }
         thread.resume(signal);
     }
@@ -172,7 +200,7 @@ class Campaign {
     trace::ModuleTable modules_;
     std::unique_ptr<ptrace::Tracer> tracer_;
     emu::GuestCode code_;
-    Comparison comparison_;
+    std::unique_ptr<Comparison> comparison_;
     Summary summary_;
 };
 
@@ -182,6 +210,14 @@ int main(int argc, char** argv) {
     Options options;
     CLI::App app{"Do the interpreter and the stepper agree?"};
     app.positionals_at_end();
+    app.add_option(
+           "--engine", options.engine,
+           "Compared with the interpreter: stepper, translator, translator-lean (which "
+           "captures no values, and goes where the program goes), translator-accesses (which "
+           "captures addresses), translator-timed (which times loads)")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"stepper", "translator", "translator-lean", "translator-accesses",
+                               "translator-timed"}));
     app.add_option("--bursts", options.bursts, "How many to compare")->capture_default_str();
     app.add_option("--instructions", options.instructions, "The most in a burst")
         ->capture_default_str()

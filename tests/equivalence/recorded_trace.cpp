@@ -5,7 +5,7 @@
 namespace shadowprof::equivalence {
 
 std::vector<ExecutedInstruction> instructions_of(const RecordedTrace& trace,
-                                                 const trace::BlockTable& blocks) {
+                                                 const trace::BlockTable& blocks, bool has_values) {
     std::vector<ExecutedInstruction> executed;
     std::span<const std::uint64_t> values{trace.values};
     const auto take = [&](std::size_t count) {
@@ -27,7 +27,7 @@ std::vector<ExecutedInstruction> instructions_of(const RecordedTrace& trace,
             std::size_t count = 0;
             while (count < slots.size() && slots[count].instruction == i) ++count;
             executed.push_back({&block, i, std::exchange(after_discontinuity, false),
-                                slots.first(count), take(count)});
+                                slots.first(count), take(has_values ? count : 0)});
             slots = slots.subspan(count);
         }
     }

@@ -44,13 +44,14 @@ struct ExecutedInstruction {
     std::size_t index = 0;  // in the block
     bool after_discontinuity = false;
     std::span<const trace::Slot> slots;
-    std::span<const std::uint64_t> values;  // one a slot
+    std::span<const std::uint64_t> values;  // one a slot, if the Trace has values
 
     const decoder::Instruction& instruction() const { return block->instructions[index]; }
 };
 
 // They refer to both arguments.
 std::vector<ExecutedInstruction> instructions_of(const RecordedTrace& trace,
-                                                 const trace::BlockTable& blocks);
+                                                 const trace::BlockTable& blocks,
+                                                 bool has_values = true);
 
 }  // namespace shadowprof::equivalence

@@ -94,7 +94,7 @@ TEST_CASE("values that nobody asked for are passed over") {
     block.instructions[0].address = block.start;
     block.slots = {{trace::Capture::memory_addresses, 0, 1, 64},
                    {trace::Capture::destination_values, 0, 0, 64},
-                   {trace::Capture::latency, 0, 1, 64}};
+                   {trace::Capture::loaded_values, 0, 1, 64}};
     const auto id = program.table.publish(std::move(block)).id;
     TestTrace trace;
     trace.run(id, {0xaddd, 3, 500}).run(id, {0xaddd, 3, 510});

@@ -11,6 +11,7 @@ from vocabulary import (
     SHADOWPROF,
     check,
     check_equal,
+    check_same_lines,
     memory_map,
     read_profile,
     scratch,
@@ -37,15 +38,16 @@ with scratch():
         profiler = start([SHADOWPROF, "attach", *options, str(target.pid)])
         time.sleep(1)
         for _ in range(100):
-            check_equal("the memory map meanwhile", memory_map(target.pid), before)
+            check_same_lines("the memory map meanwhile", memory_map(target.pid), before)
             time.sleep(0.02)
         check_equal("the number of tracers", len(tracer_of(target.pid)), 1)
         profiler.send_signal(signal.SIGINT)
         check_equal("shadowprof's status", profiler.wait(60), 0)
-        check_equal("the memory map afterwards", memory_map(target.pid), before)
+        check_same_lines("the memory map afterwards", memory_map(target.pid), before)
         check_equal("the tracers afterwards", tracer_of(target.pid), set())
         samples = read_profile()["coverage"]["samples"]
-        check(samples >= 20, f"only {samples} samples")
+        # Where it is stopped in a system call, which it mostly is, there is none.
+        check(samples >= 8, f"only {samples} samples")
         said, _ = target.communicate(timeout=60)
         check_equal("what the target tells", said, UNDISTURBED)
         check_equal("its exit status", target.returncode, 0)

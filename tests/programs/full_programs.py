@@ -4,27 +4,9 @@ they did."""
 import os
 import sys
 
-from vocabulary import check, check_equal, same_as_native, scratch
+from vocabulary import check, check_equal, same_as_native, scratch, threaded_python
 
 hostile = os.path.abspath(sys.argv[1])
-PYTHON = """
-import re, threading
-def count(n):
-    total = 0
-    for i in range(2000):
-        try:
-            if i % 5 == 0:
-                raise ValueError(i)
-            total += i % n
-        except ValueError as e:
-            total += int(str(e))
-    sums.append(total)
-sums = []
-threads = [threading.Thread(target=count, args=(n + 1,)) for n in range(8)]
-[t.start() for t in threads]
-[t.join() for t in threads]
-print(sorted(sums), len(re.findall(r"a+b", "aab" * 500)))
-"""
 
 with scratch():
     with open("text", "w", encoding="ascii") as text:
@@ -33,7 +15,7 @@ with scratch():
     for command in (
         ["gzip", "-9", "-n", "-c", "text"],
         ["sort", "-n", "text"],
-        ["/usr/bin/python3", "-c", PYTHON],
+        ["/usr/bin/python3", "-c", threaded_python(2000)],
         ["sh", "-c", "echo one; (exit 4); kill -TERM $$"],
         [hostile],
     ):

@@ -1,4 +1,5 @@
-"""--mode full, twice: the same file but for times, process ids and what depends on these."""
+"""--mode full, twice: the same file but for times, process ids and what depends on these. Latencies
+are times."""
 
 from vocabulary import check_equal, profiled, read_profile, scratch
 
@@ -10,7 +11,7 @@ with scratch():
             text.write(f"{number * number % 9973} ")
     seen = []
     for _ in range(2):
-        profiled(["gzip", "-n", "-c", "text"], "--mode", "full", env={"PATH": "/usr/bin:/bin"})
+        profiled(["gzip", "-n", "-c", "text"], "--mode", "full", "-p", "path,edge,call,method,value", env={"PATH": "/usr/bin:/bin"})
         profile = read_profile()
         for name in VARYING:
             del profile[name]

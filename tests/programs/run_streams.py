@@ -1,5 +1,8 @@
 """stdin, stdout and stderr are the program's; shadowprof speaks on stderr only."""
 
+import os
+import select
+import signal
 import subprocess
 
 from vocabulary import check, check_equal, profile_command, profiled, run, same_as_native, scratch
@@ -23,6 +26,22 @@ with scratch():
     writer.stdout.close()
     writer.stderr.read()
     check_equal("the status of a broken pipe", writer.wait(), 128 + 13)
+
+    # A reader sees the end when the program closes its end, not when the profile is written.
+    writer = subprocess.Popen(
+        profile_command(["sh", "-c", "echo $$; read line; exec sleep 300 >&-"]),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    program = int(writer.stdout.readline())
+    writer.stdin.write(b"go on\n")
+    writer.stdin.close()
+    readable, _, _ = select.select([writer.stdout], [], [], 60)
+    check(readable and writer.stdout.read() == b"", "the pipe is still open")
+    os.kill(program, signal.SIGTERM)
+    writer.stderr.read()
+    check_equal("the status of a program ended by SIGTERM", writer.wait(), 128 + signal.SIGTERM)
 
     outcome = profiled(["sh", "-c", "echo mine; echo yours >&2"])
     check_equal("stdout", outcome.stdout, b"mine\n")

@@ -15,7 +15,7 @@ import time
 SHADOWPROF = os.environ["SHADOWPROF"]
 SCHEMA = os.environ["SCHEMA"]
 SKIPPED = 77
-HOTLISTS = ("stacks", "paths", "edges", "calls", "methods", "values")
+HOTLISTS = ("stacks", "paths", "edges", "calls", "methods", "values", "latencies")
 
 
 def check(condition, otherwise):
@@ -26,6 +26,14 @@ def check(condition, otherwise):
 
 def check_equal(what, seen, expected):
     check(seen == expected, f"{what} is {seen!r}, expected {expected!r}")
+
+
+def check_same_lines(what, seen, expected):
+    """Of long texts, tells only the lines that differ."""
+    there, wanted = seen.splitlines(), expected.splitlines()
+    added = [line for line in there if line not in wanted]
+    lost = [line for line in wanted if line not in there]
+    check(seen == expected, f"{what}: there is also {added[:5]}, and no longer {lost[:5]}")
 
 
 def skip(why):
@@ -190,3 +198,25 @@ def thread_states(pid):
 def memory_map(pid):
     with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
         return maps.read()
+
+
+def threaded_python(rounds):
+    """A program with threads, exceptions and a regular expression, as python3 -c takes it."""
+    return """
+import re, threading
+def count(n):
+    total = 0
+    for i in range(ROUNDS):
+        try:
+            if i % 5 == 0:
+                raise ValueError(i)
+            total += i % n
+        except ValueError as e:
+            total += int(str(e))
+    sums.append(total)
+sums = []
+threads = [threading.Thread(target=count, args=(n + 1,)) for n in range(8)]
+[t.start() for t in threads]
+[t.join() for t in threads]
+print(sorted(sums), len(re.findall(r"a+b", "aab" * 500)))
+""".replace("ROUNDS", str(rounds))

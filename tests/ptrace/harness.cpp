@@ -117,6 +117,16 @@ std::string target_program() {
 Target::Target(const Arguments& scenario) {
     Arguments command{target_program()};
     command.insert(command.end(), scenario.begin(), scenario.end());
+    start(command);
+}
+
+std::unique_ptr<Target> Target::running(const Arguments& command) {
+    std::unique_ptr<Target> target{new Target};
+    target->start(command);
+    return target;
+}
+
+void Target::start(const Arguments& command) {
     int output[2], statuses[2];
     REQUIRE(pipe2(output, O_CLOEXEC) == 0);
     REQUIRE(pipe2(statuses, O_CLOEXEC) == 0);

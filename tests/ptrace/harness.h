@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -20,7 +21,8 @@ std::string target_program();
 // A target that another process is the parent of, as when one attaches to a stranger.
 class Target {
   public:
-    explicit Target(const Arguments& scenario);
+    explicit Target(const Arguments& scenario);  // of target_program()
+    static std::unique_ptr<Target> running(const Arguments& command);
     ~Target();  // kills it
     Target(const Target&) = delete;
     Target& operator=(const Target&) = delete;
@@ -44,6 +46,9 @@ class Target {
     bool is_released() const;
 
   private:
+    Target() = default;
+    void start(const Arguments& command);
+
     pid_t keeper_ = -1;
     pid_t pid_ = -1;
     int output_ = -1;

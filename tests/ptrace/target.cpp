@@ -366,8 +366,8 @@ constexpr Sleeper sleepers[] = {
 
 // Keeps `number` threads alive; each lives for some rounds and is replaced.
 int threads_that_sleep(const char* number) {
-    // Sleepers do not see the SIGTERM that ends us: a call to sigtimedwait() that begins while it is
-    // pending for the process answers EINTR, whichever thread will handle it.
+    // Sleepers do not see the SIGTERM that ends us: a call to sigtimedwait() that begins while it
+    // is pending for the process answers EINTR, whichever thread will handle it.
     signal(SIGTERM, on_term);
     sigset_t term;
     sigemptyset(&term);

@@ -218,6 +218,39 @@ TEST_CASE("values: operands by name, dropped values become unknown") {
     CHECK(o.executions.unknown == 0);
 }
 
+TEST_CASE("values: all executions count, whatever was read of them") {
+    MadeUp run;
+    Hotlists lists;
+    auto& values = lists.values.emplace();
+    values.totals = totals(30);
+    values.all_executions = 5010;
+    profile::ValueEntry rare;
+    rare.location = run.at(0x1000);
+    rare.kind = static_cast<std::uint8_t>(trace::Capture::destination_values);
+    rare.executions = totals(20);
+    rare.all_executions = 1000;
+    rare.top = {{7, count(15, 20)}};
+    auto frequent = rare;
+    frequent.kind = static_cast<std::uint8_t>(trace::Capture::memory_addresses);
+    frequent.operand = 1;
+    frequent.executions = totals(10);
+    frequent.all_executions = 4000;
+    values.entries = {rare, frequent};
+    AssembleOptions options;
+    options.limit = 1;
+    values.totals.exhaustive = false;
+    for (auto& e : values.entries) e.executions.exhaustive = false;
+    const auto p = run.assemble(lists, options);
+    REQUIRE(p.values->entries.size() == 1);
+    const auto& kept = p.values->entries[0];
+    CHECK(kept.kind == ValueKind::address);
+    CHECK(kept.all_executions() == 4000);
+    CHECK(kept.unread == 3990);
+    CHECK(p.values->unread == 5010 - 30);
+    CHECK(p.values->totals.unknown == 20);
+    CHECK(p.values->all_executions().unknown == 1010);
+}
+
 TEST_CASE("stacks: the first frame is an instruction, the others are return addresses") {
     MadeUp run;
     Hotlists lists;

@@ -62,13 +62,67 @@ TEST_CASE("what was written is read back") {
     CHECK(from_json(to_json(least)) == least);
 }
 
+// The first entry's values stand for twice as many executions, and the list for three more of an
+// operand of which nothing was read.
+Profile partly_read() {
+    auto p = sample_profile();
+    p.values->entries[0].unread = 100;
+    p.values->unread = 103;
+    return p;
+}
+
+TEST_CASE("values that were read in a part of all executions stand for all") {
+    const auto p = partly_read();
+    CHECK(from_json(to_json(p)) == p);
+    const auto json = nlohmann::json::parse(to_json(p))["values"];
+    CHECK(json["total"] == 403);
+    CHECK(json["read"] == 300);
+    CHECK(json["unknown"] == 3);
+    const auto& entry = json["entries"][0];
+    CHECK(entry["executions"] == 200);
+    CHECK(entry["stats"]["read"] == 100);
+    CHECK(entry["unknown"] == 4);
+    CHECK(entry["top"][0]["count"] == 180);
+    CHECK(entry["top"][0]["stats"]["read"] == 90);
+    CHECK(entry["top"][0]["share"] == doctest::Approx(0.9));
+    CHECK(!json["entries"][1]["stats"].contains("read"));
+}
+
+TEST_CASE("what values stand for must follow from what was read") {
+    const struct {
+        const char* pointer;
+        nlohmann::json value;
+        const char* why;
+    } all[]{
+        {"/values/read", 404, "more values were read than there were"},
+        {"/values/read", 299, "more values were read in the entries"},
+        {"/values/unknown", 2, "do not add up"},
+        {"/values/entries/0/stats/read", 201, "more values were read than there were executions"},
+        {"/values/entries/0/stats/read", 97, "is not what was read of it stands for"},
+        {"/values/entries/0/stats/exhaustive", true, "exhaustive entry"},
+        {"/values/exhaustive", true, "exhaustive list"},
+        {"/values/entries/0/top/0/count", 179, "is not what was read of it stands for"},
+        {"/values/entries/0/unknown", 3, "do not add up"},
+        {"/values/entries/0/executions", 202, "is not what was read of it stands for"},
+    };
+    for (const auto& wrong : all) {
+        CAPTURE(wrong.pointer);
+        auto json = nlohmann::json::parse(to_json(partly_read()));
+        json.at(nlohmann::json::json_pointer(wrong.pointer)) = wrong.value;
+        const auto why = why_not(json);
+        CAPTURE(why);
+        CHECK(contains(why, wrong.why));
+    }
+}
+
 TEST_CASE("numbers at their limits are read back") {
     auto p = sample_profile();
     p.run.seed = ~std::uint64_t{0};
     p.cost.stops = ~std::uint64_t{0};
     p.run.duration = 1.0 / 3;
     p.targets[0].pid = -1;
-    p.values->entries[2].stride = Stride{std::numeric_limits<std::int64_t>::min(), 1e-300};
+    p.values->entries[2].stride = Stride{std::numeric_limits<std::int64_t>::min(), 1e-300,
+                                         ~std::uint64_t{0}, ~std::uint64_t{0}};
     p.stacks->entries[0].statistics.squares = ~profile::Wide{0};
     CHECK(from_json(to_json(p)) == p);
 }

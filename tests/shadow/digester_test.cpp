@@ -58,8 +58,10 @@ struct Workplace {
     explicit Workplace(const Loop& loop) {
         profile::ProfileOptions options;
         options.names = {"path", "edge", "call", "method", "value"};
-        digester.emplace(make_profilers(options, loop.program.table, functions), loop.program.table,
-                         modules, loop.segments);
+        const auto make = [this, options, &loop] {
+            return make_profilers(options, loop.program.table, functions);
+        };
+        digester.emplace(make(), loop.program.table, modules, loop.segments, true, make);
     }
     profile::EvenlySpacedFunctions functions{0x1000};
     trace::ModuleTable modules;
@@ -101,6 +103,40 @@ TEST_CASE("counts and values of the same execution are counted once") {
         CHECK_FALSE(entry.executions.exhaustive);
     }
     CHECK(lists.values->totals.samples == 1);
+}
+
+TEST_CASE("samples that are forgotten have never been") {
+    const Loop loop;
+    std::vector<profile::Hotlists> lists;
+    for (const bool with_others : {false, true}) {
+        Workplace place{loop};
+        auto& digester = *place.digester;
+        if (with_others) {
+            for (std::uint32_t sample = 0; sample < 3; ++sample) {
+                const auto contents = sample == 1 ? Contents::counts : Contents::everything;
+                digester.begin(start_of(sample, sample, contents));
+                if (contents == Contents::counts)
+                    digester.segments(turns_in_segments(loop, sample, 100));
+                else
+                    digester.chunk(turns_in_blocks(loop, sample, 100));
+                digester.end(end_of(sample, "sample size"));
+                digester.end_sample(trace::SampleId{sample});
+            }
+            digester.forget();
+        }
+        digester.begin(start_of(7, 7, Contents::everything));
+        digester.chunk(turns_in_blocks(loop, 7, 20));
+        digester.end(end_of(7, "sample size"));
+        digester.end_sample(trace::SampleId{7});
+        lists.push_back(digester.finish(profile::Seen::samples));
+        CHECK_FALSE(digester.failure());
+        CHECK(digester.coverage().samples == 1);
+        CHECK(digester.coverage().blocks == 40);
+    }
+    CHECK(lists[0].edges->totals == lists[1].edges->totals);
+    CHECK(lists[0].paths->totals == lists[1].paths->totals);
+    CHECK(lists[0].values->totals == lists[1].values->totals);
+    CHECK(lists[1].edges->entries.size() == 2);
 }
 
 TEST_CASE("samples in segments give what samples in blocks give") {

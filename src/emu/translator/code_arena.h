@@ -2,7 +2,7 @@
 //
 // Code in an arena reaches everything within 2 GB of it, so there is one near each neighbourhood of
 // the guest's code: near the program, and near its libraries. A branch of the guest reaches no
-// further either, so code of one arena never links to that of another.
+// further either, so what leads from one arena to another is a unit that follows an indirect one.
 #pragma once
 
 #include <cstdint>

@@ -50,6 +50,10 @@ class Emitter : public Assembler {
         raw(0xff, 0x25);
         imm32(static_cast<std::uint32_t>(distance));
     }
+    void data(std::uint64_t value) {
+        imm32(static_cast<std::uint32_t>(value));
+        imm32(static_cast<std::uint32_t>(value >> 32));
+    }
     void store_id(std::uint32_t id) {  // mov dword [r15], id
         raw(0x41, 0xc7, 0x07);
         imm32(id);
@@ -98,6 +102,14 @@ class Emitter : public Assembler {
         raw(0xc4, reg < 8 ? 0xe1 : 0xc1, wide ? 0xf8 : 0x78, 0x91);
         displacement(mask, reg, offset);
     }
+    void store_constant(HostRegister reg, std::int32_t offset, std::uint32_t value) {
+        rex(false, 0, 0, reg);
+        raw(0xc7);
+        displacement(0, reg, offset);
+        imm32(value);
+    }
+    void wait_for_loads() { raw(0x0f, 0xae, 0xe8); }  // lfence
+    void read_clock() { raw(0x0f, 0x31); }            // rdtsc: to edx:eax
     void read_fs_base(HostRegister reg) {
         raw(0xf3, 0x48 | reg >> 3, 0x0f, 0xae, 0xc0 | (reg & 7));
     }

@@ -19,10 +19,14 @@
 
 namespace shadowprof::emu::translator {
 
-// How code of the guest is translated: with nothing written down but where it went, or with the
-// values of its slots as well.
-enum class Version : std::uint8_t { lean, values };
-inline constexpr std::size_t version_count = 2;
+// How code of the guest is translated: with nothing written down but where it went, or
+enum class Version : std::uint8_t {
+    lean,
+    values,    // with the values of its slots as well,
+    accesses,  // with the addresses of its accesses,
+    timed,     // with what reading the clock before and after some of its loads gives.
+};
+inline constexpr std::size_t version_count = 4;
 
 // What code asks the profiler for when it leaves the cache.
 enum class Request : std::uint64_t {
@@ -41,11 +45,12 @@ struct ThreadArea {
     std::uint64_t pc;      // where the guest is, when code leaves the cache
     Request request;
     std::uint64_t exit;
-    std::int64_t left;  // units to be executed before this thread's values are enough
+    std::int64_t left;        // units to be executed before this thread's values are enough
+    std::int64_t loads_left;  // to be executed before one is timed
+    std::uint64_t reading;    // where that is to be written down: a LoadReading
     std::uint64_t rax, rcx, rdx, r11;
     std::uint64_t temp[3];
     std::uint64_t guest_gs;  // the guest's own gs base
-    std::uint64_t unused[2];
 };
 static_assert(sizeof(ThreadArea) == 128);
 
@@ -55,7 +60,7 @@ inline constexpr std::size_t table_entries = 1u << 16;
 inline constexpr std::size_t table_size = table_entries * sizeof(std::uint64_t);
 
 inline constexpr std::size_t areas_at = version_count * table_size;
-inline constexpr std::size_t streams_at = 2u << 20;
+inline constexpr std::size_t streams_at = 4u << 20;
 static_assert(areas_at + most_threads * sizeof(ThreadArea) <= streams_at);
 
 inline constexpr std::uint64_t slot_size = 1u << 19;
@@ -71,6 +76,23 @@ inline constexpr std::uint32_t look_bits = slot_is_full | alias;
 inline constexpr std::size_t most_values_in_unit = 4096;
 static_assert(most_values_in_unit * 8 + 4 <= slot_room);
 
+// A load that was timed.
+struct LoadReading {
+    std::uint32_t begin, end;  // the clock's low bits, before and after
+    std::uint32_t block, access;
+    std::uint64_t address;
+    std::int64_t next;  // loads from this one to the next to be timed: chosen beforehand
+};
+static_assert(sizeof(LoadReading) == 32);
+
+// They lie at the end of each thread's slot. When they are used up, nothing more is timed.
+inline constexpr std::size_t most_readings = 1024;
+inline constexpr std::uint64_t readings_in_slot = slot_size - most_readings * sizeof(LoadReading);
+static_assert(slot_room + most_values_in_unit * 8 + 4 <= readings_in_slot);
+
 inline constexpr std::uint64_t base_alignment = slot_size;
+
+// Of a piece of the code cache.
+inline constexpr std::size_t arena_size = 64u << 20;
 
 }  // namespace shadowprof::emu::translator

@@ -9,13 +9,10 @@
 #include <algorithm>
 #include <cstring>
 
-#include "ptrace/maps.h"
-
 namespace shadowprof::emu::translator {
 
 namespace {
 
-constexpr std::size_t arena_size = 64u << 20;
 // Programs map more near what they have; we keep out of the way.
 constexpr std::uint64_t distance_from_code = 256u << 20;
 constexpr std::uint64_t reach = 0x7000'0000;
@@ -61,6 +58,14 @@ std::optional<std::uint64_t> place_near(const Room& room, std::uint64_t code) {
     return {};
 }
 
+// Where the whole file fits, far from where programs and libraries are.
+std::optional<std::uint64_t> place_for_workshop(const Room& room, std::size_t size) {
+    constexpr std::uint64_t step = std::uint64_t{1} << 32, end = std::uint64_t{1} << 46;
+    for (auto place = std::uint64_t{1} << 44; place < end; place += step)
+        if (room.is_free(place, size + step / 2)) return place;
+    return {};
+}
+
 // The program's code, and that which is farthest from it.
 std::vector<std::uint64_t> neighbourhoods(const ptrace::Maps& maps) {
     std::vector<std::uint64_t> found;
@@ -72,15 +77,28 @@ std::vector<std::uint64_t> neighbourhoods(const ptrace::Maps& maps) {
     return found;
 }
 
+// However many calls there are; `returned` is told their places among them.
+template <typename Returned>
+bool carry_out_all(ptrace::Tracer& tracer, ptrace::Thread& thread,
+                   const std::vector<ptrace::PlannedCall>& calls, const Returned& returned,
+                   std::string& why) {
+    for (std::size_t begin = 0; begin < calls.size(); begin += ptrace::Plan::most_calls) {
+        const auto end = std::min(begin + ptrace::Plan::most_calls, calls.size());
+        ptrace::Plan plan;
+        plan.calls.assign(calls.begin() + static_cast<std::ptrdiff_t>(begin),
+                          calls.begin() + static_cast<std::ptrdiff_t>(end));
+        const auto at_its_place = [&](std::size_t call, std::int64_t result) {
+            returned(begin + call, result);
+        };
+        if (!ptrace::carry_out(tracer, thread, plan, at_its_place, why)) return false;
+    }
+    return true;
+}
+
 }  // namespace
 
-std::unique_ptr<SharedMemory> SharedMemory::create(ptrace::Tracer& tracer, ptrace::Thread& thread,
-                                                   std::string& why) {
-    ptrace::RemoteCalls calls{tracer, thread};
-    const auto maps = ptrace::Maps::of(tracer.pid());
-    why = "the process is gone";
-    if (!maps) return nullptr;
-    Room room{*maps};
+std::unique_ptr<SharedMemory> SharedMemory::plan(const ptrace::Maps& maps, std::string& why) {
+    Room room{maps};
     const auto data_place = place_for_data(room);
     why = "no room in its address space";
     if (!data_place) return nullptr;
@@ -89,74 +107,143 @@ std::unique_ptr<SharedMemory> SharedMemory::create(ptrace::Tracer& tracer, ptrac
     memory->data_place_ = *data_place;
     room.take(*data_place, data_size);
     room.take(*data_place + streams_at + alias, streams_size);
-    std::vector<std::uint64_t> places;
-    for (const auto code : neighbourhoods(*maps)) {
-        const auto place = place_near(room, code);
-        if (!place) continue;
-        places.push_back(*place);
-        room.take(*place, arena_size);
-    }
-    if (places.empty()) return nullptr;
-    memory->size_ = data_size + places.size() * arena_size;
-
-    const auto descriptor = calls.call(SYS_memfd_create, {calls.empty_string().value, MFD_CLOEXEC});
-    why = fmt::format("memfd_create: {}",
-                      descriptor ? std::strerror(static_cast<int>(-*descriptor)) : "no vDSO");
-    if (!descriptor || *descriptor < 0) return nullptr;
-    const auto file = static_cast<std::uint64_t>(*descriptor);
-    const int ours =
-        open(fmt::format("/proc/{}/fd/{}", tracer.pid(), *descriptor).c_str(), O_RDWR | O_CLOEXEC);
-    bool fine = ours >= 0 && ftruncate(ours, static_cast<off_t>(memory->size_)) == 0;
-    if (fine) {
-        auto* const mapped =
-            mmap(nullptr, memory->size_, PROT_READ | PROT_WRITE, MAP_SHARED, ours, 0);
-        fine = mapped != MAP_FAILED;
-        if (fine) memory->ours_ = static_cast<std::uint8_t*>(mapped);
-    }
-    why = fmt::format("shared memory: {}", std::strerror(errno));
-    if (ours >= 0) close(ours);
-
-    // Children that the program forks run in their own code and do not need it.
-    const auto map = [&](std::uint64_t place, std::size_t size, std::uint64_t offset,
-                         std::uint64_t protection) {
-        const auto got =
-            calls.call(SYS_mmap, {place, size, protection,
-                                  MAP_SHARED | MAP_FIXED_NOREPLACE | MAP_NORESERVE, file, offset});
-        if (!got || static_cast<std::uint64_t>(*got) != place) {
-            why = fmt::format("mmap: {}",
-                              got ? std::strerror(static_cast<int>(-*got)) : "the thread is gone");
-            return false;
-        }
-        calls.call(SYS_madvise, {place, size, MADV_DONTFORK});
-        return true;
-    };
     constexpr auto data = PROT_READ | PROT_WRITE, code = PROT_READ | PROT_EXEC;
-    fine = fine && map(*data_place, data_size, 0, data) &&
-           map(*data_place + streams_at + alias, streams_size, streams_at, data);
-    auto offset = data_size;
-    for (const auto place : places) {
-        fine = fine && map(place, arena_size, offset, code);
-        memory->arenas_.push_back({memory->ours_ + offset, {place}, arena_size});
-        offset += arena_size;
+    memory->pieces_ = {{*data_place, data_size, 0, data},
+                       {*data_place + streams_at + alias, streams_size, streams_at, data}};
+    memory->size_ = data_size;
+    for (const auto neighbourhood : neighbourhoods(maps)) {
+        if (memory->pieces_.size() == most_pieces) break;
+        const auto place = place_near(room, neighbourhood);
+        if (!place) continue;
+        room.take(*place, arena_size);
+        memory->pieces_.push_back({*place, arena_size, memory->size_, code});
+        memory->size_ += arena_size;
     }
-    calls.call(SYS_close, {file});
-    if (!fine) {
-        memory->remove(calls);
-        return nullptr;
-    }
+    const auto workshop = place_for_workshop(room, memory->size_);
+    if (memory->size_ == data_size || !workshop) return nullptr;
+    memory->workshop_ = *workshop;
     for (auto n = most_threads; n-- > 0;)
         memory->free_areas_.push_back(static_cast<std::uint32_t>(n));
     return memory;
+}
+
+bool SharedMemory::open(int file, std::uint64_t offset) {
+    auto* const mapped =
+        mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(offset));
+    if (mapped == MAP_FAILED) return false;
+    ours_ = static_cast<std::uint8_t*>(mapped);
+    for (const auto& piece : pieces_)
+        if (piece.protection & PROT_EXEC)
+            arenas_.push_back({ours_ + piece.offset, {piece.place}, piece.size});
+    return true;
+}
+
+std::unique_ptr<SharedMemory> SharedMemory::create(ptrace::Tracer& tracer, ptrace::Thread& thread,
+                                                   std::string& why) {
+    const auto maps = ptrace::Maps::of(tracer.pid());
+    why = "the process is gone";
+    if (!maps) return nullptr;
+    auto memory = plan(*maps, why);
+    if (!memory) return nullptr;
+
+    std::int64_t file = -1;
+    std::string failure;
+    const auto open_file = [&](std::size_t, std::int64_t result) {
+        file = result;
+        const int ours =
+            ::open(fmt::format("/proc/{}/fd/{}", tracer.pid(), file).c_str(), O_RDWR | O_CLOEXEC);
+        const bool fine = ours >= 0 && ftruncate(ours, static_cast<off_t>(memory->size_)) == 0 &&
+                          memory->open(ours, 0);
+        if (!fine)
+            failure = fmt::format("shared memory: {}",
+                                  std::strerror(file < 0 ? static_cast<int>(-file) : errno));
+        if (ours >= 0) close(ours);
+    };
+    const ptrace::PlannedCall make_file{SYS_memfd_create,
+                                        {ptrace::PlannedArgument::the_text(), MFD_CLOEXEC}};
+    if (!ptrace::carry_out(tracer, thread, {{make_file}, ""}, open_file, why)) return nullptr;
+
+    std::vector<ptrace::PlannedCall> calls;
+    if (failure.empty())
+        for (const auto& piece : memory->pieces_)
+            calls.push_back({SYS_mmap,
+                             {piece.place, piece.size, static_cast<std::uint64_t>(piece.protection),
+                              MAP_SHARED | MAP_FIXED_NOREPLACE | MAP_NORESERVE,
+                              static_cast<std::uint64_t>(file), piece.offset}});
+    if (file >= 0) calls.push_back({SYS_close, {static_cast<std::uint64_t>(file)}});
+    std::vector<Piece> mapped;
+    const auto check = [&](std::size_t call, std::int64_t result) {
+        if (calls[call].number != SYS_mmap) return;
+        if (static_cast<std::uint64_t>(result) == memory->pieces_[call].place)
+            mapped.push_back(memory->pieces_[call]);
+        else
+            failure = fmt::format("mmap: {}", std::strerror(static_cast<int>(-result)));
+    };
+    if (!carry_out_all(tracer, thread, calls, check, why)) return nullptr;
+    if (!failure.empty()) {
+        memory->pieces_ = mapped;
+        memory->remove(tracer, thread);
+        why = failure;
+        return nullptr;
+    }
+    // Children that the program forks run in their own code and do not need it.
+    calls.clear();
+    for (const auto& piece : mapped)
+        calls.push_back({SYS_madvise, {piece.place, piece.size, MADV_DONTFORK}});
+    if (!carry_out_all(
+            tracer, thread, calls, [](std::size_t, std::int64_t) {}, why))
+        return nullptr;
+    return memory;
+}
+
+// An old size of 0 duplicates a shared mapping, or any other part of its file.
+bool SharedMemory::map_into(ptrace::Replica& replica, Address of_file, std::uint64_t offset,
+                            std::string& why) const {
+    const auto whole = offset + size_;
+    const auto failed = [&](const char* call, const std::optional<std::int64_t>& got) {
+        why = fmt::format("{}: {}", call,
+                          got ? std::strerror(static_cast<int>(-*got)) : "the replica is gone");
+        return false;
+    };
+    const auto everything = replica.call(
+        SYS_mremap, {of_file.value, 0, whole, MREMAP_MAYMOVE | MREMAP_FIXED, workshop_});
+    if (!everything || *everything < 0) return failed("mremap", everything);
+    const auto from = workshop_ + offset;
+    for (const auto& piece : pieces_) {
+        const auto got = replica.call(SYS_mremap, {from + piece.offset, 0, piece.size,
+                                                   MREMAP_MAYMOVE | MREMAP_FIXED, piece.place});
+        if (!got || *got < 0) return failed("mremap", got);
+        const auto set = replica.call(
+            SYS_mprotect, {piece.place, piece.size, static_cast<std::uint64_t>(piece.protection)});
+        if (!set || *set < 0) return failed("mprotect", set);
+    }
+    replica.call(SYS_munmap, {workshop_, whole});
+    return true;
+}
+
+bool SharedMemory::has_room_in(const ptrace::Maps& maps) const {
+    const Room room{maps};
+    return room.is_free(workshop_, 2 * size_) &&
+           std::all_of(pieces_.begin(), pieces_.end(),
+                       [&](const Piece& piece) { return room.is_free(piece.place, piece.size); });
+}
+
+std::vector<AddressRange> SharedMemory::places() const {
+    std::vector<AddressRange> places;
+    for (const auto& piece : pieces_) places.push_back({{piece.place}, {piece.place + piece.size}});
+    return places;
 }
 
 SharedMemory::~SharedMemory() {
     if (ours_) munmap(ours_, size_);
 }
 
-void SharedMemory::remove(ptrace::RemoteCalls& calls) {
-    calls.call(SYS_munmap, {data_place_, data_size});
-    calls.call(SYS_munmap, {data_place_ + streams_at + alias, streams_size});
-    for (const auto& arena : arenas_) calls.call(SYS_munmap, {arena.place.value, arena.size});
+bool SharedMemory::remove(ptrace::Tracer& tracer, ptrace::Thread& thread) {
+    std::vector<ptrace::PlannedCall> calls;
+    for (const auto& piece : pieces_) calls.push_back({SYS_munmap, {piece.place, piece.size}});
+    std::string why;
+    return carry_out_all(
+        tracer, thread, calls, [](std::size_t, std::int64_t) {}, why);
 }
 
 std::optional<std::uint32_t> SharedMemory::take_area() {

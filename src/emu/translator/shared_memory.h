@@ -9,23 +9,40 @@
 #include <vector>
 
 #include "emu/translator/layout.h"
-#include "ptrace/remote_calls.h"
+#include "ptrace/maps.h"
+#include "ptrace/planned_calls.h"
+#include "ptrace/replica.h"
 
 namespace shadowprof::emu::translator {
 
 class SharedMemory {
+    static constexpr std::size_t most_pieces = 6;
+
   public:
     // Puts it into a stopped thread's process: data at a place below 2 GB, and arenas near the
     // program's code and near its libraries. Nothing and `why` if there is no room, or the kernel
     // refuses.
     static std::unique_ptr<SharedMemory> create(ptrace::Tracer& tracer, ptrace::Thread& thread,
                                                 std::string& why);
+
+    // The same for replicas, step by step: where it is to be, …
+    static std::unique_ptr<SharedMemory> plan(const ptrace::Maps& maps, std::string& why);
+    // … in which part of a file, …
+    static constexpr std::size_t largest_size = data_size + (most_pieces - 2) * arena_size;
+    bool open(int file, std::uint64_t offset);
+    // … and in each replica, of which the beginning of that file is mapped there.
+    bool has_room_in(const ptrace::Maps& maps) const;
+    bool map_into(ptrace::Replica& replica, Address of_file, std::uint64_t offset,
+                  std::string& why) const;
+    std::vector<AddressRange> places() const;
+
     ~SharedMemory();
     SharedMemory(const SharedMemory&) = delete;
     SharedMemory& operator=(const SharedMemory&) = delete;
 
-    // Takes it out again. No thread is inside.
-    void remove(ptrace::RemoteCalls& calls);
+    // Takes it out again. No thread is inside. False, and nothing was done, if that is impossible
+    // for this stopped thread at this moment.
+    bool remove(ptrace::Tracer& tracer, ptrace::Thread& thread);
 
     struct Arena {
         std::uint8_t* ours;
@@ -48,17 +65,33 @@ class SharedMemory {
     std::uint64_t place_of_slot(std::uint32_t number) const {
         return data_place_ + streams_at + number * slot_size;
     }
+    std::uint64_t place_of_readings(std::uint32_t number) const {
+        return place_of_slot(number) + readings_in_slot;
+    }
+    LoadReading* readings(std::uint32_t number) const {
+        return reinterpret_cast<LoadReading*>(ours_ + streams_at + number * slot_size +
+                                              readings_in_slot);
+    }
     // What the target has at a stream pointer, aliased or not.
     const std::byte* stream_at(std::uint64_t pointer) const {
         return reinterpret_cast<const std::byte*>(ours_ + ((pointer & ~alias) - data_place_));
     }
 
   private:
+    // Of the address space, and what of the file is there.
+    struct Piece {
+        std::uint64_t place;
+        std::size_t size;
+        std::uint64_t offset;
+        int protection;
+    };
     SharedMemory() = default;
 
     std::uint8_t* ours_ = nullptr;
     std::size_t size_ = 0;
     std::uint64_t data_place_ = 0;
+    std::vector<Piece> pieces_;
+    std::uint64_t workshop_ = 0;  // where a replica has the whole file for a moment
     std::vector<Arena> arenas_;
     std::vector<std::uint32_t> free_areas_;
 };

@@ -78,6 +78,14 @@ void Translator::write_fixed_code(CodeArena& arena) {
     arena.keep();
 }
 
+CodeArena& Translator::arena_of(Address place) {
+    const auto found = std::find_if(arenas_.begin(), arenas_.end(), [&](const CodeArena& arena) {
+        return arena.range().contains(place);
+    });
+    SHADOWPROF_ASSERT(found != arenas_.end(), "no place in the cache");
+    return *found;
+}
+
 CodeArena* Translator::arena_for(Address pc) {
     for (auto& arena : arenas_)
         if (arena.reaches(pc)) return &arena;
@@ -116,6 +124,7 @@ std::vector<const trace::Block*> Translator::choose_blocks(Address pc, Version v
         if (!block || is_there) break;
         instructions += block->instructions.size();
         if (version == Version::values) values += block->slots.size();
+        if (version == Version::accesses) values += block->accesses.size();
         if (!blocks.empty() &&
             (instructions > most_instructions_in_unit || values > most_values_in_unit / 4))
             break;
@@ -185,12 +194,30 @@ void Translator::connect(std::uint32_t index) {
         return;
     }
     const auto place = units_[known->second].place;
-    for (auto& arena : arenas_) {
-        if (!arena.range().contains(place)) continue;
-        if (!arena.range().contains(from.place)) return;
+    auto& arena = arena_of(from.place);
+    if (arena.range().contains(place))
         set_jump(exit.jump, arena.at(place));
-        ++statistics_.links;
+    else if (const auto* const jump = far_jump(arena, place))
+        set_jump(exit.jump, jump);
+    else
+        return;
+    ++statistics_.links;
+}
+
+// To another arena, which no displacement reaches. Nothing if there is no room.
+const std::uint8_t* Translator::far_jump(CodeArena& from, Address to) {
+    auto& jump = far_jumps_[{from.range().begin, to}];
+    if (jump) return jump;
+    if (from.room() < room_for_check) {
+        is_full_ = true;
+        return nullptr;
     }
+    Emitter a{from.begin(), from.end()};
+    jump = a.position();
+    a.jump_through_memory_behind(0);
+    a.data(to.value);
+    from.commit(a.position());
+    return jump;
 }
 
 std::optional<Address> Translator::link(std::uint32_t exit) {
@@ -226,7 +253,7 @@ std::optional<Address> Translator::find(Address pc, Version version) {
     // In full, so that the code's layout does not depend on it.
     const auto move_in_full = [&](HostRegister reg, std::uint64_t value) {
         a.raw(0x48, 0xb8 | reg);
-        for (unsigned byte = 0; byte < 8; ++byte) a.raw(value >> (8 * byte));
+        a.data(value);
     };
     move_in_full(decoder::rdx, former - pc.value);
     a.lea(decoder::rcx, decoder::rcx, decoder::rdx, 1, 0);
@@ -320,7 +347,6 @@ void Translator::follow(std::span<const trace::SegmentId> executed) {
     const auto known = by_start_.find({blocks.front()->start, Version::lean});
     if (known == by_start_.end() || !followed_.insert(blocks.front()->start).second) return;
     if (blocks == units_[known->second].blocks) return;
-    if (arena_for(blocks.front()->start) != arena_for(blocks.back()->start)) return;
     const auto old = known->second;
     const auto number = add_unit(std::move(blocks), Version::lean);
     if (!number) return;
@@ -337,6 +363,7 @@ void Translator::forget_everything() {
     findable_.clear();
     followed_.clear();
     waiting_.clear();
+    far_jumps_.clear();
     ahead_.clear();
     pages_.clear();
     is_full_ = false;

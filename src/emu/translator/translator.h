@@ -94,7 +94,9 @@ class Translator : private UnitDirectory {
     trace::SegmentId segment_of(std::span<const trace::BlockId> blocks) override {
         return segments_.publish(blocks);
     }
-    const trace::Block* block_at(Address at) override { return code_.block_at(at); }
+    const trace::Block* block_at(Address at) override {
+        return code_.may_change(at) ? nullptr : code_.block_at(at);
+    }
 
     struct Key {
         Address pc;
@@ -121,6 +123,8 @@ class Translator : private UnitDirectory {
     void connect(std::uint32_t exit);
     void write_fixed_code(CodeArena& arena);
     CodeArena* arena_for(Address pc);
+    CodeArena& arena_of(Address place);
+    const std::uint8_t* far_jump(CodeArena& from, Address to);
     std::uint64_t& table_entry(Address pc, Version version);
 
     GuestCode& code_;
@@ -137,6 +141,8 @@ class Translator : private UnitDirectory {
     std::unordered_map<std::uint64_t, Check> chains_;           // by version and low bits
     std::unordered_map<Key, std::uint8_t*, KeyHash> findable_;  // where their checks jump on
     std::unordered_set<Address> followed_;
+    // By the arena they are in and where they lead to.
+    std::map<std::pair<Address, Address>, const std::uint8_t*> far_jumps_;
     // Exits that lead to code nobody has translated yet.
     std::unordered_map<Key, std::vector<std::uint32_t>, KeyHash> waiting_;
     std::deque<Key> ahead_;

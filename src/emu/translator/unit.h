@@ -45,6 +45,8 @@ struct Mark {
     // A guest register that is in the area's temp[0] meanwhile, or none.
     std::uint8_t borrowed = none;
     static constexpr std::uint8_t none = 0xff;
+    // A load is being timed: the guest's rax, rcx and rdx are in the area.
+    static constexpr std::uint8_t timing = 0xfe;
 };
 
 struct Unit {

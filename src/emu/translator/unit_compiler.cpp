@@ -23,6 +23,7 @@ using trace::BlockExit;
 using trace::Capture;
 
 constexpr HostRegister none = Assembler::none;
+constexpr std::uint8_t fs_prefix = 0x64;
 // Code of a unit is never longer: 64 instructions a block, their captures, and the exits.
 constexpr std::size_t most_bytes_in_block = 24u << 10;
 
@@ -63,6 +64,21 @@ bool writes_stream_register(const Instruction& instruction) {
     });
 }
 
+// The address of a bit string's bit is cut to 32 bits after the bit's distance was added: no
+// register can hold it in front of that.
+bool is_cut_behind_address(const Instruction& instruction, const Operand& operand) {
+    switch (instruction.mnemonic) {
+        case Mnemonic::bt:
+        case Mnemonic::bts:
+        case Mnemonic::btr:
+        case Mnemonic::btc:
+            return operand.memory.address_bits == 32 &&
+                   instruction.operands()[1].kind == OperandKind::reg;
+        default:
+            return false;
+    }
+}
+
 // What would disturb or show gs, which is ours.
 bool touches_gs(const Instruction& instruction) {
     if (instruction.mnemonic == Mnemonic::rdgsbase || instruction.mnemonic == Mnemonic::wrgsbase ||
@@ -77,9 +93,9 @@ bool touches_gs(const Instruction& instruction) {
                            operand.memory.segment == Segment::gs &&
                            operand.memory.use != MemoryUse::address_only;
         if (!in_gs) continue;
-        const bool can_be_rewritten = &operand == explicit_operand &&
-                                      operand.memory.use == MemoryUse::access &&
-                                      !is_rip_relative(operand);
+        const bool can_be_rewritten =
+            &operand == explicit_operand && operand.memory.use == MemoryUse::access &&
+            !is_rip_relative(operand) && !is_cut_behind_address(instruction, operand);
         if (!can_be_rewritten) return true;
     }
     return false;
@@ -225,6 +241,8 @@ bool UnitCompiler::flags_matter(Address at, unsigned depth) const {
     if (!block) return true;
     auto left = decoder::status_flags;
     for (const auto& instruction : block->instructions) {
+        // The kernel gives back those it found.
+        if (instruction.flow == Flow::system_call) return true;
         if (instruction.flags_read & left) return true;
         if (!instruction.flags_conditional)
             left &= ~(instruction.flags_written & ~instruction.flags_undefined);
@@ -251,7 +269,8 @@ bool UnitCompiler::flags_matter_at_entry() const {
 
 void UnitCompiler::write_entry() {
     mark();
-    const bool keep_flags = flags_matter_at_entry();
+    // Who finds that the code changed does not know what the new code reads.
+    const bool keep_flags = unit_.compares || flags_matter_at_entry();
     if (keep_flags) {
         a_.store_area(second_temp, decoder::rax);
         a_.flags_to_rax();
@@ -271,7 +290,7 @@ void UnitCompiler::write_entry() {
             ask(Request::look, unit_.start());
         });
     };
-    if (unit_.version == Version::values) {
+    if (unit_.version == Version::values || unit_.version == Version::accesses) {
         a_.count_down_area(offsetof(ThreadArea, left));
         look_later_if(Condition::s);
     }
@@ -353,21 +372,18 @@ void UnitCompiler::write_plain(const Instruction& instruction) {
                 const auto narrow = destination.bits == 32 || memory->memory.address_bits == 32;
                 a_.move_imm(destination.number, narrow ? target & 0xffffffffu : target);
             }
+        } else if (is_cut_behind_address(instruction, *memory)) {
+            return leave_unsupported(instruction);
         } else {
             const auto borrowed = borrow(instruction);
-            a_.move_imm(borrowed, rip_target(instruction, *memory).value);
-            const auto bytes = decoder::with_memory_at(instruction, borrowed);
-            if (!bytes) return leave_unsupported(instruction);
-            a_.bytes(bytes->view());
-            give_back(borrowed);
+            address(borrowed, instruction, *memory, false);
+            write_with_memory_at(instruction, borrowed);
         }
     } else if (in_gs) {
         const auto borrowed = borrow(instruction);
         address(borrowed, instruction, *memory, true);
-        const auto bytes = decoder::with_memory_at(instruction, borrowed);
-        if (!bytes) return leave_unsupported(instruction);
-        a_.bytes(bytes->view());
-        give_back(borrowed);
+        mark(borrowed);
+        write_with_memory_at(instruction, borrowed);
     } else {
         a_.bytes(instruction.encoding());
     }
@@ -375,6 +391,14 @@ void UnitCompiler::write_plain(const Instruction& instruction) {
         state_.holds = StreamRegister::changed;
         mark();
     }
+}
+
+void UnitCompiler::write_with_memory_at(const Instruction& instruction, HostRegister borrowed) {
+    const auto bytes = decoder::with_memory_at(instruction, borrowed);
+    if (bytes && explicit_memory(instruction)->memory.segment == Segment::fs) a_.raw(fs_prefix);
+    if (bytes) a_.bytes(bytes->view());
+    give_back(borrowed);
+    if (!bytes) leave_unsupported(instruction);
 }
 
 // fs is left to the instruction that uses the address, or to the caller.
@@ -411,15 +435,20 @@ void UnitCompiler::store_value(HostRegister reg) {
     value_offset_ += 8;
 }
 
+// What is written down of a block, in this version.
+const std::vector<trace::Slot>& UnitCompiler::slots_of(std::size_t block) const {
+    return unit_.version == Version::accesses ? unit_.blocks[block]->accesses
+                                              : unit_.blocks[block]->slots;
+}
+
 void UnitCompiler::capture_before(std::size_t block, std::size_t index) {
-    if (unit_.version != Version::values) return;
-    const auto& slots = unit_.blocks[block]->slots;
+    if (unit_.version == Version::timed) return time_loads(block, index);
+    if (unit_.version == Version::lean) return;
+    const auto& slots = slots_of(block);
     const auto& instruction = at(block, index);
     for (; next_slot_ < slots.size(); ++next_slot_) {
         const auto& slot = slots[next_slot_];
-        if (slot.instruction != index || slot.kind == Capture::destination_values ||
-            slot.kind == Capture::latency)
-            return;
+        if (slot.instruction != index || slot.kind == Capture::destination_values) return;
         const auto& operand = instruction.operands()[slot.operand];
         constexpr auto reg = decoder::rax;
         if (mentions(operand, stream_register)) to_guest();
@@ -435,7 +464,7 @@ void UnitCompiler::capture_before(std::size_t block, std::size_t index) {
             }
         } else {
             mark(reg);
-            if (in_fs) a_.raw(0x64);
+            if (in_fs) a_.raw(fs_prefix);
             a_.load_from(reg, reg, 0, slot.bits / 8u);
         }
         to_stream();
@@ -443,6 +472,73 @@ void UnitCompiler::capture_before(std::size_t block, std::size_t index) {
         store_value(reg);
         give_back(reg);
     }
+}
+
+// Loads through gs are left out: our own gs is in the way, and few programs have any.
+void UnitCompiler::time_loads(std::size_t block, std::size_t index) {
+    const auto& accesses = unit_.blocks[block]->accesses;
+    const auto& instruction = at(block, index);
+    for (; next_slot_ < accesses.size() && accesses[next_slot_].instruction == index;
+         ++next_slot_) {
+        const auto& operand = instruction.operands()[accesses[next_slot_].operand];
+        if (trace::is_certain_load(operand) && operand.memory.segment != Segment::gs)
+            time_load(instruction, block, next_slot_);
+    }
+}
+
+void UnitCompiler::time_load(const Instruction& instruction, std::size_t block,
+                             std::size_t access) {
+    constexpr auto rax = decoder::rax, rcx = decoder::rcx, rdx = decoder::rdx;
+    const auto* operand = &instruction.operands()[unit_.blocks[block]->accesses[access].operand];
+    if (mentions(*operand, stream_register)) to_guest();
+    a_.store_area(offsetof(ThreadArea, rcx), rcx);
+    mark(rcx);
+    a_.load_area(rcx, offsetof(ThreadArea, loads_left));
+    a_.lea(rcx, rcx, none, 1, -1);
+    a_.store_area(offsetof(ThreadArea, loads_left), rcx);
+    constexpr std::int8_t length_of_short_jump = 2, length_of_jump = 5;
+    a_.jump_if_rcx_is_zero(length_of_short_jump);
+    a_.jump_short(length_of_jump);
+    auto* const to_timed = a_.jump();
+    const auto* const back = a_.position();
+    a_.load_area(rcx, offsetof(ThreadArea, rcx));
+    mark();
+    late([this, &instruction, operand, block, access, to_timed, back] {
+        a_.join(to_timed);
+        mark(rcx);
+        a_.store_area(offsetof(ThreadArea, rax), rax);
+        a_.store_area(offsetof(ThreadArea, rdx), rdx);
+        mark(Mark::timing);
+        a_.load_area(rcx, offsetof(ThreadArea, rcx));
+        address(rcx, instruction, *operand, false);
+        if (operand->memory.segment == Segment::fs) {
+            a_.read_fs_base(rdx);
+            a_.lea(rcx, rcx, rdx, 1, 0);
+        }
+        a_.wait_for_loads();
+        a_.read_clock();
+        a_.store_area(third_temp, rax);
+        a_.wait_for_loads();
+        a_.load_from(rdx, rcx, 0, 1);
+        a_.wait_for_loads();
+        a_.read_clock();
+        a_.load_area(rdx, offsetof(ThreadArea, reading));
+        a_.store_to(rdx, offsetof(LoadReading, end), rax, 4);
+        a_.load_area(rax, third_temp);
+        a_.store_to(rdx, offsetof(LoadReading, begin), rax, 4);
+        a_.store_to(rdx, offsetof(LoadReading, address), rcx);
+        a_.store_constant(rdx, offsetof(LoadReading, block),
+                          static_cast<std::uint32_t>(unit_.blocks[block]->id));
+        a_.store_constant(rdx, offsetof(LoadReading, access), static_cast<std::uint32_t>(access));
+        a_.load_from(rax, rdx, offsetof(LoadReading, next), 8);
+        a_.store_area(offsetof(ThreadArea, loads_left), rax);
+        a_.lea(rdx, rdx, none, 1, sizeof(LoadReading));
+        a_.store_area(offsetof(ThreadArea, reading), rdx);
+        a_.load_area(rdx, offsetof(ThreadArea, rdx));
+        a_.load_area(rax, offsetof(ThreadArea, rax));
+        mark(rcx);
+        a_.jump_to(back);
+    });
 }
 
 void UnitCompiler::store_general(std::uint8_t guest_register) {
@@ -596,8 +692,17 @@ void UnitCompiler::load_target(const Instruction& branch) {
         if (operand.reg.number != decoder::rcx) a_.move(decoder::rcx, operand.reg.number);
         return;
     }
+    const auto& memory = operand.memory;
+    if (memory.base && !is_rip_relative(operand) && memory.address_bits == 64 &&
+        memory.segment != Segment::gs) {
+        if (memory.segment == Segment::fs) a_.raw(fs_prefix);
+        a_.load_at(decoder::rcx, memory.base.number, memory.index ? memory.index.number : none,
+                   memory.scale, static_cast<std::int32_t>(memory.displacement));
+        return;
+    }
     address(decoder::rcx, branch, operand, true);
-    if (operand.memory.segment == Segment::fs) a_.raw(0x64);
+    mark(decoder::rcx);
+    if (memory.segment == Segment::fs) a_.raw(fs_prefix);
     a_.load_from(decoder::rcx, decoder::rcx, 0, 8);
 }
 
@@ -630,7 +735,7 @@ void UnitCompiler::write_id(std::size_t exit) {
     to_stream();
     mark();
     a_.store_id(static_cast<std::uint32_t>(exits_[exit].segment));
-    a_.advance_stream(unit_.version == Version::values ? value_offset_ : 4);
+    a_.advance_stream(value_offset_);
     state_ = {};
 }
 

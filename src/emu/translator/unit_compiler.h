@@ -26,8 +26,33 @@
 // the whole target and enters the unit (see Translator). No flag is touched on the way, for who
 // can tell whether the target wants them.
 //
-// In the version for values each captured value is stored behind the place where the exit's number
-// will be, at a distance known in advance.
+// In the versions for values and for accesses each captured value is stored behind the place where
+// the exit's number will be, at a distance known in advance.
+//
+// In the version that times loads each of them counts down to the next one to be timed:
+//
+//     mov   gs:[rcx'], rcx
+//     mov   rcx, gs:[loads_left]
+//     lea   rcx, [rcx - 1]
+//     mov   gs:[loads_left], rcx
+//     jrcxz timed
+//   back:
+//     mov   rcx, gs:[rcx']
+//     …                         the guest's instruction
+//   timed:
+//     …                         rax and rdx to the area, the load's address to rcx
+//     lfence                    what was begun before is over
+//     rdtsc
+//     mov   gs:[temp], rax
+//     lfence                    the clock was read before the load is begun
+//     movzx edx, byte [rcx]
+//     lfence
+//     rdtsc
+//     …                         a LoadReading is filled in; the next one says how many loads to
+//     wait jmp   back
+//
+// It is a load of its own that is timed, of the same place at the same time: the guest's then finds
+// what it brought.
 #pragma once
 
 #include <optional>
@@ -48,7 +73,8 @@ class UnitDirectory {
     virtual ~UnitDirectory() = default;
     // A number for the blocks executed up to an exit.
     virtual trace::SegmentId segment_of(std::span<const trace::BlockId> blocks) = 0;
-    // The block that begins there, for looking ahead; nullptr if there is none.
+    // The block that begins there, for looking ahead; nullptr if there is none, or may be another
+    // one later.
     virtual const trace::Block* block_at(Address at) = 0;
 };
 
@@ -82,7 +108,8 @@ class UnitCompiler {
     void write_block(std::size_t index);
     void write_instruction(std::size_t block, std::size_t index);
     void write_plain(const Instruction& instruction);
-    void write_with_address(const Instruction& instruction, HostRegister scratch);
+    // … its memory operand at the address in a borrowed register, which is given back.
+    void write_with_memory_at(const Instruction& instruction, HostRegister borrowed);
     void write_branch(std::size_t block);
     void write_conditional(std::size_t block);
     void write_counted(const Instruction& branch, bool taken_goes_on, std::size_t exit);
@@ -110,7 +137,10 @@ class UnitCompiler {
     // reg = the operand's effective address.
     void address(HostRegister reg, const Instruction& instruction, const Operand& operand,
                  bool with_segment);
+    const std::vector<trace::Slot>& slots_of(std::size_t block) const;
     void capture_before(std::size_t block, std::size_t index);
+    void time_loads(std::size_t block, std::size_t index);
+    void time_load(const Instruction& instruction, std::size_t block, std::size_t access);
     void capture_after(std::size_t block, std::size_t index);
     void capture_counter(std::size_t block, std::size_t index);
     void store_value(HostRegister reg);

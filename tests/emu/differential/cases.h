@@ -1,4 +1,11 @@
-// One case: a few instructions and a state, run by the interpreter and by the CPU, and compared.
+// One case: a few instructions and a state, run by the interpreter, by the CPU, and from the
+// translator's code cache, and compared: all that is left behind with the CPU's, and the two Traces
+// with one another.
+//
+// Half of the sequences are one instruction, others several, and some have branches in their midst:
+// forward ones to any later instruction, direct, through a register, through memory or as a return,
+// so that blocks overlap and units have several blocks and exits. Every sequence ends in a jump
+// back to us, or in whatever its last instruction leads to.
 #pragma once
 
 #include <cstdint>
@@ -8,35 +15,15 @@
 #include <string>
 #include <vector>
 
+#include "arena.h"
 #include "base/random.h"
+#include "emu/guest_code.h"
 #include "emu/interpreter.h"
 #include "forms.h"
 #include "native.h"
+#include "translated.h"
 
 namespace shadowprof::differential {
-
-// Memory for the operands: pages that can be written, one that can only be read, and nothing
-// around them.
-class Arena : public emu::PageSource {
-  public:
-    Arena();
-    ~Arena() override;
-    Arena(const Arena&) = delete;
-    Arena& operator=(const Arena&) = delete;
-
-    static constexpr Address begin{0x30001000};
-    static constexpr std::size_t writable_pages = 2, pages = 3;
-    static constexpr std::size_t size = pages * emu::page_size;
-
-    void fetch(Address first, std::span<Page> wanted) override;
-    std::byte* data() const { return reinterpret_cast<std::byte*>(begin.value); }
-    void randomise(Random& random);
-    // Puts bytes there, as far as there is memory.
-    void put(Address at, std::span<const std::byte> bytes);
-
-  private:
-    void protect_read_only_page(bool protect);
-};
 
 struct FormStatistics {
     std::uint64_t executed = 0;  // cases, on a CPU that has the instruction
@@ -46,6 +33,7 @@ struct FormStatistics {
     std::uint64_t undefined_flags = 0;  // only flags differed that are undefined
     std::uint64_t excepted = 0;
     std::uint64_t unsupported = 0;
+    std::uint64_t untranslated = 0;
 
     FormStatistics& operator+=(const FormStatistics& other) {
         executed += other.executed;
@@ -55,9 +43,13 @@ struct FormStatistics {
         undefined_flags += other.undefined_flags;
         excepted += other.excepted;
         unsupported += other.unsupported;
+        untranslated += other.untranslated;
         return *this;
     }
 };
+
+// For people.
+std::string general_name(std::size_t number);
 
 class Differential {
   public:
@@ -76,20 +68,60 @@ class Differential {
     // The first few, for people.
     const std::vector<std::string>& reports() const { return reports_; }
 
+    // From how many cases a unit was entered again, because it led to code not translated yet, or
+    // asked for something.
+    std::uint64_t requests() const { return requests_; }
+    // Units that were made to go where a case went.
+    std::uint64_t followed() const { return followed_ + followed_units(); }
+    std::uint64_t instructions() const { return instructions_; }
+
   private:
     struct Step {
         std::size_t form;
         decoder::Instruction instruction;
     };
+    // A branch in the midst of a sequence, and where the instruction is that knows the distance.
+    struct Inner {
+        std::size_t branch;
+        std::size_t names_target;
+    };
     class Blocks;
+    // Code has a slot of its own and lies in its middle: branches lead out of it, to int3, on both
+    // sides.
+    static constexpr std::size_t slot_size = 1024, code_in_slot = 160, beyond_code = 800;
+    // The code region, seen as a program's: by turns as a file's, and as what may change; with its
+    // translation near, or where it does not reach the memory for the operands.
+    struct World {
+        World(bool looks_writable, TranslatedCode::Place place);
+        bool changes;
+        trace::BlockTable blocks;
+        trace::ModuleTable modules;
+        emu::GuestCode code;
+        TranslatedCode translated;
+    };
 
+    void begin_world();
+    std::uint64_t followed_units() const;
+    void take_slot();
     std::size_t pick_form(const std::vector<std::size_t>& extensions);
     bool make_sequence();
+    // Append to the steps; false if nothing came of it.
+    bool add_step(const std::vector<std::size_t>& extensions, bool may_branch);
+    bool add_inner_branch();
+    bool add_bytes(std::initializer_list<unsigned> bytes);
+    bool direct_inner_branches();
+    Address next_place() const;
     void make_state();
     void place_operand(const decoder::Operand& operand);
     Address operand_address(unsigned bits);
     void run_state();
     std::string differences(const emu::Stop& stop, const NativeEnd& native);
+    std::string translated_differences(const NativeEnd& native, const TranslatedCode::End& end,
+                                       TranslatedCode::Version version);
+    std::string trace_differences(const TranslatedCode::End& end, TranslatedCode::Version version);
+    void compare(const emu::GuestState& mine, const std::vector<std::byte>& memory,
+                 std::uint64_t ignored_flags, std::string& differences) const;
+    bool shows_x87_pointers() const;
     std::uint64_t flag_difference() const;
     std::uint64_t undefined_flags() const;
     void count(const emu::Stop& stop, const NativeEnd& native, const std::string& differences);
@@ -99,19 +131,27 @@ class Differential {
     const FormTable& forms_;
     Random random_;
     std::vector<std::vector<std::size_t>> by_extension_;
+    std::vector<std::size_t> direct_branches_;  // forms
+    std::map<std::string, std::size_t> by_name_;
     std::vector<FormStatistics> statistics_;
     Arena arena_;
+    std::unique_ptr<World> world_;
     std::unique_ptr<Blocks> blocks_;
     emu::MemoryView view_;
     emu::Interpreter interpreter_;
     NativeCode code_;  // its signal handlers go before the interpreter's
 
     std::vector<Step> steps_;
+    std::vector<Inner> inner_;
+    std::size_t sequences_in_world_ = 0;
     Address slot_ = NativeCode::begin;
     Address start_, end_;
-    emu::GuestState initial_, interpreted_, native_;
-    std::vector<std::byte> initial_arena_;
-    std::uint64_t cases_ = 0, mismatches_ = 0, agreed_later_ = 0;
+    emu::GuestState initial_, interpreted_, native_, translated_;
+    std::vector<std::byte> initial_arena_, interpreted_arena_, native_arena_, translated_arena_;
+    std::vector<trace::BlockId> interpreted_blocks_;
+    std::vector<std::uint64_t> interpreted_values_;
+    std::uint64_t cases_ = 0, mismatches_ = 0, agreed_later_ = 0, requests_ = 0, instructions_ = 0;
+    std::uint64_t followed_ = 0;
     std::vector<std::string> reports_;
 };
 

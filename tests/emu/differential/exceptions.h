@@ -1,7 +1,9 @@
-// Where the interpreter and the bare CPU may differ, and why.
+// Where the engines and the bare CPU may differ, and why.
 #pragma once
 
 #include <string_view>
+
+#include "decoder/instruction.h"
 
 namespace shadowprof::differential {
 
@@ -9,7 +11,7 @@ struct Exception {
     enum class Kind {
         not_run,         // by the instruction's name
         result_differs,  // likewise
-        by_rule,         // recognised in cases.cpp; the name is for people
+        by_rule,         // recognised by the functions below; the name is for people
     };
     std::string_view name;
     Kind kind;
@@ -39,9 +41,39 @@ inline constexpr Exception exceptions[] = {
      "the CPU faults before it; the interpreter goes there and ends, for there is no code"},
     {"xsave and xrstor with a 32-bit address and a segment base", Exception::Kind::by_rule,
      "the CPU cuts the sum to 32 bits, unlike its manual and every other instruction"},
-    {"xsave of vector registers in their initial state", Exception::Kind::by_rule,
+    {"xsave of vector registers in their initial state, xgetbv of what is in use",
+     Exception::Kind::by_rule,
      "a virtual machine's CPU forgets that they are when it is interrupted, and saves them; a case "
      "that differs is run again, twice at most"},
+    {"rdpid", Exception::Kind::by_rule,
+     "the processor may be another one by the time: likewise run again"},
+    {"what the x87 unit remembers of its last instruction (translator only)",
+     Exception::Kind::by_rule,
+     "where it was executed, which is in the code cache; and with which operand, which is another "
+     "one "
+     "if it is in gs or out of reach"},
+    {"the order of faults (translator, with values)", Exception::Kind::by_rule,
+     "memory is read for its value before the instruction has a chance to refuse"},
 };
+
+// By name; nullptr if there is none.
+const Exception* exception_for(const decoder::Instruction& i);
+
+// mov to, and pop of, a segment register.
+bool loads_segment_register(const decoder::Instruction& i);
+// xsave and its like, with a 32-bit address and a segment base.
+bool saves_to_narrow_segment(const decoder::Instruction& i);
+// What it saves depends on which registers the CPU knows to be in their initial state.
+bool tells_what_is_in_use(const decoder::Instruction& i);
+// Who is moved to another processor meanwhile sees another number.
+bool tells_processor(const decoder::Instruction& i);
+
+// What the x87 unit remembers of the one is told by the other; translated code may have a different
+// operand.
+bool is_x87_instruction(const decoder::Instruction& i);
+bool saves_x87_pointers(const decoder::Instruction& i);
+bool may_be_rewritten(const decoder::Instruction& i);
+
+bool is_rip_relative(const decoder::Instruction& i);
 
 }  // namespace shadowprof::differential

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "emu/core.h"
 #include "emu/host_code.h"
 
 namespace {
@@ -247,17 +248,35 @@ void NativeCode::clear() {
     std::memset(writable_, std::to_integer<int>(int3), size);
 }
 
+void NativeCode::fill(Address at, std::size_t bytes) {
+    std::memset(writable_ + (at - begin), std::to_integer<int>(int3), bytes);
+}
+
 void NativeCode::place(Address at, std::span<const std::byte> code) {
     auto* to = writable_ + (at - begin);
     std::memcpy(to, code.data(), code.size());
     to += code.size();
     constexpr std::uint8_t jump_through_next_word[] = {0xff, 0x25, 0, 0, 0, 0};
-    const auto back = reinterpret_cast<std::uint64_t>(&differential_save);
+    const auto back = way_out().value;
     std::memcpy(to, jump_through_next_word, sizeof jump_through_next_word);
     std::memcpy(to + sizeof jump_through_next_word, &back, sizeof back);
 }
 
-NativeEnd NativeCode::run(emu::GuestState& state, Address end) {
+Address NativeCode::way_out() {
+    return {reinterpret_cast<std::uint64_t>(&differential_save)};
+}
+
+void NativeCode::allow_execution(AddressRange pages, bool allow) {
+    ::mprotect(reinterpret_cast<void*>(pages.begin.value), pages.size(),
+               PROT_READ | (allow ? PROT_EXEC : 0));
+}
+
+void NativeCode::look_writable(bool yes) {
+    ::mprotect(reinterpret_cast<void*>(begin.value), size,
+               PROT_READ | PROT_EXEC | (yes ? PROT_WRITE : 0));
+}
+
+NativeEnd NativeCode::run(emu::GuestState& state) {
     auto& machine = differential_machine;
     std::memcpy(machine.general, state.general.data(), sizeof machine.general);
     machine.rflags = state.rflags;
@@ -276,7 +295,7 @@ NativeEnd NativeCode::run(emu::GuestState& state, Address end) {
     state.gs_base = machine.gs_base;
     NativeEnd result;
     result.signal = caught_signal;
-    state.rip = end;
+    state.rip = way_out();
     if (caught_signal == 0) return result;
     state.rip = {machine.rip - (caught_signal == SIGTRAP ? 1 : 0)};
     result.address_known =

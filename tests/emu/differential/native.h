@@ -32,10 +32,19 @@ class NativeCode {
     // Puts code there, followed by the way back.
     void place(Address at, std::span<const std::byte> code);
     void clear();
+    void fill(Address at, std::size_t bytes);  // with int3
+
+    static bool contains(Address at) { return begin <= at && at < begin + size; }
+    // Where the way back leads.
+    static Address way_out();
+    // Whether the code in these pages can be executed; it can be read in any case.
+    void allow_execution(AddressRange pages, bool allow);
+    // While `yes`, the memory is what a program could write its own code to.
+    void look_writable(bool yes);
 
     // Runs the code from state.rip on, in `state`, which then holds the outcome. rip is that of the
-    // instruction that faulted, the place branched to, or `end` if control came there.
-    NativeEnd run(emu::GuestState& state, Address end);
+    // instruction that faulted, the place branched to, or way_out() if control came there.
+    NativeEnd run(emu::GuestState& state);
 
   private:
     std::byte* writable_;

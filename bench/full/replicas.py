@@ -1,0 +1,74 @@
+#!/usr/bin/env python3
+"""How fast do replicas run, digestion included?
+
+    bench/full/replicas.py [--build DIR] [--scale X] [--json FILE] [PROGRAM...]
+
+Each program runs natively, in mode full, which counts its instructions, and in mode shadow with a
+replica at work all the time, for paths and edges, and with values. A replica's speed is the
+instructions in all samples by the processor time of replicas and shadowprof together, as the profile
+tells them; printed is how many times longer than natively an instruction takes. The machine should
+have nothing else to do."""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+from workloads import programs
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--json", help="writes the figures there")
+    parser.add_argument("programs", nargs="*")
+    options = parser.parse_args()
+    shadowprof = os.path.join(options.build, "shadowprof")
+    table = {}
+    with tempfile.TemporaryDirectory(prefix="bench-replicas-") as folder:
+        output = os.path.join(folder, "profile.json")
+
+        def seconds(command):
+            began = time.monotonic()
+            subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL, check=True)
+            return time.monotonic() - began
+
+        def profile(command, *words):
+            seconds([shadowprof, "run", "-q", "-o", output, *words, "--", *command])
+            with open(output, encoding="utf-8") as file:
+                return json.load(file)
+
+        ways = {"path,edge": "path,edge", "with values": "path,edge,value"}
+        print(f"{'program':10} {'native':>8} {'instr/ns':>9}" + "".join(f" {way:>12}" for way in ways))
+        for name, make in programs(folder, options.scale).items():
+            if options.programs and name not in options.programs:
+                continue
+            command = make()
+            native = statistics.median(seconds(command) for _ in range(3))
+            counted = profile(command, "-m", "full", "-p", "edge")["coverage"]["instructions"]
+            rate = counted / native
+            table[name] = {}
+            for way, profiles in ways.items():
+                seen = profile(command, "-m", "shadow", "-p", profiles, "--load", "1", "--overhead",
+                               "50%", "--sample-size", "10M")
+                speed = seen["coverage"]["instructions"] / seen["cost"]["extra_cpu"]
+                table[name][way] = rate / speed
+            print(f"{name:10} {native:7.2f}s {rate / 1e9:9.2f}"
+                  + "".join(f" {ratio:11.2f}x" for ratio in table[name].values()), flush=True)
+        if table:
+            for what, of in (("median", statistics.median), ("worst", max)):
+                print(f"{what:10} {'':18}"
+                      + "".join(f" {of([row[way] for row in table.values()]):11.2f}x" for way in ways))
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(table, file, indent=1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,75 @@
+#include "cli/diff.h"
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/page.h"
+#include "report/diff_json.h"
+#include "report/diff_text.h"
+#include "report/json_reader.h"
+
+namespace shadowprof::cli {
+
+void DiffOutput::add_options(CLI::App& command) {
+    command.add_option("--format", format, "How to tell it")
+        ->check(CLI::IsMember({"text", "markdown", "json", "github-action-benchmark", "bencher"}))
+        ->capture_default_str();
+    command.add_flag_callback(
+        "--markdown", [this] { format = "markdown"; },
+        "For a comment on a pull request: --format markdown");
+    command.add_flag_callback(
+        "--json", [this] { format = "json"; }, "--format json");
+    command.add_option("--top", top, "Rows in each table")->capture_default_str();
+    command
+        .add_option("--min-share", least_share,
+                    "Functions with a smaller share of the instructions are not looked at one "
+                    "by one")
+        ->transform([](const std::string& text) { return std::to_string(parse_share(text)); })
+        ->default_str("0.1%");
+    command.add_flag("--any-machine", any_machine, "Compare although the processors differ");
+    command.add_flag("--no-color", no_color, "Plain text (also: NO_COLOR)");
+}
+
+void DiffOutput::print(const report::Diff& diff, const report::GateResult* gate) const {
+    if (format == "json") return print_page(report::to_json(diff, gate));
+    if (format == "markdown") return print_page(report::render_diff_markdown(diff, gate, top));
+    if (format == "github-action-benchmark")
+        return print_page(report::to_github_action_benchmark(diff, least_share));
+    if (format == "bencher") return print_page(report::to_bencher(diff, least_share));
+    report::DiffTextOptions text;
+    text.width = page_width();
+    text.color = wants_color(no_color);
+    text.top = top;
+    print_page(report::render_diff(diff, gate, text));
+}
+
+report::NamedProfile named_profile(const std::string& file) {
+    return {file, report::read_profile(file)};
+}
+
+namespace {
+
+struct DiffOptions {
+    std::string base, now;
+    DiffOutput output;
+};
+
+int diff(const DiffOptions& options) {
+    const std::vector<report::NamedProfile> bases{named_profile(options.base)};
+    const auto now = named_profile(options.now);
+    options.output.print(report::diff(bases, now, {options.output.any_machine}), nullptr);
+    return static_cast<int>(ExitStatus::fine);
+}
+
+}  // namespace
+
+void add_diff(CLI::App& app, Action& action) {
+    auto options = std::make_shared<DiffOptions>();
+    auto* command =
+        app.add_subcommand("diff", "What changed from one profile of a program to another");
+    command->add_option("BASE", options->base, "The profile before")->required();
+    command->add_option("NEW", options->now, "The profile after")->required();
+    options->output.add_options(*command);
+    command->callback([&action, options] { action = [options] { return diff(*options); }; });
+}
+
+}  // namespace shadowprof::cli

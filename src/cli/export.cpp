@@ -1,0 +1,61 @@
+#include "base/error.h"
+#include "cli/commands.h"
+#include "cli/console.h"
+#include "cli/page.h"
+#include "report/exports/exports.h"
+#include "report/json_reader.h"
+#include "report/output_file.h"
+
+namespace shadowprof::cli {
+
+namespace {
+
+struct ExportCommandOptions {
+    std::string profile, format, output;
+    report::ExportOptions more;
+};
+
+const report::Exporter& exporter_of(const std::string& format) {
+    for (const auto& e : report::exporters())
+        if (e.name == format) return e;
+    std::string known;
+    for (const auto& e : report::exporters()) known += fmt::format(" {}", e.name);
+    throw UserError(fmt::format("no format {}; there are:{}", format, known),
+                    ExitStatus::bad_usage);
+}
+
+int export_profile(const ExportCommandOptions& options) {
+    const auto& exporter = exporter_of(options.format);
+    if (!options.output.empty()) report::check_writable(options.output);
+    const auto out = exporter.run(report::read_profile(options.profile), options.more);
+    if (options.output.empty())
+        print_page(out.text);
+    else
+        report::write_file(options.output, out.text);
+    for (const auto& note : out.notes) say("{}", note);
+    return static_cast<int>(ExitStatus::fine);
+}
+
+}  // namespace
+
+void add_export(CLI::App& app, Action& action) {
+    auto options = std::make_shared<ExportCommandOptions>();
+    auto* command = app.add_subcommand("export", "A profile for other tools");
+    std::string formats = "Formats:";
+    for (const auto& e : report::exporters())
+        formats += fmt::format("\n  {:<19}{}", e.name, e.about);
+    command->footer(formats);
+    command->add_option("--format", options->format, "One of those below")->required();
+    command->add_option("-o,--output", options->output, "Where to; standard output otherwise");
+    command->add_option("--module", options->more.module,
+                        "The program or library that is told, where a format tells one; by default "
+                        "the program");
+    command->add_option("PROFILE", options->profile, "The profile file")
+        ->default_str("shadowprof.json");
+    command->callback([&action, options] {
+        if (options->profile.empty()) options->profile = "shadowprof.json";
+        action = [options] { return export_profile(*options); };
+    });
+}
+
+}  // namespace shadowprof::cli

@@ -1,0 +1,39 @@
+#include "report/merge.h"
+
+#include "base/error.h"
+#include "cli/commands.h"
+#include "report/json_reader.h"
+#include "report/json_writer.h"
+#include "report/output_file.h"
+
+namespace shadowprof::cli {
+
+namespace {
+
+struct MergeOptions {
+    std::string output;
+    std::vector<std::string> profiles;
+};
+
+int merge(const MergeOptions& options) {
+    report::check_writable(options.output);
+    report::Merger merger;
+    for (const auto& file : options.profiles) merger.add({file, report::read_profile(file)});
+    report::write_profile(merger.take(), options.output);
+    return static_cast<int>(ExitStatus::fine);
+}
+
+}  // namespace
+
+void add_merge(CLI::App& app, Action& action) {
+    auto options = std::make_shared<MergeOptions>();
+    auto* command = app.add_subcommand("merge", "Many profiles of a program into one");
+    command->add_option("-o,--output", options->output, "The merged profile")->required();
+    command
+        ->add_option("PROFILE", options->profiles,
+                     "Profiles of runs, here or on other machines, taken alike")
+        ->required();
+    command->callback([&action, options] { action = [options] { return merge(*options); }; });
+}
+
+}  // namespace shadowprof::cli

@@ -1,0 +1,105 @@
+// What a sample was told has happened to files and has not: files as it would see them.
+//
+// A sample's writes go nowhere. So that the sample can go on when it looks at what it "wrote", the
+// bytes are kept here, page by page, over the file as it really is; and names that it created,
+// removed or renamed are kept by the directory they are in, which has one identity however a path
+// leads there. That covers what programs do to files all day: temporary files, journals, logs.
+// What it does not cover (directories and links created, removed or renamed) makes names `unclear`,
+// and whoever then asks about any name ends the sample.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <compare>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+namespace shadowprof::emu {
+
+struct FileId {
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+
+    auto operator<=>(const FileId&) const = default;
+};
+
+// The bytes of a regular file as they are in the world.
+class FileContents {
+  public:
+    virtual ~FileContents() = default;
+    // As pread(2): how many bytes, 0 behind the end, or -errno.
+    virtual std::int64_t read(std::uint64_t offset, std::span<std::byte> into) = 0;
+    // Whether somebody else than the target has a lock that is in the way of this one.
+    virtual std::optional<bool> is_locked_by_others(const struct flock&) { return {}; }
+};
+
+class FakedFile {
+  public:
+    // `real` may be null, if the file can only be written.
+    FakedFile(std::shared_ptr<FileContents> real, const struct stat& status);
+    // For a file that could not be read by its name but can by a descriptor.
+    void provide(const std::shared_ptr<FileContents>& real) {
+        if (!real_) real_ = real;
+    }
+
+    // As pread(2); nothing if that is no longer known.
+    std::optional<std::int64_t> read(std::uint64_t offset, std::span<std::byte> into);
+    void write(std::uint64_t offset, std::span<const std::byte> bytes);
+    void resize(std::uint64_t size);
+
+    std::uint64_t size() const { return size_; }
+    std::shared_ptr<FileContents> real() const { return real_; }
+    // Nothing once it was changed in ways that are not kept.
+    std::optional<struct stat> status() const;
+
+    void set_permissions(mode_t mode);
+    void set_owner(uid_t user, gid_t group);  // -1: stays
+
+    void forget_contents() { contents_are_known_ = false; }
+    void forget_status() { status_is_known_ = false; }
+
+  private:
+    static constexpr std::uint64_t page_size = 4096;
+    using Page = std::array<std::byte, page_size>;
+
+    Page* page_to_write(std::uint64_t number, bool all_of_it);
+    bool read_real(std::uint64_t offset, std::span<std::byte> into);
+    void note_change();
+
+    std::shared_ptr<FileContents> real_;
+    struct stat status_;
+    std::uint64_t size_;
+    std::uint64_t real_size_;  // what is left of the real bytes; behind them are pages and zeros
+    std::map<std::uint64_t, std::unique_ptr<Page>> pages_;
+    bool contents_are_known_ = true;
+    bool status_is_known_ = true;
+};
+
+struct FakedNames {
+    struct Name {
+        FileId directory;
+        std::string leaf;
+
+        auto operator<=>(const Name&) const = default;
+    };
+    // What a name stands for; nothing: it was removed.
+    std::map<Name, std::optional<FileId>> changed;
+    bool unclear = false;
+
+    bool any() const { return unclear || !changed.empty(); }
+    // Of a file that exists only here.
+    FileId next_file() { return {made_here, ++files_made_}; }
+
+  private:
+    static constexpr std::uint64_t made_here = ~std::uint64_t{0};  // is no device's number
+    std::uint64_t files_made_ = 0;
+};
+
+}  // namespace shadowprof::emu

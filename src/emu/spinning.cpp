@@ -1,0 +1,106 @@
+#include "emu/spinning.h"
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "emu/guest_pages.h"
+
+namespace shadowprof::emu {
+
+namespace {
+
+constexpr int most_instructions = 512;
+
+// Pages, and what they held at first.
+class RememberedPages : public PageSource {
+  public:
+    explicit RememberedPages(PageSource& pages) : pages_(pages) {}
+
+    void fetch(Address first, std::span<Page> pages) override {
+        pages_.fetch(first, pages.first(1));
+        for (auto& neighbour : pages.subspan(1)) neighbour.into = nullptr;
+        const auto& page = pages.front();
+        if (page.into && page.writable)
+            before_.try_emplace(first, page.into, page.into + page_size);
+    }
+
+    bool are_unchanged_in(MemoryView& view) const {
+        std::vector<std::byte> now(page_size);
+        for (const auto& [at, before] : before_)
+            if (view.read(at, now) != page_size || now != before) return false;
+        return true;
+    }
+
+  private:
+    PageSource& pages_;
+    std::map<Address, std::vector<std::byte>> before_;
+};
+
+class OwnPages : public PageSource {
+  public:
+    explicit OwnPages(GuestCode& code) : maps_(code.maps()), pages_(code.memory(), false) {
+        pages_.use(maps_);
+    }
+
+    void fetch(Address first, std::span<Page> pages) override {
+        const auto* mapping = maps_ ? maps_->mapping_at(first) : nullptr;
+        if (mapping && !mapping->shared)
+            pages_.fetch(first, pages);
+        else
+            for (auto& page : pages) page.into = nullptr;
+    }
+
+  private:
+    std::shared_ptr<const ptrace::Maps> maps_;
+    GuestPages pages_;
+};
+
+class UnrecordedBlocks : public BlockSource {
+  public:
+    explicit UnrecordedBlocks(GuestCode& code) : code_(code) {}
+    const trace::Block* block_at(Address at, MemoryView& view) override {
+        return code_.block_at(at, view);
+    }
+    const trace::Block& cut(const trace::Block& block, std::size_t) override { return block; }
+    bool may_change(Address at) override { return code_.may_change(at); }
+
+  private:
+    GuestCode& code_;
+};
+
+bool are_equal(const GuestState& a, const GuestState& b) {
+    return a.general == b.general && a.rip == b.rip && a.rflags == b.rflags &&
+           a.fs_base == b.fs_base && a.gs_base == b.gs_base &&
+           std::memcmp(a.extended.data(), b.extended.data(), a.extended.size()) == 0;
+}
+
+}  // namespace
+
+bool spins_for_ever(GuestState state, PageSource& pages, BlockSource& blocks) {
+    RememberedPages remembered{pages};
+    MemoryView view{remembered};
+    Interpreter interpreter{blocks};
+    const auto begin = state.rip;
+    const auto go_round = [&] {
+        for (int n = 0; n < most_instructions; ++n) {
+            if (interpreter.run(state, view, 1, nullptr).kind != StopKind::instructions)
+                return false;
+            if (state.rip == begin) return true;
+        }
+        return false;
+    };
+    // The second time round it begins with what the first left: flags that nobody set, say.
+    if (!go_round()) return false;
+    const auto once = state;
+    return go_round() && are_equal(once, state) && remembered.are_unchanged_in(view);
+}
+
+bool spins_for_ever(GuestState state, GuestCode& code) {
+    OwnPages pages{code};
+    UnrecordedBlocks blocks{code};
+    return spins_for_ever(std::move(state), pages, blocks);
+}
+
+}  // namespace shadowprof::emu

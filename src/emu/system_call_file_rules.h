@@ -1,0 +1,729 @@
+// How a replica reads files and goes by names: as they would be if what it was told were true (see
+// faked_files.h). Private to system_calls.cpp.
+#pragma once
+
+#include "emu/system_call_answers.h"
+
+namespace shadowprof::emu::rules {
+
+inline constexpr const char* shows_faked = "would show a faked effect";
+
+// --- Reading ---
+
+inline std::optional<std::int64_t> read_as_seen(Request& request, const OpenFile& file,
+                                                std::uint64_t offset, std::span<std::byte> into) {
+    if (request.facts.faked.file(file.id) != nullptr) {
+        return faked(request.facts, file)->read(offset, into);
+    }
+    if (!file.contents) return {};
+    return file.contents->read(offset, into);
+}
+
+inline ReplicaAction read_file_at(Request& request, const OpenFile& file, std::uint64_t offset,
+                                  const Pieces& pieces) {
+    if (pieces.size < 0) return Answer{pieces.size};
+    constexpr std::uint64_t most_at_once = 1 << 20;
+    std::vector<std::byte> bytes;
+    std::int64_t total = 0;
+    for (auto [begin, size] : pieces.pieces) {
+        while (size > 0) {
+            bytes.resize(std::min(size, most_at_once));
+            const auto got =
+                read_as_seen(request, file, offset + static_cast<std::uint64_t>(total), bytes);
+            if (!got) return request.end_because("of bytes that are not known");
+            if (*got <= 0) return Answer{total > 0 ? total : *got};
+            const auto count = static_cast<std::uint64_t>(*got);
+            if (!request.memory.write(begin, std::span{bytes}.first(count))) {
+                return Answer{total > 0 ? total : -EFAULT};
+            }
+            total += *got;
+            if (count < bytes.size()) return Answer{total};
+            begin += count;
+            size -= count;
+        }
+    }
+    return Answer{total};
+}
+
+// /dev/null and its like say the same to everybody.
+enum class PlainDevice : std::uint8_t { none, null, zero, random };
+inline PlainDevice plain_device(const std::optional<struct stat>& status) {
+    constexpr unsigned memory_devices = 1;
+    if (!status || !S_ISCHR(status->st_mode) || major(status->st_rdev) != memory_devices) return {};
+    switch (minor(status->st_rdev)) {
+        case 3:
+            return PlainDevice::null;
+        case 5:
+            return PlainDevice::zero;
+        case 8:
+        case 9:
+            return PlainDevice::random;
+        default:
+            return PlainDevice::none;
+    }
+}
+
+inline ReplicaAction read_plain_device(Request& request, PlainDevice device, const Pieces& pieces) {
+    if (pieces.size < 0) return Answer{pieces.size};
+    if (device == PlainDevice::null) return Answer{0};
+    constexpr std::uint64_t most = 1 << 20;
+    std::int64_t total = 0;
+    for (const auto& [begin, size] : pieces.pieces) {
+        if (size > most) return request.end();
+        std::vector<std::byte> bytes(size);
+        if (device == PlainDevice::random &&
+            getrandom(bytes.data(), size, GRND_NONBLOCK) != static_cast<ssize_t>(size)) {
+            return request.end();
+        }
+        if (!request.memory.write(begin, bytes)) return Answer{total > 0 ? total : -EFAULT};
+        total += static_cast<std::int64_t>(size);
+    }
+    return Answer{total};
+}
+
+inline ReplicaAction read_at(Request& request, const Pieces& pieces, std::int64_t offset) {
+    auto& file = request.file();
+    if (file.kind == OpenFile::Kind::closed) return Answer{-EBADF};
+    if (file.status_flags &&
+        ((*file.status_flags & O_ACCMODE) == O_WRONLY || (*file.status_flags & O_PATH) != 0)) {
+        return Answer{-EBADF};
+    }
+    if (file.kind == OpenFile::Kind::directory) return Answer{-EISDIR};
+    if (const auto device = plain_device(file.status); device != PlainDevice::none) {
+        return read_plain_device(request, device, pieces);
+    }
+    if (file.kind != OpenFile::Kind::file) return request.end();
+    if (offset != own_offset) {
+        return read_file_at(request, file, static_cast<std::uint64_t>(offset), pieces);
+    }
+    if (!file.offset) return request.end_because("at an offset that is not known");
+    const auto action = read_file_at(request, file, *file.offset, pieces);
+    if (const auto* answer = std::get_if<Answer>(&action); answer && answer->result > 0) {
+        *file.offset += static_cast<std::uint64_t>(answer->result);
+    }
+    return action;
+}
+
+inline Pieces buffer_to_fill(Request& r) {
+    return pieces_in_buffer(r.address(1), r.argument(2));
+}
+inline Pieces array_to_fill(Request& r) {
+    return pieces_in_array(r.memory, r.address(1), r.argument(2));
+}
+inline ReplicaAction read_here(Request& r) {
+    return read_at(r, buffer_to_fill(r), own_offset);
+}
+inline ReplicaAction readv_here(Request& r) {
+    return read_at(r, array_to_fill(r), own_offset);
+}
+inline ReplicaAction read_there(Request& r, const Pieces& pieces) {
+    const auto offset = static_cast<std::int64_t>(r.argument(3));
+    if (offset < 0) return Answer{-EINVAL};
+    return read_at(r, pieces, offset);
+}
+inline ReplicaAction pread_there(Request& r) {
+    return read_there(r, buffer_to_fill(r));
+}
+inline ReplicaAction preadv_there(Request& r) {
+    return read_there(r, array_to_fill(r));
+}
+// With flags it may be asked not to wait.
+inline ReplicaAction preadv2_there(Request& r) {
+    if (r.argument(5) != 0) return r.end();
+    if (static_cast<std::int64_t>(r.argument(3)) == own_offset) return readv_here(r);
+    return preadv_there(r);
+}
+inline constexpr const char* reads_own =
+    "files: answered with their bytes at the replica's own offset; /dev/null, zero and urandom: "
+    "answered; otherwise ends";
+inline constexpr const char* reads_there =
+    "files: answered with their bytes; /dev/null, zero and urandom: answered; otherwise ends";
+inline constexpr ReplicaRule reads{reads_own, read_here};
+inline constexpr ReplicaRule readvs{reads_own, readv_here};
+inline constexpr ReplicaRule preads{reads_there, pread_there};
+inline constexpr ReplicaRule preadvs{reads_there, preadv_there};
+inline constexpr ReplicaRule preadv2s{reads_there, preadv2_there};
+
+// To a socket or pipe, where nobody here will see the bytes.
+inline ReplicaAction send_file(Request& request) {
+    const auto& out = request.file(0);
+    auto& in = request.file(1);
+    if (out.kind != OpenFile::Kind::withdrawn || in.kind != OpenFile::Kind::file) {
+        return request.end();
+    }
+    const auto status = status_as_seen(request.facts, in);
+    if (!status) return request.end();
+    const bool moves = request.is_null(2);
+    const auto from = moves ? in.offset : request.memory.read_as<std::uint64_t>(request.address(2));
+    if (!from) return moves ? ReplicaAction{request.end()} : Answer{-EFAULT};
+    const auto size = static_cast<std::uint64_t>(status->st_size);
+    const auto sent = *from < size
+                          ? std::min({request.argument(3), size - *from, most_bytes_a_call})
+                          : std::uint64_t{0};
+    if (moves) {
+        *in.offset += sent;
+    } else if (!request.memory.write_as(request.address(2), *from + sent)) {
+        return Answer{-EFAULT};
+    }
+    return Answer{static_cast<std::int64_t>(sent)};
+}
+inline constexpr ReplicaRule sends_file{
+    "answered, all bytes sent, if from a file to a socket or pipe; otherwise ends", send_file};
+
+// --- Names ---
+//
+// A rule for a path says which argument it is, and which one holds the directory that a relative
+// path starts from.
+
+constexpr int no_directory = -1;
+
+inline std::optional<std::string> read_path(GuestMemory& memory, Address from) {
+    constexpr std::size_t longest = PATH_MAX;
+    std::string path;
+    std::array<std::byte, 256> part;
+    while (path.size() < longest) {
+        // Not beyond the page: the next one may not be there.
+        const auto to_page_end = 4096 - (from.value & 4095);
+        const auto bytes = std::span{part}.first(std::min<std::uint64_t>(part.size(), to_page_end));
+        if (!memory.read(from, bytes)) return {};
+        const auto end = std::find(bytes.begin(), bytes.end(), std::byte{0});
+        path.append(reinterpret_cast<const char*>(bytes.data()),
+                    static_cast<std::size_t>(end - bytes.begin()));
+        if (end != bytes.end()) return path;
+        from += bytes.size();
+    }
+    return path;
+}
+
+// What a process finds there depends on which process it is, and the replica is not the target.
+inline bool is_about_itself(const std::string& path) {
+    for (const char* same : {"/proc/self/exe", "/proc/self/cwd", "/proc/self/root"}) {
+        if (path == same) return false;
+    }
+    for (const char* own : {"/proc/self", "/proc/thread-self", "/dev/fd", "/dev/std"}) {
+        if (path.starts_with(own)) return true;
+    }
+    constexpr std::string_view by_number = "/proc/";
+    return path.starts_with(by_number) && path.size() > by_number.size() &&
+           path[by_number.size()] >= '0' && path[by_number.size()] <= '9';
+}
+
+inline FileId id_of(const struct stat& status) {
+    return {status.st_dev, status.st_ino};
+}
+
+// Where a path leads, as the sample sees it.
+struct Place {
+    int directory = AT_FDCWD;
+    std::string path;
+    int error = 0;  // nothing is there
+    struct stat status {};
+    FileId id;                // of what is there
+    bool is_changed = false;  // the name stands for what it did not, or for nothing
+    // The name, if it has one of its own ("." and "/" have none) and somebody needed it.
+    std::optional<FakedNames::Name> name;
+
+    bool exists() const { return error == 0; }
+    bool is(mode_t type) const { return exists() && (status.st_mode & S_IFMT) == type; }
+};
+using PlaceOrAction = std::variant<Place, ReplicaAction>;
+
+struct SplitPath {
+    std::string parent;  // with its slash; or "."
+    std::string leaf;    // empty if there is none that could be created or removed
+};
+inline SplitPath split(const std::string& path) {
+    const auto slash = path.rfind('/');
+    const bool is_bare = slash == std::string::npos;
+    SplitPath parts{is_bare ? "." : path.substr(0, slash + 1),
+                    is_bare ? path : path.substr(slash + 1)};
+    if (parts.leaf == "." || parts.leaf == "..") parts.leaf.clear();
+    return parts;
+}
+
+enum class Want : std::uint8_t { status, status_and_name };
+
+inline PlaceOrAction place_of(Request& request, int directory, int path_argument, bool follow,
+                              Want want) {
+    auto& [files, names, scheduling] = request.facts.faked;
+    auto& queries = request.facts.queries;
+    if (names.unclear) return request.end_because(shows_faked);
+    const auto path =
+        read_path(request.memory, request.address(static_cast<std::size_t>(path_argument)));
+    if (!path) return Answer{-EFAULT};
+    if (is_about_itself(*path)) return request.end_because("about the process itself");
+    Place place;
+    place.path = *path;
+    if (directory != no_directory && !path->starts_with('/')) {
+        place.directory = request.int_argument(static_cast<std::size_t>(directory));
+        if (place.directory != AT_FDCWD) {
+            const auto& from = request.facts.descriptors.at(place.directory);
+            if (from.kind == OpenFile::Kind::closed) return Answer{-EBADF};
+            if (from.kind != OpenFile::Kind::directory) return Answer{-ENOTDIR};
+        }
+    }
+    if (path->empty()) {
+        place.error = ENOENT;
+        return place;
+    }
+    const auto [parent, leaf] = split(*path);
+    if (!leaf.empty() && (names.any() || want == Want::status_and_name)) {
+        const auto above = queries.status_of(place.directory, parent, true);
+        if (!above) return request.end();
+        if (above->error != 0) {
+            place.error = above->error;
+            return place;
+        }
+        place.name = FakedNames::Name{id_of(above->status), leaf};
+        const auto found = names.changed.find(*place.name);
+        if (found != names.changed.end()) {
+            place.is_changed = true;
+            if (!found->second) {
+                place.error = ENOENT;
+                return place;
+            }
+            place.id = *found->second;
+            const auto status = files.at(place.id).status();
+            if (!status) return request.end_because(shows_faked);
+            place.status = *status;
+            return place;
+        }
+        const auto itself = queries.status_of(place.directory, *path, false);
+        if (!itself) return request.end();
+        // The link may lead to a name that was changed.
+        if (follow && itself->error == 0 && S_ISLNK(itself->status.st_mode) && names.any()) {
+            return request.end_because(shows_faked);
+        }
+    }
+    const auto there = queries.status_of(place.directory, *path, follow);
+    if (!there) return request.end();
+    place.error = there->error;
+    place.status = there->status;
+    place.id = id_of(there->status);
+    if (place.exists() && files.count(place.id) != 0) {
+        const auto status = files.at(place.id).status();
+        if (!status) return request.end_because(shows_faked);
+        place.status = *status;
+    }
+    return place;
+}
+
+// The file there, to be changed; `contents` are asked for if they may matter.
+inline FakedFile& faked_at(Request& request, const Place& place) {
+    auto& files = request.facts.faked.files;
+    const auto found = files.find(place.id);
+    if (found != files.end()) return found->second;
+    auto contents = place.is(S_IFREG)
+                        ? request.facts.queries.contents_of(place.directory, place.path)
+                        : nullptr;
+    return files.try_emplace(place.id, std::move(contents), place.status).first->second;
+}
+
+// Executed where no changed name can matter.
+template <int path, int directory>
+ReplicaAction look_up(Request& request) {
+    if (!request.facts.faked.names.any()) {
+        const auto text = read_path(request.memory, request.address(path));
+        if (!text) return Answer{-EFAULT};
+        if (is_about_itself(*text)) return request.end_because("about the process itself");
+        if (directory != no_directory && !text->starts_with('/')) {
+            const auto from = request.int_argument(static_cast<std::size_t>(directory));
+            if (from != AT_FDCWD && !request.facts.descriptors.at(from).is_held) {
+                return request.end();
+            }
+        }
+        return Execute{};
+    }
+    const auto found = place_of(request, directory, path, true, Want::status);
+    if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
+    const auto& place = std::get<Place>(found);
+    if (!place.exists()) return Answer{-place.error};
+    if (!place.is_changed) return Execute{};
+    return request.end_because(shows_faked);
+}
+template <int path, int directory = no_directory>
+inline constexpr ReplicaRule looks_up{
+    "executed, if no faked change of names could show; otherwise ends", look_up<path, directory>};
+
+template <int path, int directory>
+ReplicaAction look_whether_allowed(Request& request) {
+    if (!request.facts.faked.names.any()) return look_up<path, directory>(request);
+    const auto found = place_of(request, directory, path, true, Want::status);
+    if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
+    const auto& place = std::get<Place>(found);
+    if (!place.exists()) return Answer{-place.error};
+    if (!place.is_changed) return Execute{};
+    const bool runs_it = (request.argument(path + 1) & X_OK) != 0;
+    return Answer{runs_it && (place.status.st_mode & S_IXUSR) == 0 ? -EACCES : 0};
+}
+template <int path, int directory = no_directory>
+inline constexpr ReplicaRule looks_whether_allowed{
+    "executed; answered for what the replica pretended to create or remove",
+    look_whether_allowed<path, directory>};
+
+// Attributes that are not kept.
+template <int path, int directory>
+ReplicaAction look_at(Request& request) {
+    const auto& faked = request.facts.faked;
+    if (faked.files.empty() && !faked.names.any()) return look_up<path, directory>(request);
+    const auto found = place_of(request, directory, path, true, Want::status);
+    if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
+    const auto& place = std::get<Place>(found);
+    if (!place.exists()) return Answer{-place.error};
+    if (faked.files.count(place.id) != 0) return request.end_because(shows_faked);
+    return Execute{};
+}
+template <int path, int directory = no_directory>
+inline constexpr ReplicaRule looks_at{
+    "executed, if no faked output or change of names could show; otherwise ends",
+    look_at<path, directory>};
+
+template <int path, int directory, std::size_t buffer>
+ReplicaAction tell_status(Request& request) {
+    const bool follow =
+        request.name != "lstat" &&
+        (request.name != "newfstatat" || (request.argument(3) & AT_SYMLINK_NOFOLLOW) == 0);
+    const auto found = place_of(request, directory, path, follow, Want::status);
+    if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
+    const auto& place = std::get<Place>(found);
+    if (!place.exists()) return Answer{-place.error};
+    return Answer{request.memory.write_as(request.address(buffer), place.status) ? 0 : -EFAULT};
+}
+inline constexpr const char* tells_status_text = "answered, with what the replica pretended";
+inline constexpr ReplicaRule tells_status{tells_status_text, tell_status<0, no_directory, 1>};
+
+inline ReplicaAction tell_status_at(Request& request) {
+    if (names_a_descriptor(request)) return or_end(status_of_descriptor<2>(request), request);
+    return tell_status<1, 0, 2>(request);
+}
+inline constexpr ReplicaRule tells_status_at{tells_status_text, tell_status_at};
+
+// The basic ones; that the others are not known is a thing that statx can say.
+inline struct statx extended(const struct stat& status) {
+    struct statx all {};
+    const auto time = [](const timespec& from) {
+        struct statx_timestamp to {};
+        to.tv_sec = from.tv_sec;
+        to.tv_nsec = static_cast<std::uint32_t>(from.tv_nsec);
+        return to;
+    };
+    all.stx_mask = STATX_BASIC_STATS;
+    all.stx_blksize = static_cast<std::uint32_t>(status.st_blksize);
+    all.stx_nlink = static_cast<std::uint32_t>(status.st_nlink);
+    all.stx_uid = status.st_uid;
+    all.stx_gid = status.st_gid;
+    all.stx_mode = static_cast<std::uint16_t>(status.st_mode);
+    all.stx_ino = status.st_ino;
+    all.stx_size = static_cast<std::uint64_t>(status.st_size);
+    all.stx_blocks = static_cast<std::uint64_t>(status.st_blocks);
+    all.stx_atime = time(status.st_atim);
+    all.stx_mtime = time(status.st_mtim);
+    all.stx_ctime = time(status.st_ctim);
+    all.stx_rdev_major = major(status.st_rdev);
+    all.stx_rdev_minor = minor(status.st_rdev);
+    all.stx_dev_major = major(status.st_dev);
+    all.stx_dev_minor = minor(status.st_dev);
+    return all;
+}
+inline ReplicaAction tell_extended_status(Request& request) {
+    const auto& faked = request.facts.faked;
+    std::optional<struct stat> status;
+    const bool by_descriptor =
+        (request.argument(2) & AT_EMPTY_PATH) != 0 && request.int_argument(0) >= 0 &&
+        (request.is_null(1) || request.memory.read_as<char>(request.address(1)) == '\0');
+    if (by_descriptor) {
+        const auto& file = request.file();
+        if (file.kind == OpenFile::Kind::closed) return Answer{-EBADF};
+        status = status_as_seen(request.facts, file);
+        if (!status) return request.end();
+    } else {
+        if (faked.files.empty() && !faked.names.any()) return look_up<1, 0>(request);
+        const bool follow = (request.argument(2) & AT_SYMLINK_NOFOLLOW) == 0;
+        const auto found = place_of(request, 0, 1, follow, Want::status);
+        if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
+        const auto& place = std::get<Place>(found);
+        if (!place.exists()) return Answer{-place.error};
+        status = place.status;
+    }
+    return Answer{request.memory.write_as(request.address(4), extended(*status)) ? 0 : -EFAULT};
+}
+inline constexpr ReplicaRule tells_extended_status{
+    "executed, or answered with what the replica pretended", tell_extended_status};
+
+// --- Opening ---
+//
+// For reading: executed, if that has no effect, as it has on FIFOs, terminals and devices. For
+// writing: the replica gets a descriptor that exists only here.
+
+inline ReplicaAction open_here(Request& request, OpenFile file, std::uint64_t flags) {
+    constexpr std::uint64_t not_kept = O_CREAT | O_EXCL | O_TRUNC | O_NOCTTY | O_CLOEXEC;
+    constexpr std::uint64_t large_file = 0100000;
+    file.status_flags = static_cast<int>((flags & ~not_kept) | large_file);
+    file.opened_here = true;
+    auto& descriptors = request.facts.descriptors;
+    const auto fd = descriptors.lowest_free();
+    descriptors.open(fd, {std::make_shared<OpenFile>(std::move(file)), (flags & O_CLOEXEC) != 0});
+    return Answer{fd};
+}
+
+inline ReplicaAction open_faked_file(Request& request, const FileId& id, std::uint64_t flags) {
+    auto& as_seen = request.facts.faked.files.at(id);
+    if ((flags & O_TRUNC) != 0) as_seen.resize(0);
+    OpenFile file;
+    file.kind = OpenFile::Kind::file;
+    file.id = id;
+    file.status = as_seen.status();
+    file.offset = 0;
+    file.contents = as_seen.real();
+    return open_here(request, std::move(file), flags);
+}
+
+inline FileId make_file(Request& request, const struct stat& directory, mode_t mode) {
+    auto& facts = request.facts;
+    const auto id = facts.faked.names.next_file();
+    struct stat status {};
+    status.st_dev = directory.st_dev;
+    status.st_ino = (std::uint64_t{1} << 62) + id.inode;  // is nobody's
+    status.st_mode = S_IFREG | (mode & ~facts.creation_mask & 07777);
+    status.st_nlink = 1;
+    status.st_blksize = directory.st_blksize;
+    if (facts.credentials) {
+        status.st_uid = facts.credentials->effective_uid;
+        status.st_gid = facts.credentials->effective_gid;
+    }
+    clock_gettime(CLOCK_REALTIME_COARSE, &status.st_mtim);
+    status.st_atim = status.st_ctim = status.st_mtim;
+    facts.faked.files.try_emplace(id, nullptr, status);
+    return id;
+}
+
+// Nothing: the program may create and remove names there.
+inline std::optional<ReplicaAction> refuses_changes(Request& request, const Place& place) {
+    const auto allowed =
+        request.facts.queries.access_to(place.directory, split(place.path).parent, W_OK | X_OK);
+    if (!allowed) return request.end();
+    if (*allowed != 0) return Answer{-*allowed};
+    return {};
+}
+
+inline ReplicaAction create_file(Request& request, const Place& place, std::uint64_t flags,
+                                 mode_t mode) {
+    if (place.error != ENOENT || !place.name) return Answer{-place.error};
+    auto& queries = request.facts.queries;
+    const auto above = queries.status_of(place.directory, split(place.path).parent, true);
+    const auto itself = queries.status_of(place.directory, place.path, false);
+    if (!above || !itself || above->error != 0) return request.end();
+    const bool leads_nowhere = !place.is_changed && itself->error == 0;  // a link
+    if (leads_nowhere) return request.end();
+    if (const auto refusal = refuses_changes(request, place)) return *refusal;
+    const auto id = make_file(request, above->status, mode);
+    request.facts.faked.names.changed[*place.name] = id;
+    return open_faked_file(request, id, flags);
+}
+
+inline ReplicaAction open_to_write(Request& request, const Place& place, std::uint64_t flags) {
+    if (!place.is_changed) {
+        const auto access = flags & O_ACCMODE;
+        int mode = access == O_RDONLY ? 0 : W_OK;
+        if (access != O_WRONLY) mode |= R_OK;
+        if ((flags & O_TRUNC) != 0) mode |= W_OK;
+        const auto allowed = request.facts.queries.access_to(place.directory, place.path, mode);
+        if (!allowed) return request.end();
+        if (*allowed != 0) return Answer{-*allowed};
+    }
+    faked_at(request, place);
+    return open_faked_file(request, place.id, flags);
+}
+
+inline ReplicaAction open_place(Request& request, const Place& place, std::uint64_t flags,
+                                mode_t mode) {
+    constexpr std::uint64_t temporary = O_TMPFILE & ~O_DIRECTORY;
+    const bool creates = (flags & O_CREAT) != 0;
+    if ((flags & temporary) != 0) {
+        if (!place.exists()) return Answer{-place.error};
+        if (!place.is(S_IFDIR)) return Answer{-ENOTDIR};
+        return open_faked_file(request, make_file(request, place.status, mode), flags);
+    }
+    if (!place.exists()) {
+        if (creates && (flags & O_DIRECTORY) == 0) return create_file(request, place, flags, mode);
+        return Answer{-place.error};
+    }
+    if (creates && (flags & O_EXCL) != 0) return Answer{-EEXIST};
+    if ((flags & O_PATH) != 0) {
+        if (place.is_changed) return request.end_because(shows_faked);
+        return Execute{};
+    }
+    const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
+    if (place.is(S_IFLNK)) return Answer{-ELOOP};
+    if (place.is(S_IFDIR)) {
+        if (writes || creates) return Answer{-EISDIR};
+        return Execute{};
+    }
+    if ((flags & O_DIRECTORY) != 0) return Answer{-ENOTDIR};
+    if (plain_device(place.status) != PlainDevice::none) {
+        OpenFile device;
+        device.kind = OpenFile::Kind::withdrawn;
+        device.id = place.id;
+        device.status = place.status;
+        return open_here(request, std::move(device), flags);
+    }
+    if (!place.is(S_IFREG) || request.facts.queries.is_made_up(place.status.st_dev)) {
+        return request.end();
+    }
+    if (writes || place.is_changed) return open_to_write(request, place, flags);
+    return Execute{};
+}
+
+inline ReplicaAction open_path(Request& request, int path, int directory, std::uint64_t flags,
+                               mode_t mode) {
+    constexpr std::uint64_t exclusive = O_CREAT | O_EXCL;
+    const bool creates = (flags & O_CREAT) != 0;
+    const bool follow = (flags & O_NOFOLLOW) == 0 && (flags & exclusive) != exclusive;
+    const auto found =
+        place_of(request, directory, path, follow, creates ? Want::status_and_name : Want::status);
+    if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
+    return open_place(request, std::get<Place>(found), flags, mode);
+}
+inline ReplicaAction open_file(Request& r) {
+    return open_path(r, 0, no_directory, r.argument(1), static_cast<mode_t>(r.argument(2)));
+}
+inline ReplicaAction open_file_at(Request& r) {
+    return open_path(r, 1, 0, r.argument(2), static_cast<mode_t>(r.argument(3)));
+}
+inline ReplicaAction create_at_path(Request& r) {
+    return open_path(r, 0, no_directory, O_CREAT | O_WRONLY | O_TRUNC,
+                     static_cast<mode_t>(r.argument(1)));
+}
+inline ReplicaAction open_file_how(Request& request) {
+    struct How {
+        std::uint64_t flags, mode, resolve;
+    };
+    const auto how = request.memory.read_as<How>(request.address(2));
+    if (!how) return Answer{-EFAULT};
+    if (how->resolve != 0) return request.end();
+    return open_path(request, 1, 0, how->flags, static_cast<mode_t>(how->mode));
+}
+inline constexpr const char* opens_text =
+    "ordinary files and directories: executed for reading; answered for writing and creating, with "
+    "a descriptor that exists only in the replica; otherwise ends";
+inline constexpr ReplicaRule opens{opens_text, open_file};
+inline constexpr ReplicaRule opens_at{opens_text, open_file_at};
+inline constexpr ReplicaRule opens_how{opens_text, open_file_how};
+inline constexpr ReplicaRule creates_file{opens_text, create_at_path};
+
+// --- Changes of names ---
+
+// Directories, links and special files are not kept.
+template <int path, int directory>
+ReplicaAction pretend_creation(Request& request) {
+    const auto found = place_of(request, directory, path, false, Want::status_and_name);
+    if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
+    const auto& place = std::get<Place>(found);
+    if (place.exists()) return Answer{-EEXIST};
+    if (place.error != ENOENT || !place.name) return Answer{-place.error};
+    if (const auto refusal = refuses_changes(request, place)) return *refusal;
+    request.facts.faked.names.unclear = true;
+    return Answer{0};
+}
+template <int path, int directory = no_directory>
+inline constexpr ReplicaRule creates{
+    "answered: success, or why not; then a call about any name ends the sample",
+    pretend_creation<path, directory>};
+
+template <int path, int directory>
+ReplicaAction pretend_removal(Request& request) {
+    const auto found = place_of(request, directory, path, false, Want::status_and_name);
+    if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
+    const auto& place = std::get<Place>(found);
+    if (!place.exists()) return Answer{-place.error};
+    if (!place.name) return request.end();
+    const bool of_directory =
+        request.name == "rmdir" ||
+        (request.name == "unlinkat" && (request.argument(2) & AT_REMOVEDIR) != 0);
+    if (of_directory != place.is(S_IFDIR)) return Answer{of_directory ? -ENOTDIR : -EISDIR};
+    if (const auto refusal = refuses_changes(request, place)) return *refusal;
+    auto& names = request.facts.faked.names;
+    if (of_directory) {
+        names.unclear = true;
+    } else {
+        names.changed[*place.name] = std::nullopt;
+    }
+    return Answer{0};
+}
+template <int path, int directory = no_directory>
+inline constexpr ReplicaRule removes{"answered: success, or why not; the replica remembers",
+                                     pretend_removal<path, directory>};
+
+template <int path, int directory, int new_path, int new_directory>
+ReplicaAction pretend_second_name(Request& request) {
+    const bool is_link = request.name == "link" || request.name == "linkat";
+    if (request.name == "linkat" && request.argument(4) != 0) return request.end();
+    if (request.name == "renameat2" && request.argument(4) != 0) return request.end();
+    const auto old_found = place_of(request, directory, path, false, Want::status_and_name);
+    if (const auto* instead = std::get_if<ReplicaAction>(&old_found)) return *instead;
+    const auto& old = std::get<Place>(old_found);
+    if (!old.exists()) return Answer{-old.error};
+    const auto new_found = place_of(request, new_directory, new_path, false, Want::status_and_name);
+    if (const auto* instead = std::get_if<ReplicaAction>(&new_found)) return *instead;
+    const auto& fresh = std::get<Place>(new_found);
+    if (!old.name || !fresh.name) {
+        return fresh.exists() ? ReplicaAction{request.end()} : Answer{-fresh.error};
+    }
+    if (fresh.exists() && is_link) return Answer{-EEXIST};
+    if (fresh.is(S_IFDIR) && !old.is(S_IFDIR)) return Answer{-EISDIR};
+    if (const auto refusal = refuses_changes(request, fresh)) return *refusal;
+    if (!is_link) {
+        if (const auto refusal = refuses_changes(request, old)) return *refusal;
+    }
+    auto& names = request.facts.faked.names;
+    if (!old.is(S_IFREG)) {
+        names.unclear = true;
+        return Answer{0};
+    }
+    faked_at(request, old);
+    if (fresh.exists() && fresh.id == old.id) return Answer{0};
+    names.changed[*fresh.name] = old.id;
+    if (!is_link) names.changed[*old.name] = std::nullopt;
+    return Answer{0};
+}
+template <int path, int directory, int new_path, int new_directory>
+inline constexpr ReplicaRule gives_name{
+    "files: answered, success or why not, and the replica remembers; others: answered, and then a "
+    "call about any name ends the sample",
+    pretend_second_name<path, directory, new_path, new_directory>};
+
+// Some attributes are not kept: whoever asks for them then ends the sample.
+template <int path, int directory>
+ReplicaAction pretend_file_change(Request& request) {
+    const auto found = place_of(request, directory, path, true, Want::status);
+    if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
+    const auto& place = std::get<Place>(found);
+    if (!place.exists()) return Answer{-place.error};
+    auto& file = faked_at(request, place);
+    if (request.name == "truncate") {
+        const auto size = static_cast<std::int64_t>(request.argument(1));
+        if (size < 0) return Answer{-EINVAL};
+        if (!place.is(S_IFREG)) return Answer{place.is(S_IFDIR) ? -EISDIR : -EINVAL};
+        file.resize(static_cast<std::uint64_t>(size));
+    } else {
+        change_attributes(request, file, path + 1);
+    }
+    return Answer{0};
+}
+template <int path, int directory = no_directory>
+inline constexpr ReplicaRule changes_file{
+    "answered: success, or why not; the replica remembers sizes, permissions and owners, and "
+    "asking "
+    "for other attributes that were changed ends the sample",
+    pretend_file_change<path, directory>};
+
+// utimensat without a path changes the descriptor's file.
+inline ReplicaAction pretend_touch(Request& request) {
+    if (request.is_null(1)) return or_end(accept_change_of_file(request), request);
+    return pretend_file_change<1, 0>(request);
+}
+inline constexpr ReplicaRule touches{
+    "answered: success, or why not; asking for what was changed then ends the sample",
+    pretend_touch};
+
+}  // namespace shadowprof::emu::rules

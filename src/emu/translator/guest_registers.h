@@ -1,0 +1,74 @@
+// The guest's registers, of a thread that is stopped in the cache: which of them are somewhere else
+// depends on where it stopped.
+#pragma once
+
+#include "emu/translator/layout.h"
+#include "emu/translator/translator.h"
+#include "ptrace/registers.h"
+
+namespace shadowprof::emu::translator {
+
+inline constexpr std::uint64_t no_system_call = ~0ull;
+
+// At a unit's entry or its system call; rip is still the cache's.
+inline ptrace::Registers guest_registers(const ThreadArea& area, ptrace::Registers in_cache) {
+    in_cache.raw.r15 = area.r15;
+    in_cache.raw.gs_base = area.guest_gs;
+    return in_cache;
+}
+
+// In a request.
+inline ptrace::Registers guest_registers_at_request(const ThreadArea& area,
+                                                    const ptrace::Registers& in_cache) {
+    auto native = guest_registers(area, in_cache);
+    native.raw.rax = area.rax;
+    native.raw.rcx = area.rcx;
+    native.raw.r11 = area.r11;
+    native.raw.rip = area.pc;
+    native.raw.orig_rax = no_system_call;
+    return native;
+}
+
+// At an instruction of the guest, before it took effect.
+inline ptrace::Registers guest_registers_at(const Translator::Position& position,
+                                            const ThreadArea& area,
+                                            const ptrace::Registers& in_cache) {
+    const auto& mark = position.mark;
+    auto native = guest_registers(area, in_cache);
+    if (mark.stream_register == StreamRegister::guest ||
+        mark.stream_register == StreamRegister::changed)
+        native.raw.r15 = in_cache.raw.r15;
+    if (mark.borrowed == Mark::timing) {
+        native.raw.rax = area.rax;
+        native.raw.rcx = area.rcx;
+        native.raw.rdx = area.rdx;
+    } else if (mark.borrowed != Mark::none)
+        native.set_general(mark.borrowed, mark.borrowed == decoder::rcx ? area.rcx : area.temp[0]);
+    native.raw.rip =
+        position.unit->blocks[mark.block]->instructions[mark.instruction].address.value;
+    native.raw.orig_rax = no_system_call;
+    return native;
+}
+
+// Where it writes next, wherever in the cache it is.
+inline std::uint64_t stream_pointer(const Translator& translator, const ThreadArea& area,
+                                    const ptrace::Registers& in_cache) {
+    const auto position = translator.locate(in_cache.rip());
+    const bool in_register = !position || position->mark.stream_register == StreamRegister::stream;
+    return (in_register ? in_cache.raw.r15 : area.stream) & ~alias;
+}
+
+// Of a thread that is to enter the cache at `place`.
+inline ptrace::Registers enter_cache(ThreadArea& area, std::uint64_t place_of_area,
+                                     std::uint64_t stream, Address place,
+                                     ptrace::Registers native) {
+    area.r15 = native.raw.r15;
+    area.guest_gs = native.raw.gs_base;
+    native.raw.r15 = stream;
+    native.raw.gs_base = place_of_area;
+    native.raw.rip = place.value;
+    native.raw.orig_rax = no_system_call;
+    return native;
+}
+
+}  // namespace shadowprof::emu::translator

@@ -1,0 +1,52 @@
+// How long the original took for what a replica has executed.
+//
+// Samples begin at random times, so code in which the program spends its time is met as often as it
+// takes, and not as often as it executes instructions. Samples of equal numbers of instructions
+// would be of slow code too often: a phase that runs at a fifth of another's rate would count five
+// times as much. If each sample covers the same *time* of the original, the instructions in it are
+// in proportion to what the program executes, and all samples together are as they should be.
+//
+// A replica takes longer than the original, by what it does besides. How much that is follows, not
+// exactly, from what can be counted. Ten million instructions were measured to take a replica of
+// lua 1.35 ms, with 557,000 segments, and lua itself 0.67; gzip 3.71, with 870,000, and
+// itself 2.79. Where the original waits for its own results the work besides is done meanwhile and
+// costs next to nothing. The price of a segment lies between.
+#pragma once
+
+#include <sys/types.h>
+
+#include <algorithm>
+#include <cstdint>
+
+#include "ptrace/process_info.h"
+
+namespace shadowprof::emu::translator {
+
+class NativeTime {
+  public:
+    explicit NativeTime(pid_t replica)
+        : replica_(replica),
+          computed_(ptrace::process_cpu_time(replica).value_or(0)),
+          faults_(ptrace::minor_faults(replica).value_or(0)) {}
+
+    // Nanoseconds of the original's, since this was made.
+    double estimate(std::uint64_t segments, std::uint64_t stops) const {
+        const auto computed = ptrace::process_cpu_time(replica_).value_or(computed_) - computed_;
+        const auto faults = ptrace::minor_faults(replica_).value_or(faults_) - faults_;
+        const auto besides = of_segment * static_cast<double>(segments) +
+                             of_stop * static_cast<double>(stops) +
+                             of_fault * static_cast<double>(faults);
+        // Where much else goes on the prices are too rough.
+        return std::max(static_cast<double>(computed) - besides,
+                        smallest_part * static_cast<double>(computed));
+    }
+
+  private:
+    static constexpr double of_segment = 0.5, of_stop = 3000, of_fault = 1000;  // nanoseconds
+    static constexpr double smallest_part = 0.4;
+
+    pid_t replica_;
+    std::uint64_t computed_, faults_;
+};
+
+}  // namespace shadowprof::emu::translator

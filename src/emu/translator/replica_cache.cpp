@@ -1,0 +1,121 @@
+#include "emu/translator/replica_cache.h"
+
+#include <utility>
+
+namespace shadowprof::emu::translator {
+
+ReplicaCache::ReplicaCache(pid_t target, trace::BlockTable& blocks, trace::ModuleTable& modules,
+                           trace::SegmentTable& segments, trace::CapturePlan plan)
+    : code_(target, blocks, modules, plan), segments_(segments) {}
+
+std::unique_ptr<ReplicaCache::Guest> ReplicaCache::admit(ptrace::Replica& replica,
+                                                         const ptrace::Nursery& nursery,
+                                                         std::shared_ptr<const ptrace::Maps> maps,
+                                                         std::string& why) {
+    std::unique_lock lock{mutex_};
+    // Only when no other replica is there can it move out of the way of what this one has mapped.
+    if (!memory_ || (admitted_ == 0 && !memory_->has_room_in(*maps)))
+        if (!make(nursery, *maps, why)) return nullptr;
+    why = "the place of the code cache is taken";
+    if (!memory_->has_room_in(*maps)) return nullptr;
+    const auto area = memory_->take_area();
+    why = "too many replicas";
+    if (!area) return nullptr;
+    memory_->area(*area) = {};
+    ++admitted_;
+    std::unique_ptr<Guest> guest{new Guest{*this, replica.pid(), *area, std::move(maps)}};
+    lock.unlock();
+    if (!memory_->map_into(replica, nursery.place().begin, offset_in_file, why)) return nullptr;
+    return guest;
+}
+
+bool ReplicaCache::make(const ptrace::Nursery& nursery, const ptrace::Maps& maps,
+                        std::string& why) {
+    hot_code_.reset();
+    translator_.reset();
+    memory_ = SharedMemory::plan(maps, why);
+    if (!memory_) return false;
+    if (!memory_->open(nursery.file(), offset_in_file)) {
+        memory_.reset();
+        why = "no memory for the code cache";
+        return false;
+    }
+    translator_ =
+        std::make_unique<Translator>(code_, segments_, memory_->tables(), memory_->tables_place());
+    for (const auto& arena : memory_->arenas())
+        translator_->add_arena(arena.ours, arena.place, arena.size);
+    hot_code_ = std::make_unique<HotCode>(*translator_, code_, segments_);
+    return true;
+}
+
+ReplicaCache::Guest::~Guest() {
+    cache_.leave(*this);
+}
+
+void ReplicaCache::leave(const Guest& guest) {
+    const std::lock_guard lock{mutex_};
+    memory_->give_area(guest.area_);
+    --admitted_;
+    changed_.notify_all();
+}
+
+void ReplicaCache::empty() {
+    translator_->forget_everything();
+    hot_code_->forget_everything();
+    epoch_ = code_.epoch();
+    must_be_emptied_ = false;
+    ++emptied_;
+    changed_.notify_all();
+}
+
+ReplicaCache::Turn::Turn(Guest& guest) : guest_(guest), lock_(guest.cache_.mutex_) {
+    code().look_through(guest_.pid_, guest_.maps_);
+}
+
+ReplicaCache::Turn::~Turn() {
+    guest_.maps_ = code().current_maps();
+}
+
+std::optional<Address> ReplicaCache::Turn::entry(Address pc, Version version) {
+    auto& cache = guest_.cache_;
+    for (bool again = false;; again = true) {
+        cache.must_be_emptied_ |= code().epoch() != cache.epoch_;
+        if (cache.must_be_emptied_) wait_until_emptied();
+        const auto place = translator().entry(pc, version);
+        const bool is_current = code().epoch() == cache.epoch_ && !translator().is_full();
+        if (is_current || again) return is_current ? place : std::nullopt;
+        cache.must_be_emptied_ = true;
+    }
+}
+
+void ReplicaCache::Turn::wait_until_emptied() {
+    auto& cache = guest_.cache_;
+    const auto emptied = cache.emptied_;
+    ++cache.waiting_;
+    cache.changed_.notify_all();
+    guest_.maps_ = code().current_maps();
+    while (cache.emptied_ == emptied) {
+        if (cache.waiting_ == cache.admitted_)
+            cache.empty();
+        else
+            cache.changed_.wait(lock_);
+    }
+    --cache.waiting_;
+    code().look_through(guest_.pid_, guest_.maps_);
+}
+
+std::uint64_t ReplicaCache::Turn::instructions_in(std::span<const trace::SegmentId> segments) {
+    auto& lengths = guest_.cache_.lengths_;
+    const auto& table = guest_.cache_.segments_;
+    for (auto n = lengths.size(); n < table.size(); ++n) {
+        std::uint32_t length = 0;
+        for (const auto block : table.at(trace::SegmentId{static_cast<std::uint32_t>(n)}))
+            length += static_cast<std::uint32_t>(code().block(block).instructions.size());
+        lengths.push_back(length);
+    }
+    std::uint64_t sum = 0;
+    for (const auto segment : segments) sum += lengths[static_cast<std::size_t>(segment)];
+    return sum;
+}
+
+}  // namespace shadowprof::emu::translator

@@ -1,0 +1,114 @@
+// The code cache that all replicas of a program share, so that code is translated once and not once
+// for each.
+//
+// Replicas run at the same time, each held by a thread of its own; what they ask the cache for they
+// ask one after the other, holding its lock. Code is shared that is a fixed part of a file, and
+// replicas have the same; code made at run time may differ from one to the next, and so it is
+// compared whenever it is entered.
+//
+// When the cache is full, or code it knows was replaced by other code, it is emptied, which needs
+// that nobody is inside: each replica waits at the next place where it asks for something.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "emu/guest_code.h"
+#include "emu/translator/hot_code.h"
+#include "emu/translator/shared_memory.h"
+#include "emu/translator/translator.h"
+#include "ptrace/nursery.h"
+#include "ptrace/replica.h"
+#include "trace/segment.h"
+
+namespace shadowprof::emu::translator {
+
+class ReplicaCache {
+  public:
+    ReplicaCache(pid_t target, trace::BlockTable& blocks, trace::ModuleTable& modules,
+                 trace::SegmentTable& segments, trace::CapturePlan plan);
+
+    // Of the file whose beginning is the nursery's: what comes behind that is ours.
+    static constexpr std::uint64_t offset_in_file = 1u << 20;
+    static constexpr std::size_t file_size = offset_in_file + SharedMemory::largest_size;
+
+    // A replica's place in the cache.
+    class Guest {
+      public:
+        ~Guest();
+        Guest(const Guest&) = delete;
+        Guest& operator=(const Guest&) = delete;
+
+      private:
+        friend class ReplicaCache;
+        Guest(ReplicaCache& cache, pid_t pid, std::uint32_t area,
+              std::shared_ptr<const ptrace::Maps> maps)
+            : cache_(cache), pid_(pid), area_(area), maps_(std::move(maps)) {}
+
+        ReplicaCache& cache_;
+        pid_t pid_;
+        std::uint32_t area_;
+        std::shared_ptr<const ptrace::Maps> maps_;  // nothing: to be looked at
+    };
+    // Maps the cache into a replica. Nothing and `why` if there is no place for it.
+    std::unique_ptr<Guest> admit(ptrace::Replica& replica, const ptrace::Nursery& nursery,
+                                 std::shared_ptr<const ptrace::Maps> maps, std::string& why);
+
+    // The cache in one replica's hands, for as long as this lives.
+    class Turn {
+      public:
+        explicit Turn(Guest& guest);
+        ~Turn();
+        Turn(const Turn&) = delete;
+        Turn& operator=(const Turn&) = delete;
+
+        // Where the replica, which is not inside, enters; nothing if there is no code at `pc`. May
+        // wait for the cache to be emptied.
+        std::optional<Address> entry(Address pc, Version version);
+        Translator& translator() { return *guest_.cache_.translator_; }
+        HotCode& hot_code() { return *guest_.cache_.hot_code_; }
+        GuestCode& code() { return guest_.cache_.code_; }
+        void mappings_may_have_changed() { code().mappings_may_have_changed(); }
+        std::uint64_t instructions_in(std::span<const trace::SegmentId> segments);
+
+      private:
+        void wait_until_emptied();
+
+        Guest& guest_;
+        std::unique_lock<std::mutex> lock_;
+    };
+
+    SharedMemory& memory() { return *memory_; }
+    ThreadArea& area(const Guest& guest) const { return memory_->area(guest.area_); }
+    std::uint32_t area_number(const Guest& guest) const { return guest.area_; }
+    std::vector<AddressRange> places() const { return memory_->places(); }
+    GuestCode& code() { return code_; }
+    trace::SegmentTable& segments() { return segments_; }
+
+  private:
+    bool make(const ptrace::Nursery& nursery, const ptrace::Maps& maps, std::string& why);
+    void leave(const Guest& guest);
+    void empty();
+
+    GuestCode code_;
+    trace::SegmentTable& segments_;
+    std::unique_ptr<SharedMemory> memory_;
+    std::unique_ptr<Translator> translator_;
+    std::unique_ptr<HotCode> hot_code_;
+    std::vector<std::uint32_t> lengths_;  // of segments, in instructions
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::size_t admitted_ = 0;
+    std::size_t waiting_ = 0;  // of them, for the cache to be emptied
+    std::uint64_t emptied_ = 0;
+    bool must_be_emptied_ = false;
+    std::uint64_t epoch_ = 0;
+};
+
+}  // namespace shadowprof::emu::translator

@@ -1,0 +1,19 @@
+// What translated code writes down for a slot is the whole register; this is the slot's value.
+#pragma once
+
+#include <cstdint>
+
+#include "trace/block.h"
+
+namespace shadowprof::emu::translator {
+
+inline std::uint64_t value_of_slot(const trace::Block& block, const trace::Slot& slot,
+                                   std::uint64_t stored) {
+    if (slot.kind == trace::Capture::destination_values) {
+        const auto& reg = block.instructions[slot.instruction].operands()[slot.operand].reg;
+        if (reg.high_byte) stored >>= 8;
+    }
+    return slot.bits >= 64 ? stored : stored & ((std::uint64_t{1} << slot.bits) - 1);
+}
+
+}  // namespace shadowprof::emu::translator

@@ -1,0 +1,262 @@
+#include "emu/translator/thread_recording.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "emu/translator/stored_value.h"
+
+namespace shadowprof::emu::translator {
+
+namespace {
+
+// Units of a burst.
+constexpr std::int64_t units_of_values = 1024;
+constexpr std::int64_t units_of_timings = 4096;
+// So many that most of what a cache of the first or second level holds is seen again.
+constexpr std::int64_t units_of_accesses = 32768;
+// Of units: what is known of loads grows with these, and so does the time that a replica takes.
+constexpr double fraction_with_timings = 1.0 / 32;
+constexpr double fraction_with_accesses = 1.0 / 32;
+// From one load that is timed to the next in a burst.
+constexpr std::uint64_t mean_loads_between = 128;
+constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
+constexpr std::size_t most_segments_in_chunk = 1u << 16;
+
+}  // namespace
+
+ThreadRecording::ThreadRecording(Place place, trace::SampleId sample, trace::TraceId trace)
+    : place_(place), sample_(sample), trace_(trace) {
+    const auto& loads = place_.loads;
+    bursts_ = {{{Version::values, trace::Contents::values,
+                 place_.values.wanted() ? place_.values.fraction : 0, units_of_values},
+                {Version::accesses, trace::Contents::accesses,
+                 loads.wanted ? fraction_with_accesses : 0, units_of_accesses},
+                {Version::timed, trace::Contents::timings,
+                 loads.wanted && loads.timed ? fraction_with_timings : 0, units_of_timings}}};
+}
+
+void ThreadRecording::begin_stream(SharedMemory& memory, std::uint32_t area) {
+    memory_ = &memory;
+    area_ = area;
+    version_ = Version::lean;
+    spent_readings_ = most_readings;
+    for (auto& burst : bursts_) {
+        burst.due = draw_lean_run(burst);
+        if (burst.version == Version::timed && burst.fraction > 0)
+            burst.due += place_.loads.warm_up;
+    }
+    memory_->area(area_).loads_left = draw_loads();
+    choose_version();
+    restart(std::numeric_limits<std::uint64_t>::max());
+}
+
+void ThreadRecording::end_stream() {
+    end_burst();
+    flush();
+    memory_ = nullptr;
+}
+
+std::span<const trace::SegmentId> ThreadRecording::read() {
+    if (!memory_) return {};
+    const auto from = read_up_to_;
+    if (writes_values()) {
+        read_values();
+        read_up_to_ = stream_;
+        return {};
+    }
+    read_up_to_ = stream_;
+    const auto count = (stream_ - from) / sizeof(trace::SegmentId);
+    const auto* const begin = reinterpret_cast<const trace::SegmentId*>(memory_->stream_at(from));
+    chunk_.segments.insert(chunk_.segments.end(), begin, begin + count);
+    count_lean(count);
+    if (chunk_.segments.size() >= most_segments_in_chunk) flush();
+    return {begin, count};
+}
+
+std::span<const trace::SegmentId> ThreadRecording::skip() {
+    const auto from = std::exchange(read_up_to_, stream_);
+    if (writes_values()) return {};
+    const auto count = (stream_ - from) / sizeof(trace::SegmentId);
+    count_lean(count);
+    return {reinterpret_cast<const trace::SegmentId*>(memory_->stream_at(from)), count};
+}
+
+// What is executed in other versions brings none of them nearer.
+void ThreadRecording::count_lean(std::uint64_t segments) {
+    if (version_ != Version::lean) return;
+    for (auto& burst : bursts_) burst.due -= std::min(burst.due, segments);
+}
+
+void ThreadRecording::read_values() {
+    const auto* at = memory_->stream_at(read_up_to_);
+    const auto* const end = memory_->stream_at(stream_);
+    while (at < end) {
+        trace::SegmentId id{};
+        std::memcpy(&id, at, sizeof id);
+        at += sizeof id;
+        chunk_.segments.push_back(id);
+        for (const auto block : place_.segments.at(id))
+            read_block_values(place_.code.block(block), at);
+    }
+    hand_over_burst();
+    if (chunk_.segments.size() >= most_segments_in_chunk) flush();
+}
+
+void ThreadRecording::read_block_values(const trace::Block& block, const std::byte*& at) {
+    burst_chunk_.blocks.push_back(block.id);
+    instructions_in_bursts_ += block.instructions.size();
+    for (const auto& slot : version_ == Version::accesses ? block.accesses : block.slots) {
+        std::uint64_t stored = 0;
+        std::memcpy(&stored, at, sizeof stored);
+        at += sizeof stored;
+        burst_chunk_.values.push_back(value_of_slot(block, slot, stored));
+    }
+}
+
+void ThreadRecording::go_on() {
+    go_on_for(std::numeric_limits<std::uint64_t>::max());
+}
+
+void ThreadRecording::go_on_for(std::uint64_t segments) {
+    choose_version();
+    restart(segments);
+}
+
+void ThreadRecording::choose_version() {
+    auto& area = memory_->area(area_);
+    switch (version_) {
+        case Version::lean:
+            if (always_values()) return begin_burst(bursts_.front());
+            for (auto& burst : bursts_)
+                if (burst.fraction > 0 && burst.due == 0) return begin_burst(burst);
+            return;
+        case Version::values:
+        case Version::accesses:
+            // The slot was full: the unit at whose entry that was seen is entered again.
+            if ((always_values() && version_ == Version::values) || area.left >= 0) {
+                ++area.left;
+                return;
+            }
+            break;
+        case Version::timed:
+            break;
+    }
+    burst_->due = draw_lean_run(*burst_);
+    end_burst();
+}
+
+void ThreadRecording::restart(std::uint64_t most_segments) {
+    constexpr std::uint64_t room = slot_room / sizeof(trace::SegmentId);
+    auto wanted = room;
+    if (version_ == Version::timed) wanted = units_of_timings;
+    if (version_ == Version::lean) {
+        wanted = std::min(room, most_segments);
+        for (const auto& burst : bursts_)
+            if (burst.fraction > 0) wanted = std::min(wanted, burst.due);
+        wanted = std::max<std::uint64_t>(wanted, 1);
+    }
+    stream_ = memory_->place_of_slot(area_) + slot_room - wanted * sizeof(trace::SegmentId);
+    read_up_to_ = stream_;
+}
+
+std::uint64_t ThreadRecording::draw_lean_run(const Burst& burst) {
+    if (!(burst.fraction > 0)) return 0;
+    const auto mean = static_cast<double>(burst.units) * (1 / burst.fraction - 1);
+    return 1 + static_cast<std::uint64_t>(place_.random.exponential(mean));
+}
+
+void ThreadRecording::begin_burst(Burst& burst) {
+    burst_ = &burst;
+    version_ = burst.version;
+    memory_->area(area_).left = burst.units;
+    if (version_ == Version::values && always_values()) memory_->area(area_).left = never / 2;
+    if (version_ == Version::timed) prepare_readings();
+    trace::TraceStart start;
+    start.trace = burst_trace_ = place_.numbers.next_trace();
+    start.sample = burst_sample_ =
+        place_.bursts_are_samples ? place_.numbers.next_sample() : sample_;
+    start.contents = burst.contents;
+    place_.sink.begin(start);
+}
+
+void ThreadRecording::end_burst() {
+    if (!burst_) return;
+    if (version_ == Version::timed) read_readings();
+    hand_over_burst();
+    burst_ = nullptr;
+    version_ = Version::lean;
+    trace::TraceEnd end;
+    end.trace = burst_trace_;
+    end.reason = "end of a burst";
+    place_.sink.end(std::move(end));
+    if (place_.bursts_are_samples) place_.sink.end_sample(burst_sample_);
+}
+
+void ThreadRecording::hand_over_burst() {
+    if (burst_chunk_.blocks.empty() && burst_chunk_.timed_loads.empty()) return;
+    burst_chunk_.trace = burst_trace_;
+    place_.sink.chunk(std::exchange(burst_chunk_, {}));
+}
+
+// Uniform from 1 up to nearly twice the mean.
+std::int64_t ThreadRecording::draw_loads() {
+    return 1 + static_cast<std::int64_t>(place_.random.below(2 * mean_loads_between - 1));
+}
+
+void ThreadRecording::prepare_readings() {
+    auto& area = memory_->area(area_);
+    auto* const readings = memory_->readings(area_);
+    for (std::size_t i = 0; i < spent_readings_; ++i) readings[i].next = draw_loads();
+    readings[most_readings - 1].next = never;
+    area.reading = memory_->place_of_readings(area_);
+    if (spent_readings_ == most_readings) area.loads_left = draw_loads();
+}
+
+void ThreadRecording::read_readings() {
+    const auto& area = memory_->area(area_);
+    const auto* const readings = memory_->readings(area_);
+    spent_readings_ = (area.reading - memory_->place_of_readings(area_)) / sizeof(LoadReading);
+    for (std::size_t i = 0; i < spent_readings_; ++i) {
+        const auto& reading = readings[i];
+        burst_chunk_.timed_loads.push_back({trace::BlockId{reading.block}, reading.access,
+                                            reading.end - reading.begin, reading.address});
+    }
+}
+
+void ThreadRecording::cut(const Unit& unit, std::size_t block, std::size_t instruction) {
+    read();
+    std::vector<trace::BlockId> blocks;
+    for (std::size_t i = 0; i < block; ++i) blocks.push_back(unit.blocks[i]->id);
+    if (instruction > 0) blocks.push_back(place_.code.cut(*unit.blocks[block], instruction).id);
+    if (blocks.empty()) return;
+    chunk_.segments.push_back(place_.segments.publish(blocks));
+    if (!writes_values()) return;
+    const auto* at = memory_->stream_at(stream_) + sizeof(trace::SegmentId);
+    for (const auto id : blocks) read_block_values(place_.code.block(id), at);
+    hand_over_burst();
+}
+
+void ThreadRecording::cut_before(const Unit& unit, Address instruction) {
+    for (std::size_t b = 0; b < unit.blocks.size(); ++b) {
+        const auto& instructions = unit.blocks[b]->instructions;
+        const auto at = std::find_if(instructions.begin(), instructions.end(),
+                                     [&](const auto& each) { return each.address == instruction; });
+        if (at == instructions.end()) continue;
+        cut(unit, b, static_cast<std::size_t>(at - instructions.begin()));
+        return;
+    }
+}
+
+void ThreadRecording::discontinuity(Address continuation) {
+    chunk_.segments.push_back(trace::segment_discontinuity);
+    chunk_.continuations.push_back({continuation, place_.code.place_of(continuation)});
+}
+
+void ThreadRecording::flush() {
+    chunk_.trace = trace_;
+    if (!chunk_.segments.empty()) place_.sink.segments(std::exchange(chunk_, {}));
+}
+
+}  // namespace shadowprof::emu::translator

@@ -1,0 +1,230 @@
+#include "emu/translator/translated_replica.h"
+
+#include <fmt/format.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "emu/spinning.h"
+#include "emu/translator/guest_registers.h"
+
+namespace shadowprof::emu::translator {
+
+using ptrace::Registers;
+
+namespace {
+
+constexpr std::uint64_t part_of_warming_up = 16 * 1024;  // segments
+
+bool ends_in_a_small_loop(std::span<const trace::SegmentId> executed) {
+    constexpr std::size_t most = 4, rounds = 64;
+    if (executed.size() < most * rounds) return false;
+    const auto last = executed.last(most * rounds);
+    for (std::size_t period = 1; period <= most; ++period)
+        if (std::equal(last.begin() + static_cast<std::ptrdiff_t>(period), last.end(),
+                       last.begin()))
+            return true;
+    return false;
+}
+
+}  // namespace
+
+TranslatedReplica::End TranslatedReplica::run(Length length, Random& random) {
+    wanted_ = length;
+    const auto begin = replica_.registers();
+    if (!begin) return {"the replica is gone", {}, {}, 0, false};
+    native_ = *begin;
+    auto next = enter() ? Next::go_on : Next::end;
+    if (length.nanoseconds > 0) time_.emplace(replica_.pid());
+    while (next != Next::end) {
+        ++stops_;
+        const auto stop = replica_.run();
+        auto registers = replica_.registers();
+        if (stop.kind == ptrace::Replica::StopKind::gone || !registers) {
+            next = end("the replica is gone");
+            break;
+        }
+        next = stop.kind == ptrace::Replica::StopKind::system_call
+                   ? on_system_call(*registers, random)
+                   : on_signal(*registers, stop.info);
+        if (next == Next::enter) next = enter() ? Next::go_on : Next::end;
+    }
+    end_.instructions = counted_ + recording_.instructions_in_bursts();
+    end_.is_complete = share_ >= 1;
+    return end_;
+}
+
+bool TranslatedReplica::enter() {
+    std::optional<Address> place;
+    {
+        ReplicaCache::Turn turn{guest_};
+        place = turn.entry(native_.rip(), recording_.version());
+    }
+    end_.continuation = native_.rip();
+    if (!place) {
+        end_.unmapped = native_.rip();
+        end("no code where it goes on");
+        return false;
+    }
+    auto& area = cache_.area(guest_);
+    const bool entered = replica_.set_registers(
+        enter_cache(area, cache_.memory().place_of_area(cache_.area_number(guest_)),
+                    recording_.stream(), *place, native_));
+    if (!entered) end("the replica is gone");
+    return entered;
+}
+
+TranslatedReplica::Next TranslatedReplica::on_system_call(Registers& registers, Random& random) {
+    std::optional<Address> target;
+    {
+        ReplicaCache::Turn turn{guest_};
+        if (!turn.translator().is_behind_leave(registers.rip())) {
+            const auto* exit = turn.translator().system_call_behind(registers.rip());
+            if (!exit) return end("system call by another instruction than syscall");
+            target = exit->target;
+        }
+    }
+    return target ? on_guest_call(registers, *target) : on_request(registers, random);
+}
+
+TranslatedReplica::Next TranslatedReplica::on_guest_call(const Registers& registers,
+                                                         Address target) {
+    recording_.left_at(registers.raw.r15);
+    const auto number = registers.raw.orig_rax;
+    native_ = guest_registers(cache_.area(guest_), registers);
+    native_.raw.rip = native_.raw.rcx = target.value;
+    end_.continuation = target;
+    if (!replica_.set_registers(native_)) return end("the replica is gone");
+    if (number == SYS_sched_yield && yields_in_vain()) return end(waits_in_a_loop);
+    if (auto reason = services_.serve(native_)) return end(std::move(*reason));
+    switch (number) {
+        case SYS_mmap:
+        case SYS_munmap:
+        case SYS_mprotect:
+        case SYS_pkey_mprotect:
+        case SYS_mremap: {
+            ReplicaCache::Turn turn{guest_};
+            turn.mappings_may_have_changed();
+            const AddressRange changed{{native_.raw.rdi}, {native_.raw.rdi + native_.raw.rsi}};
+            if (!changed.empty() && turn.translator().has_code_in(changed)) turn.code().maps();
+            break;
+        }
+        default:
+            break;
+    }
+    return Next::enter;
+}
+
+TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers, Random& random) {
+    const auto& area = cache_.area(guest_);
+    recording_.left_at(registers.raw.r15);
+    native_ = guest_registers_at_request(area, registers);
+    end_.continuation = native_.rip();
+    ReplicaCache::Turn turn{guest_};
+    auto& translator = turn.translator();
+    switch (area.request) {
+        case Request::look: {
+            if (is_warming_up()) {
+                const auto skipped = recording_.skip();
+                warming_segments_ += skipped.size();
+                turn.hot_code().look_at(skipped, random);
+                recording_.go_on_for(part_of_warming_up);
+                break;
+            }
+            if (is_caught_spinning(turn, read(turn, random))) return end(waits_in_a_loop);
+            if (is_long_enough()) return end("sample size");
+            // At the same rate.
+            const auto left = static_cast<double>(segments_) * (1 - share_) / share_;
+            if (segments_ == 0)
+                recording_.go_on();
+            else
+                recording_.go_on_for(static_cast<std::uint64_t>(std::min(left, 1e9)) + 1);
+            break;
+        }
+        case Request::link:
+            translator.link(static_cast<std::uint32_t>(area.exit));
+            break;
+        case Request::find:
+            translator.find(native_.rip(), recording_.version());
+            break;
+        case Request::changed:
+            translator.renew(native_.rip(), recording_.version());
+            break;
+        case Request::unsupported: {
+            const auto& unit = translator.unit(static_cast<std::uint32_t>(area.exit));
+            read(turn, random);
+            recording_.cut_before(unit, native_.rip());
+            return end("unsupported instruction");
+        }
+    }
+    return Next::enter;
+}
+
+// The first part is slower than the original, by caches that are empty, pages that are not mapped
+// yet and code that is not translated: it is not part of the sample.
+bool TranslatedReplica::is_warming_up() {
+    if (is_warm_ || !time_) return false;
+    if (time_->estimate(warming_segments_, stops_) < wanted_.nanoseconds) return true;
+    is_warm_ = true;
+    time_.emplace(replica_.pid());
+    stops_ = 0;
+    return true;
+}
+
+bool TranslatedReplica::is_long_enough() {
+    const auto done = counted_ + recording_.instructions_in_bursts();
+    share_ = static_cast<double>(done) / static_cast<double>(wanted_.instructions);
+    if (time_) share_ = std::max(share_, time_->estimate(segments_, stops_) / wanted_.nanoseconds);
+    return share_ >= 1;
+}
+
+std::span<const trace::SegmentId> TranslatedReplica::read(ReplicaCache::Turn& turn,
+                                                          Random& random) {
+    const auto executed = recording_.read();
+    if (executed.empty()) return executed;
+    segments_ += executed.size();
+    counted_ += turn.instructions_in(executed);
+    turn.hot_code().look_at(executed, random);
+    return executed;
+}
+
+// Again and again with the same registers: what it looks at in between does not change.
+bool TranslatedReplica::yields_in_vain() {
+    constexpr int enough = 32;
+    const bool again = std::memcmp(&at_last_yield_.raw, &native_.raw, sizeof native_.raw) == 0;
+    yields_in_vain_ = again ? yields_in_vain_ + 1 : 0;
+    at_last_yield_ = native_;
+    return yields_in_vain_ >= enough;
+}
+
+// The original would be let go of by a thread that the replica does not have.
+bool TranslatedReplica::is_caught_spinning(ReplicaCache::Turn& turn,
+                                           std::span<const trace::SegmentId> executed) {
+    if (looks_for_spinning_ == 0 || !ends_in_a_small_loop(executed)) return false;
+    --looks_for_spinning_;
+    const auto extended = replica_.extended_state();
+    return extended && spins_for_ever({native_, *extended}, turn.code());
+}
+
+TranslatedReplica::Next TranslatedReplica::on_signal(const Registers& registers,
+                                                     const siginfo_t& info) {
+    if (services_.serve_fault(info)) return Next::go_on;
+    if (info.si_signo == SIGSEGV && info.si_code == SEGV_MAPERR)
+        end_.unmapped = Address{reinterpret_cast<std::uint64_t>(info.si_addr)};
+    ReplicaCache::Turn turn{guest_};
+    // A breakpoint's signal comes behind it.
+    const bool is_done = info.si_signo == SIGTRAP;
+    const auto position = turn.translator().locate(registers.rip() - (is_done ? 1 : 0));
+    if (position) {
+        const auto& area = cache_.area(guest_);
+        recording_.left_at(stream_pointer(turn.translator(), area, registers));
+        native_ = guest_registers_at(*position, area, registers);
+        end_.continuation = native_.rip();
+        recording_.read();
+        recording_.cut(*position->unit, position->mark.block, position->mark.instruction);
+    }
+    return end(fmt::format("signal SIG{}", sigabbrev_np(info.si_signo)));
+}
+
+}  // namespace shadowprof::emu::translator

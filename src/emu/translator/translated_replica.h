@@ -1,0 +1,94 @@
+// One sample: a replica runs its program's next instructions from the code cache.
+//
+// It is inside the cache from its first instruction to its last, but for its system calls, which
+// stop it before they are executed and are served by somebody else. Nothing is delivered to it: a
+// fault that is the program's own ends the sample.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "emu/translator/native_time.h"
+#include "emu/translator/replica_cache.h"
+#include "emu/translator/thread_recording.h"
+#include "ptrace/replica.h"
+
+namespace shadowprof::emu::translator {
+
+// What a replica's kernel is to it.
+class ReplicaServices {
+  public:
+    virtual ~ReplicaServices() = default;
+    // The replica is stopped in a system call; the registers are the guest's, rip behind the call.
+    // Sets what the call returns. Why the sample ends, if it does.
+    virtual std::optional<std::string> serve(ptrace::Registers& registers) = 0;
+    // True: the cause is mended, and the instruction may be tried again.
+    virtual bool serve_fault(const siginfo_t& info) = 0;
+};
+
+class TranslatedReplica {
+  public:
+    TranslatedReplica(ptrace::Replica& replica, ReplicaCache& cache, ReplicaCache::Guest& guest,
+                      ReplicaServices& services, ThreadRecording& recording)
+        : replica_(replica),
+          cache_(cache),
+          guest_(guest),
+          services_(services),
+          recording_(recording) {}
+
+    // It spins on what another thread is to change, which it does not have.
+    static constexpr const char* waits_in_a_loop = "spinning";
+    struct End {
+        std::string reason;
+        Address continuation;             // 0: unknown
+        std::optional<Address> unmapped;  // it had nothing there, and needed it
+        std::uint64_t instructions = 0;
+        bool is_complete = false;  // as many as were wanted
+    };
+    // How much: whichever comes first, or a little more.
+    struct Length {
+        std::uint64_t instructions = 0;
+        double nanoseconds = 0;  // of the original's time (native_time.h); 0: however long it takes
+    };
+    // From the program's state that the replica is stopped in. The recording has its stream.
+    End run(Length length, Random& random);
+
+  private:
+    enum class Next : std::uint8_t { go_on, enter, end };
+
+    Next on_system_call(ptrace::Registers& registers, Random& random);
+    Next on_request(const ptrace::Registers& registers, Random& random);
+    Next on_guest_call(const ptrace::Registers& registers, Address target);
+    Next on_signal(const ptrace::Registers& registers, const siginfo_t& info);
+    bool enter();
+    bool is_warming_up();
+    bool is_long_enough();
+    bool yields_in_vain();
+    bool is_caught_spinning(ReplicaCache::Turn& turn, std::span<const trace::SegmentId> executed);
+    std::span<const trace::SegmentId> read(ReplicaCache::Turn& turn, Random& random);
+    Next end(std::string reason) {
+        end_.reason = std::move(reason);
+        return Next::end;
+    }
+
+    ptrace::Replica& replica_;
+    ReplicaCache& cache_;
+    ReplicaCache::Guest& guest_;
+    ReplicaServices& services_;
+    ThreadRecording& recording_;
+    ptrace::Registers native_;
+    Length wanted_;
+    std::optional<NativeTime> time_;
+    std::uint64_t stops_ = 0;
+    bool is_warm_ = false;
+    std::uint64_t warming_segments_ = 0;
+    int looks_for_spinning_ = 2;  // that are left: a look is not cheap
+    ptrace::Registers at_last_yield_;
+    int yields_in_vain_ = 0;
+    double share_ = 0;                          // of what is wanted, that is done
+    std::uint64_t segments_ = 0, counted_ = 0;  // instructions in so many lean segments
+    End end_;
+};
+
+}  // namespace shadowprof::emu::translator

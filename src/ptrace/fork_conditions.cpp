@@ -1,0 +1,158 @@
+// What may be against replicas:
+//
+//   seccomp         A filter may end a process for a system call it does not expect, such as ours.
+//   If
+//                   the program has the filters that we have, a child of ours tries. Other filters
+//                   could be suspended (PTRACE_O_SUSPEND_SECCOMP), but not beyond our own end.
+//   shadow stacks   The stub and translated code return where nobody called from.
+//   pid namespaces  The init of one cannot have siblings and adopts every orphan; and whoever has a
+//                   new namespace for its children would have the replica as that one's init.
+//   memory          What program and replica write is copied, in the worst case all.
+#include "ptrace/fork_conditions.h"
+
+#include <dirent.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <charconv>
+#include <climits>
+#include <cstdlib>
+#include <memory>
+
+#include "ptrace/nursery_stub.h"
+#include "ptrace/system.h"
+
+namespace shadowprof::ptrace {
+namespace {
+
+long number_in(const std::string& status, const char* key) {
+    const auto text = status_field(status, key);
+    return text.empty() ? 0 : std::atol(text.c_str());
+}
+
+std::string link_of(const std::string& path) {
+    std::array<char, PATH_MAX> text{};
+    const auto length = readlink(path.c_str(), text.data(), text.size());
+    return length <= 0 ? std::string{} : std::string(text.data(), static_cast<std::size_t>(length));
+}
+
+std::string namespace_of(pid_t pid, const char* kind) {
+    return link_of(fmt::format("/proc/{}/ns/{}", pid, kind));
+}
+
+bool is_in_our_container(pid_t pid) {
+    for (const char* kind : {"user", "mnt", "pid", "net"})
+        if (namespace_of(pid, kind) != namespace_of(getpid(), kind)) return false;
+    return true;
+}
+
+std::string last_word(const std::string& text) {
+    return text.substr(text.find_last_of(" \t") + 1);
+}
+
+// Runs in a child of ours, and ends it.
+[[noreturn]] void try_calls(std::size_t clone_flags, volatile pid_t* newborn) {
+    const auto file = static_cast<int>(syscall(SYS_memfd_create, "shadowprof", MFD_CLOEXEC));
+    constexpr std::size_t page = 4096;
+    void* area = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (area == MAP_FAILED || mprotect(area, page, PROT_READ | PROT_EXEC) != 0) _exit(1);
+    const auto pid = syscall(SYS_clone, clone_flags, 0, 0, 0, 0);
+    if (pid == 0) syscall(SYS_exit_group, 0);
+    *newborn = static_cast<pid_t>(pid);
+    _exit(pid > 0 ? 0 : 1);
+}
+
+bool may_make_calls(bool launched) {
+    void* shared =
+        mmap(nullptr, sizeof(pid_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED) return false;
+    auto* newborn = static_cast<volatile pid_t*>(shared);
+    *newborn = 0;
+    const pid_t child = fork();
+    if (child == 0) try_calls(launched ? sibling_clone_flags : grandchild_clone_flags, newborn);
+    int status = -1;
+    if (child > 0) waitpid(child, &status, 0);
+    // A sibling of the child's is our child as well; others are init's.
+    if (launched && *newborn > 0) waitpid(*newborn, nullptr, __WALL);
+    munmap(shared, sizeof(pid_t));
+    return status == 0;
+}
+
+std::string why_confined(pid_t pid, pid_t tid, bool launched) {
+    const auto theirs = confinement_of(pid, tid);
+    const auto ours = confinement_of(getpid(), getpid());
+    if (!theirs || !ours) return "it has ended";
+    if (theirs->shadow_stack) return "it uses shadow stacks (CET)";
+    if (theirs->seccomp_mode == 0) return {};
+    if (theirs->seccomp_mode != ours->seccomp_mode ||
+        theirs->seccomp_filters != ours->seccomp_filters ||
+        (!launched && !is_in_our_container(pid)))
+        return "it has a seccomp filter that shadowprof is not under itself, which might end it";
+    if (!may_make_calls(launched))
+        return "the seccomp filter that it and shadowprof are under does not allow the system "
+               "calls "
+               "that are needed";
+    return {};
+}
+
+std::string why_namespaces(pid_t pid, const std::string& status) {
+    if (last_word(status_field(status, "NSpid")) == "1")
+        return "it is the init of its pid namespace";
+    const auto of_children = namespace_of(pid, "pid_for_children");
+    if (!of_children.empty() && of_children != namespace_of(pid, "pid"))
+        return "its children are in another pid namespace than it";
+    return {};
+}
+
+}  // namespace
+
+std::string why_never_to_fork(pid_t pid, pid_t tid, bool launched) {
+    const auto status = read_proc_file(fmt::format("/proc/{}/status", pid));
+    auto why = why_namespaces(pid, status);
+    if (why.empty()) why = why_confined(pid, tid, launched);
+    return why;
+}
+
+std::string why_not_to_fork_now(pid_t pid) {
+    const auto wanted = number_in(read_proc_file(fmt::format("/proc/{}/status", pid)), "RssAnon");
+    const auto available = number_in(read_proc_file("/proc/meminfo"), "MemAvailable");
+    constexpr long kilobytes_in_megabyte = 1024;
+    if (wanted <= available) return {};
+    return fmt::format("only {} MB of memory are available, and it has {} MB of its own",
+                       available / kilobytes_in_megabyte, wanted / kilobytes_in_megabyte);
+}
+
+std::optional<Confinement> confinement_of(pid_t pid, pid_t tid) {
+    const auto status = read_proc_file(fmt::format("/proc/{}/task/{}/status", pid, tid));
+    if (status.empty()) return {};
+    return Confinement{
+        static_cast<int>(number_in(status, "Seccomp")),
+        static_cast<int>(number_in(status, "Seccomp_filters")),
+        status_field(status, "x86_Thread_features").find("shstk") != std::string::npos};
+}
+
+bool shares_pid_namespace(pid_t pid) {
+    return namespace_of(pid, "pid") == namespace_of(getpid(), "pid");
+}
+
+std::optional<pid_t> pid_in_our_namespace(pid_t number, pid_t neighbour) {
+    const auto theirs = namespace_of(neighbour, "pid");
+    const std::unique_ptr<DIR, int (*)(DIR*)> processes{opendir("/proc"), closedir};
+    if (!processes || theirs.empty()) return {};
+    while (const dirent* entry = readdir(processes.get())) {
+        const pid_t candidate = std::atoi(entry->d_name);
+        if (candidate <= 0) continue;
+        const auto status = read_proc_file(fmt::format("/proc/{}/status", candidate));
+        if (last_word(status_field(status, "NSpid")) == std::to_string(number) &&
+            namespace_of(candidate, "pid") == theirs)
+            return candidate;
+    }
+    return {};
+}
+
+}  // namespace shadowprof::ptrace

@@ -1,0 +1,33 @@
+// Whether a process can be made to fork replicas without harm. Private to the room.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+
+namespace shadowprof::ptrace {
+
+// One clause that says why not, for good; empty if nothing is against it. `launched`: we are the
+// parent of the process.
+std::string why_never_to_fork(pid_t pid, pid_t tid, bool launched);
+
+// The same for this moment: whether there is memory for what a fork may copy.
+std::string why_not_to_fork_now(pid_t pid);
+
+// What of a thread's restrictions must not have changed since.
+struct Confinement {
+    int seccomp_mode = 0;
+    int seccomp_filters = 0;
+    bool shadow_stack = false;
+
+    bool operator==(const Confinement&) const = default;
+};
+std::optional<Confinement> confinement_of(pid_t pid, pid_t tid);
+
+// The process's pid namespace is ours: pids are the same for it and us.
+bool shares_pid_namespace(pid_t pid);
+// Of the process that has pid `number` in the pid namespace of `neighbour`.
+std::optional<pid_t> pid_in_our_namespace(pid_t number, pid_t neighbour);
+
+}  // namespace shadowprof::ptrace

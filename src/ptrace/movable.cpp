@@ -1,0 +1,91 @@
+#include "ptrace/movable.h"
+
+#include <sys/syscall.h>
+
+#include "ptrace/interrupted_calls.h"
+#include "ptrace/memory.h"
+#include "ptrace/system.h"
+#include "ptrace/tracee.h"
+
+namespace shadowprof::ptrace {
+namespace {
+
+constexpr std::uint64_t trap_flag = 0x100;
+constexpr std::uint64_t no_system_call = ~std::uint64_t{0};
+
+// These answers of system calls are for the kernel itself, which restarts the call on the way back
+// to the program (ERESTARTSYS, …NOINTR, …NOHAND, …_RESTARTBLOCK).
+bool will_be_restarted(const Registers& registers) {
+    return registers.in_system_call() && registers.result() <= -512 && registers.result() >= -516;
+}
+
+// A program can have the system calls of all code but some answered by a signal (Wine does). The
+// kernel tells since 6.4.
+bool dispatches_system_calls(pid_t tid) {
+    constexpr auto get_configuration = static_cast<__ptrace_request>(0x4211);
+    struct {
+        std::uint64_t mode, selector, offset, length;
+    } configuration{};
+    return request(get_configuration, tid, sizeof configuration, &configuration) == 0 &&
+           configuration.mode != 0;
+}
+
+// The sequence that the thread last said it is in. (The kernel tells the place since 5.13.)
+Address restartable_sequence(pid_t tid, const Memory& memory) {
+    constexpr auto get_configuration = static_cast<__ptrace_request>(0x420f);
+    struct {
+        std::uint64_t area;
+        std::uint32_t size, signature, flags, padding;
+    } configuration{};
+    if (request(get_configuration, tid, sizeof configuration, &configuration) <= 0) return {};
+    if (configuration.area == 0) return {};
+    constexpr std::uint64_t sequence_at = 8;
+    return memory.read_as<Address>({configuration.area + sequence_at}).value_or(Address{});
+}
+
+// A thread interrupted within a restartable sequence goes on where the sequence says, as the kernel
+// would see to if the thread did not go elsewhere first.
+void leave_restartable_sequence(pid_t tid, const Memory& memory, Registers& registers) {
+    const auto sequence = restartable_sequence(tid, memory);
+    if (sequence == Address{}) return;
+    struct Sequence {
+        std::uint32_t version, flags;
+        Address begin;
+        std::uint64_t length;
+        Address abort;
+    };
+    const auto found = memory.read_as<Sequence>(sequence);
+    if (found && registers.rip() - found->begin < found->length)
+        registers.raw.rip = found->abort.value;
+}
+
+}  // namespace
+
+std::optional<ThreadState> state_if_movable(const Thread& thread) {
+    if (!thread.stopped() || thread.stopped_by() != EventKind::interrupted) return {};
+    const Memory memory{thread.tid()};
+    auto registers = thread.registers();
+    const auto mask = thread.signal_mask();
+    if (!registers || !mask) return {};
+    const bool in_kernel_half = registers->raw.rip >> 63 != 0;  // the vsyscall page
+    if (!registers->is_64bit() || in_kernel_half || (registers->raw.eflags & trap_flag) != 0)
+        return {};
+    if (will_be_restarted(*registers) || answered_eintr(*registers) ||
+        dispatches_system_calls(thread.tid()))
+        return {};
+    registers->raw.orig_rax = no_system_call;
+    leave_restartable_sequence(thread.tid(), memory, *registers);
+    return ThreadState{*registers, *mask};
+}
+
+bool uses_restartable_sequences(const Thread& thread) {
+    return restartable_sequence(thread.tid(), Memory{thread.tid()}) != Address{};
+}
+
+bool is_about_to_resume_a_sleep(const Thread& thread, const Registers& registers) {
+    constexpr std::uint16_t system_call_instruction = 0x050f;
+    return registers.raw.rax == SYS_restart_syscall &&
+           Memory{thread.tid()}.read_as<std::uint16_t>(registers.rip()) == system_call_instruction;
+}
+
+}  // namespace shadowprof::ptrace

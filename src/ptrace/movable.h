@@ -1,0 +1,31 @@
+// Whether a stopped thread may be made to run something else for a moment, and the state with which
+// it then has to go on.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "ptrace/tracer.h"
+
+namespace shadowprof::ptrace {
+
+struct ThreadState {
+    // Outside of any system call (orig_rax is -1) and of any restartable sequence.
+    Registers registers;
+    std::uint64_t signal_mask = 0;
+};
+
+// Nothing if the thread cannot be moved without its noticing: it is not stopped by interrupt(), is
+// in a system call that the kernel would restart or Tracer::repair_interrupted_call() might, is
+// being stepped, or does not run 64-bit code.
+std::optional<ThreadState> state_if_movable(const Thread&);
+
+// Its program uses restartable sequences (rseq(2)): by what it left behind, for there is no other
+// sign.
+bool uses_restartable_sequences(const Thread&);
+
+// It stands before restart_syscall(2). Rt_sigreturn would make the kernel forget what is to be
+// resumed.
+bool is_about_to_resume_a_sleep(const Thread&, const Registers&);
+
+}  // namespace shadowprof::ptrace

@@ -1,0 +1,339 @@
+// Forking a replica of a program that must not come to harm if we are killed half-way.
+//
+// A thread of the program is stopped at an arbitrary instruction and made to call clone(2). The
+// registers it does that with are borrowed; so there must be no moment at which only we know what
+// they were. What we do, each line one request to the kernel, and what is true after it:
+//
+//   write a signal frame into a slot  nothing has changed: the frame says how the program goes on
+//   set the registers                 the thread is before the stub's first instruction: whether it
+//                                     is us or the end of us that lets it go on, it blocks all
+//                                     signals, clones, and returns through the frame
+//   block its signals                 as the stub would: but now no handler sees the stub. (The
+//                                     other way round, our end would leave them blocked.)
+//   let it go on
+//
+// The stub (nursery_stub.cpp) uses no stack. Rt_sigreturn(2) sets registers, extended state and the
+// signal mask at once, so that a signal is delivered before or after, never between.
+//
+// The newborn does not return. It says who it is, where we see it, and sleeps, until a worker
+// thread of ours takes it (replica.cpp), or for a second.
+//
+// Whose child it is. A program that we started has us as its parent, and a replica made with
+// CLONE_PARENT is our child too: the program sees nothing of it at all. (So the program is started
+// by a thread that waits for nothing, see launch.cpp: the Tracer would be told of its siblings.)
+// Where we attached, the program's parent would be surprised by a child; there the program's thread
+// makes a child that shares everything with it, which forks the replica and ends, and reaps it. The
+// replica goes to the namespace's init.
+//
+// A slot is used again when its newborn has been seen to and its thread is seen to have returned: a
+// frame that is still to be read must not be written. The thread says when nothing is left to do
+// but to return; that it has returned is certain if it is seen elsewhere, has ended, or has
+// computed for longer since than a few instructions take.
+#include "ptrace/nursery.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/futex.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <new>
+
+#include "base/error.h"
+#include "ptrace/memory.h"
+#include "ptrace/movable.h"
+#include "ptrace/nursery_stub.h"
+#include "ptrace/planned_calls.h"
+#include "ptrace/process_info.h"
+#include "ptrace/signal_frame.h"
+#include "ptrace/system.h"
+#include "ptrace/tracee.h"
+
+namespace shadowprof::ptrace {
+namespace {
+
+// A page of code, a page with an answer of the first calls, and the slots.
+constexpr std::size_t page = 4096;
+constexpr std::size_t answer_at = page;
+constexpr std::size_t slots_at = 2 * page;
+
+// How long a newborn waits for somebody to take it, and when nobody will any more.
+constexpr timespec patience{1, 0};
+constexpr auto given_up_after = std::chrono::seconds{3};
+
+// Of a thread's processor time: many times what the end of the stub takes.
+constexpr std::uint64_t surely_returned_ns = 10'000'000;
+
+constexpr std::uint64_t flags_that_disturb = 0x100 | 0x400 | 0x40000;  // TF, DF, AC
+
+// A call that our interruption made the kernel break off, to be issued again: it is put back to
+// before it.
+void issue_again(Thread& stopped) {
+    auto registers = stopped.registers();
+    if (!registers || !registers->in_system_call()) return;
+    constexpr std::int64_t restart_sys = -512, restart_no_intr = -513, restart_no_hand = -514,
+                           restart_block = -516;
+    switch (registers->result()) {
+        case restart_sys:
+        case restart_no_intr:
+        case restart_no_hand:
+            registers->raw.rax = registers->raw.orig_rax;
+            break;
+        case restart_block:
+            registers->raw.rax = SYS_restart_syscall;
+            break;
+        default:
+            return;
+    }
+    constexpr std::uint64_t system_call_length = 2;
+    registers->raw.rip -= system_call_length;
+    registers->raw.orig_rax = ~0ull;
+    stopped.set_registers(*registers);
+}
+
+template <typename T>
+T load(const T& word) {
+    return __atomic_load_n(&word, __ATOMIC_ACQUIRE);
+}
+
+}  // namespace
+
+Nursery::Nursery(pid_t pid, bool sibling, const Confinement& confinement)
+    : pid_(pid),
+      same_pids_(shares_pid_namespace(pid)),
+      confinement_(confinement),
+      sibling_(sibling) {}
+
+std::unique_ptr<Nursery> Nursery::create(Tracer& tracer, Thread& stopped, std::size_t file_size,
+                                         std::string& why) {
+    const std::size_t area_size = slots_at + slots * Slot::size;
+    SHADOWPROF_ASSERT(file_size >= area_size && file_size % page == 0, "the area comes first");
+    rlimit longest{};
+    if (getrlimit(RLIMIT_FSIZE, &longest) == 0 && longest.rlim_cur < file_size) {
+        why = "the limit on the size of files (ulimit -f) is too low for a replica's code";
+        return {};
+    }
+    why = why_never_to_fork(tracer.pid(), stopped.tid(), tracer.launched());
+    const auto confinement = confinement_of(tracer.pid(), stopped.tid());
+    if (!why.empty() || !confinement) return {};
+    std::unique_ptr<Nursery> nursery{new Nursery(tracer.pid(), tracer.launched(), *confinement)};
+
+    enum : std::size_t { open_file, map, protect, ask, close_file };
+    std::array<std::int64_t, 5> results{};
+    Plan plan;
+    plan.text = "shadowprof";
+    plan.calls = {
+        {SYS_memfd_create, {PlannedArgument::the_text(), MFD_CLOEXEC}},
+        {SYS_mmap,
+         {0, area_size, PROT_READ | PROT_WRITE, MAP_SHARED, PlannedArgument::result_of(open_file),
+          0}},
+        {SYS_mprotect, {PlannedArgument::result_of(map), page, PROT_READ | PROT_EXEC}},
+        {SYS_prctl, {PR_GET_CHILD_SUBREAPER, PlannedArgument::result_of(map, answer_at)}},
+        {SYS_close, {PlannedArgument::result_of(open_file)}},
+    };
+    std::string trouble;
+    const auto returned = [&](std::size_t call, std::int64_t result) {
+        results.at(call) = result;
+        if (call != open_file || result < 0) return;
+        const auto path =
+            fmt::format("/proc/{}/task/{}/fd/{}", tracer.pid(), stopped.tid(), result);
+        nursery->file_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
+        if (nursery->file_ < 0 || ftruncate(nursery->file_, static_cast<off_t>(file_size)) != 0)
+            trouble = fmt::format("memory shared with the program: {}", std::strerror(errno));
+    };
+    if (!carry_out(tracer, stopped, plan, returned, why)) return {};
+    why = trouble;
+    if (!why.empty()) return {};
+    for (const auto call : {open_file, map, protect}) {
+        if (results.at(call) >= 0) continue;
+        constexpr const char* names[] = {"memfd_create", "mmap", "mprotect"};
+        why = fmt::format("the program may not map a little shared memory ({}: {})", names[call],
+                          std::strerror(static_cast<int>(-results.at(call))));
+        return {};
+    }
+    nursery->place_.begin = {static_cast<std::uint64_t>(results.at(map))};
+    nursery->place_.end = nursery->place_.begin + area_size;
+    void* ours = mmap(nullptr, area_size, PROT_READ | PROT_WRITE, MAP_SHARED, nursery->file_, 0);
+    if (ours == MAP_FAILED) {
+        why = fmt::format("mmap: {}", std::strerror(errno));
+        return {};
+    }
+    nursery->ours_ = static_cast<std::byte*>(ours);
+    const auto code = stub().code;
+    std::memcpy(ours, code.data(), code.size());
+    for (std::size_t number = 0; number < slots; ++number)
+        (new (&nursery->slot(number)) Slot)->patience = patience;
+    int adopts_orphans = 0;
+    std::memcpy(&adopts_orphans, nursery->ours_ + answer_at, sizeof adopts_orphans);
+    if (adopts_orphans && !tracer.launched()) {
+        why = "it adopts orphans (PR_SET_CHILD_SUBREAPER), so replicas would become its children";
+        return {};
+    }
+    nursery->look_at_conditions();
+    return nursery;
+}
+
+Nursery::~Nursery() {
+    for (std::size_t number = 0; ours_ && number < slots; ++number) {
+        const auto& slot = this->slot(number);
+        if (!uses_.at(number).is_looked_for.exchange(true) && load(slot.newborn) == slot.number)
+            bury(load(slot.pid));
+    }
+    if (ours_) munmap(ours_, place_.size());
+    if (file_ >= 0) close(file_);
+}
+
+Slot& Nursery::slot(std::size_t number) const {
+    return *std::launder(reinterpret_cast<Slot*>(ours_ + slots_at + number * Slot::size));
+}
+
+Address Nursery::place_of(std::size_t slot) const {
+    return place_.begin + (slots_at + slot * Slot::size);
+}
+
+std::optional<Birth> Nursery::fork(Thread& stopped) {
+    if (!free_slot_ || !why_not_.empty()) look_at_conditions();
+    if (!free_slot_ || !why_not_.empty()) return {};
+    if (confinement_of(pid_, stopped.tid()) != confinement_) return {};
+    const auto state = state_if_movable(stopped);
+    if (!state || place_.contains(state->registers.rip()) ||
+        is_about_to_resume_a_sleep(stopped, state->registers))
+        return {};
+    for (auto& use : uses_)
+        if (use.thread == stopped.tid()) use.left = true;
+    auto extended = stopped.extended_state();
+    if (!extended) return {};
+    const auto index = *free_slot_;
+    auto& slot = this->slot(index);
+    if (!write_signal_frame(slot.frame, place_of(index) + Slot::head_size, state->registers,
+                            *extended, state->signal_mask))
+        return {};
+    slot.number = ++births_;
+    // After an exec the area is not there any more.
+    const auto seen = Memory{pid_}.read_as<std::uint32_t>(place_of(index) + offsetof(Slot, number));
+    if (seen != slot.number) return {};
+
+    auto there = state->registers;
+    const auto way = stub();
+    there.raw.rip = (place_.begin + (sibling_ ? way.fork_sibling : way.fork_grandchild)).value;
+    there.raw.rbx = place_of(index).value;
+    there.raw.eflags &= ~flags_that_disturb;
+    Birth birth{index,        slot.number,        state->registers, std::move(*extended),
+                Clock::now(), state->signal_mask, stopped.tid()};
+    if (!stopped.set_registers(there) || !stopped.set_signal_mask(all_signals) || !stopped.resume())
+        return {};
+    auto& use = uses_.at(index);
+    use.thread = stopped.tid();
+    use.begun = birth.begun;
+    use.left = false;
+    use.cpu_time.reset();
+    use.is_looked_for = false;
+    look_at_conditions();
+    return birth;
+}
+
+// The thread that last used it has.
+bool Nursery::has_returned(std::size_t number) {
+    auto& use = uses_.at(number);
+    const auto& slot = this->slot(number);
+    if (slot.number == 0 || use.left) return true;
+    if (load(slot.complete) != slot.number) return false;
+    if (const auto next = goes_on_at(pid_, use.thread); next && !place_.contains(*next)) {
+        use.left = true;
+        return true;
+    }
+    const auto now = thread_cpu_time(pid_, use.thread);
+    if (now && !use.cpu_time) use.cpu_time = now;
+    use.left = !now || *now - *use.cpu_time > surely_returned_ns;
+    return use.left;
+}
+
+bool Nursery::remove(Tracer& tracer, Thread& stopped) {
+    issue_again(stopped);
+    const auto state = state_if_movable(stopped);
+    if (!state || place_.contains(state->registers.rip())) return false;
+    for (auto& use : uses_)
+        if (use.thread == stopped.tid()) use.left = true;
+    for (std::size_t number = 0; number < slots; ++number)
+        if (!has_returned(number)) return false;
+    Plan plan;
+    plan.calls = {{SYS_munmap, {place_.begin.value, place_.size()}}};
+    std::string why;
+    return carry_out(
+        tracer, stopped, plan, [](std::size_t, std::int64_t) {}, why);
+}
+
+bool Nursery::has_returned(const Birth& birth) const {
+    return load(slot(birth.slot).complete) == birth.number;
+}
+
+bool Nursery::is_free(std::size_t number) {
+    auto& use = uses_.at(number);
+    const auto& slot = this->slot(number);
+    if (slot.number == 0) return true;
+    if (!has_returned(number) || load(slot.newborn) != slot.number) return false;
+    if (!use.is_looked_for && Clock::now() - use.begun > given_up_after &&
+        !use.is_looked_for.exchange(true))
+        bury(load(slot.pid));
+    return use.is_looked_for;
+}
+
+// For the next birth, when the thread of the last is on its way: nobody waits for it.
+void Nursery::look_at_conditions() {
+    free_slot_.reset();
+    for (std::uint32_t candidate = 0; candidate < slots; ++candidate)
+        if (is_free(candidate)) free_slot_ = candidate;
+    if (Clock::now() < next_look_) return;
+    next_look_ = Clock::now() + std::chrono::milliseconds{100};
+    why_not_ = why_not_to_fork_now(pid_);
+}
+
+void Nursery::bury(pid_t newborn) const {
+    if (!sibling_ || newborn <= 0) return;
+    ::kill(newborn, SIGKILL);
+    waitpid(newborn, nullptr, __WALL);
+}
+
+std::optional<pid_t> Nursery::wait_for(const Birth& birth, std::string& why) {
+    auto& use = uses_.at(birth.slot);
+    if (Clock::now() - birth.begun > given_up_after || use.is_looked_for.exchange(true)) {
+        why = "the replica was not taken in time";
+        return {};
+    }
+    const auto& slot = this->slot(birth.slot);
+    std::uint32_t newborn = 0;
+    while ((newborn = load(slot.newborn)) != birth.number) {
+        if (Clock::now() - birth.begun > given_up_after) {
+            why = "the program did not get round to forking";
+            use.is_looked_for = false;  // should it still be born, it is buried
+            return {};
+        }
+        // Failures are not announced; the program may also have ended.
+        constexpr timespec longest{0, 20'000'000};
+        syscall(SYS_futex, &slot.newborn, FUTEX_WAIT, newborn, &longest, nullptr, 0);
+    }
+    const pid_t pid = load(slot.pid);
+    if (pid > 0 && same_pids_) return pid;
+    if (pid > 0) {
+        const auto ours = pid_in_our_namespace(pid, pid_);
+        if (!ours) why = "the replica is not to be found in this pid namespace";
+        return ours;
+    }
+    why = fmt::format("the program could not fork ({})", std::strerror(-pid));
+    return {};
+}
+
+bool Nursery::is_newborn(const Registers& registers, const Birth& birth) const {
+    return registers.rip() >= place_.begin && registers.rip() < place_.begin + page &&
+           registers.raw.rbx == place_of(birth.slot).value;
+}
+
+}  // namespace shadowprof::ptrace

@@ -1,0 +1,114 @@
+// Where replicas of the target are born: a small area of memory, shared with the target, that holds
+// the code a thread runs to fork one, and the signal frames by which it returns to the program.
+//
+// (The topic of crash-safe injection is taught in nursery.cpp.)
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/address.h"
+#include "ptrace/fork_conditions.h"
+#include "ptrace/registers.h"
+#include "ptrace/tracer.h"
+
+namespace shadowprof::ptrace {
+
+struct Slot;
+
+// A replica on its way.
+struct Birth {
+    std::uint32_t slot = 0;    // of the area
+    std::uint32_t number = 0;  // of births: tells a slot's uses apart
+    // Of the program, where it was stopped; outside of system calls and restartable sequences.
+    Registers registers;
+    ExtendedState extended;
+    Clock::time_point begun;
+    std::uint64_t signal_mask = 0;  // of the program
+    pid_t thread = 0;               // that was stopped
+};
+
+class Nursery {
+  public:
+    // Puts the area into a stopped thread's process; the thread stays stopped. It is the beginning
+    // of a file of `file_size` bytes in all, the rest of which is for others: a replica can map it
+    // by way of the area (mremap(2) with an old size of 0), wherever in whatever namespace it
+    // lives. Nothing and `why` if replicas are impossible here; no reason if the thread cannot be
+    // used where it is stopped: another moment may be better.
+    static std::unique_ptr<Nursery> create(Tracer& tracer, Thread& stopped, std::size_t file_size,
+                                           std::string& why);
+    ~Nursery();
+    Nursery(const Nursery&) = delete;
+    Nursery& operator=(const Nursery&) = delete;
+
+    // The stopped thread forks a replica and goes on. It is resumed at once, and needs no further
+    // care: it goes on even if we die. Nothing (and the thread still stopped) if that is impossible
+    // at this moment.
+    std::optional<Birth> fork(Thread& stopped);
+
+    // Why fork() has nothing to offer, if that may last: another thread, or time, may help.
+    const std::string& why_not() const { return why_not_; }
+
+    // Takes the area out of the stopped thread's process; the thread stays stopped. False, and
+    // nothing was done, if that is impossible at this moment: a thread is still in it, or this one
+    // cannot be moved.
+    bool remove(Tracer& tracer, Thread& stopped);
+
+    // The thread is about to return to the program from the last fork, or has.
+    bool has_returned(const Birth& birth) const;
+
+    // As the target and its replicas see the area. A thread seen in it is about to fork, or is on
+    // its way back.
+    AddressRange place() const { return place_; }
+    int file() const { return file_; }
+
+  private:
+    friend class Replica;
+
+    static constexpr std::size_t slots = 16;
+
+    // What we know of a slot's last use.
+    struct Use {
+        pid_t thread = 0;
+        Clock::time_point begun;
+        bool left = true;                        // the thread has returned to the program
+        std::optional<std::uint64_t> cpu_time;   // of the thread when it was about to return
+        std::atomic<bool> is_looked_for = true;  // somebody waits, or waited, for the newborn
+    };
+
+    Nursery(pid_t pid, bool sibling, const Confinement&);
+
+    Slot& slot(std::size_t number) const;
+    Address place_of(std::size_t slot) const;
+    bool is_free(std::size_t slot);
+    bool has_returned(std::size_t slot);
+
+    // Waits for the newborn; nothing and `why` if there is none. Any thread, once for each birth.
+    std::optional<pid_t> wait_for(const Birth& birth, std::string& why);
+    // Of the newborn's, once it is ours: the same slot's address in rbx says that it is it.
+    bool is_newborn(const Registers& registers, const Birth& birth) const;
+    // Nobody takes it, and it is our child: it must not stay as a zombie.
+    void bury(pid_t newborn) const;
+
+    void look_at_conditions();
+
+    pid_t pid_;
+    bool same_pids_;  // the process has ours in its pid namespace
+    Confinement confinement_;
+    std::string why_not_;
+    Clock::time_point next_look_{};
+    bool sibling_;  // replicas are our own children
+    AddressRange place_;
+    int file_ = -1;
+    std::byte* ours_ = nullptr;  // the area, as we see it
+    std::uint32_t births_ = 0;
+    std::array<Use, slots> uses_;
+    std::optional<std::uint32_t> free_slot_;
+};
+
+}  // namespace shadowprof::ptrace

@@ -1,0 +1,150 @@
+#include "ptrace/open_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/kcmp.h>
+#include <sys/statfs.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "ptrace/system.h"
+
+namespace shadowprof::ptrace {
+namespace {
+
+std::uint64_t number_in(const std::string& text, int base) {
+    std::uint64_t value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value, base);
+    return value;
+}
+
+std::string path_of(pid_t pid, int number) {
+    return fmt::format("/proc/{}/fd/{}", pid, number);
+}
+
+// File systems whose files the kernel makes up, by their names in mountinfo and in statfs(2).
+struct MadeUp {
+    std::string_view name;
+    long type;
+};
+constexpr MadeUp made_up[] = {
+    {"proc", 0x9fa0},           {"sysfs", 0x62656572},      {"tracefs", 0x74726163},
+    {"debugfs", 0x64626720},    {"securityfs", 0x73636673}, {"cgroup", 0x27e0eb},
+    {"cgroup2", 0x63677270},    {"pstore", 0x6165676c},     {"bpf", 0xcafe4a11},
+    {"efivarfs", 0xde5e81e4},   {"configfs", 0x62656570},   {"devpts", 0x1cd1},
+    {"mqueue", 0x19800202},     {"nsfs", 0x6e736673},       {"binfmt_misc", 0x42494e4d},
+    {"selinuxfs", 0xf97cff8c},  {"smackfs", 0x43415d53},    {"autofs", 0x187},
+    {"rpc_pipefs", 0x67596969}, {"nfsd", 0x6e667364},       {"binder", 0x6c6f6f70},
+    {"resctrl", 0x7655821},     {"fusectl", 0x65735543},    {"functionfs", 0xa647361},
+    {"xenfs", 0xabba1974},
+};
+
+bool is_made_up(long type) {
+    return std::any_of(std::begin(made_up), std::end(made_up),
+                       [&](const MadeUp& system) { return system.type == type; });
+}
+
+}  // namespace
+
+std::optional<std::vector<int>> open_numbers(pid_t pid) {
+    const std::unique_ptr<DIR, int (*)(DIR*)> directory{
+        opendir(fmt::format("/proc/{}/fd", pid).c_str()), closedir};
+    if (!directory) return {};
+    std::vector<int> numbers;
+    while (const auto* entry = readdir(directory.get())) {
+        const std::string_view name{entry->d_name};
+        int number = 0;
+        const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+        if (error == std::errc{} && end == name.data() + name.size()) numbers.push_back(number);
+    }
+    std::sort(numbers.begin(), numbers.end());
+    return numbers;
+}
+
+std::optional<std::vector<OpenDescriptor>> open_descriptors(pid_t pid) {
+    const auto numbers = open_numbers(pid);
+    if (!numbers) return {};
+    std::vector<OpenDescriptor> all;
+    for (const auto number : *numbers) {
+        OpenDescriptor open;
+        open.number = number;
+        if (stat(path_of(pid, number).c_str(), &open.status) == 0) all.push_back(open);
+    }
+    return all;
+}
+
+void add_details(pid_t pid, OpenDescriptor& open) {
+    const auto info = read_proc_file(fmt::format("/proc/{}/fdinfo/{}", pid, open.number));
+    if (info.empty()) return;
+    auto& details = open.details.emplace();
+    const auto flags = static_cast<int>(number_in(status_field(info, "flags"), 8));
+    details.flags = flags & ~O_CLOEXEC;
+    details.closes_on_exec = (flags & O_CLOEXEC) != 0;
+    details.offset = number_in(status_field(info, "pos"), 10);
+    details.is_locked = info.find("\nlock:") != std::string::npos;
+    details.is_leased = details.is_locked && info.find(" LEASE ") != std::string::npos;
+    if (!S_ISREG(open.status.st_mode)) return;
+    struct statfs system {};
+    details.is_made_up =
+        statfs(path_of(pid, open.number).c_str(), &system) != 0 || is_made_up(system.f_type);
+}
+
+std::optional<OpenDescriptor> open_descriptor(pid_t pid, int number) {
+    OpenDescriptor open;
+    open.number = number;
+    if (stat(path_of(pid, number).c_str(), &open.status) != 0) return {};
+    add_details(pid, open);
+    if (!open.details) return {};
+    return open;
+}
+
+int open_again(pid_t pid, int number) {
+    const auto path = path_of(pid, number);
+    constexpr int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+    // Reading is not to be seen in the file's access time; that is for its owner to ask.
+    const int unseen = open(path.c_str(), flags | O_NOATIME);
+    return unseen >= 0 ? unseen : open(path.c_str(), flags);
+}
+
+bool share_description(pid_t pid, int number, int other) {
+    return syscall(SYS_kcmp, pid, pid, KCMP_FILE, number, other) == 0;
+}
+
+std::set<std::uint64_t> made_up_devices(pid_t pid) {
+    std::set<std::uint64_t> devices;
+    const auto text = read_proc_file(fmt::format("/proc/{}/mountinfo", pid));
+    for (std::size_t at = 0; at < text.size();) {
+        const auto end = std::min(text.find('\n', at), text.size());
+        const auto line = text.substr(at, end - at);
+        at = end + 1;
+        // 36 35 98:0 /root /mount options - type source …
+        unsigned major_number = 0, minor_number = 0;
+        if (std::sscanf(line.c_str(), "%*u %*u %u:%u", &major_number, &minor_number) != 2) continue;
+        const auto mark = line.find(" - ");
+        if (mark == std::string::npos) continue;
+        const auto type = std::string_view{line}.substr(mark + 3);
+        const auto name = type.substr(0, type.find(' '));
+        const auto is_it = [&](const MadeUp& system) { return system.name == name; };
+        if (std::any_of(std::begin(made_up), std::end(made_up), is_it)) {
+            devices.insert(makedev(major_number, minor_number));
+        }
+    }
+    return devices;
+}
+
+std::optional<mode_t> creation_mask(pid_t pid) {
+    const auto mask = status_field(read_proc_file(fmt::format("/proc/{}/status", pid)), "Umask");
+    if (mask.empty()) return {};
+    return static_cast<mode_t>(number_in(mask, 8));
+}
+
+}  // namespace shadowprof::ptrace

@@ -1,0 +1,48 @@
+// What a process has open.
+#pragma once
+
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <vector>
+
+namespace shadowprof::ptrace {
+
+struct OpenDescriptor {
+    int number = -1;
+    struct stat status {};
+    // What is not in its status: of the open file description, and of the descriptor.
+    struct Details {
+        int flags = 0;  // as F_GETFL tells them
+        std::uint64_t offset = 0;
+        bool is_locked = false;  // by flock(2), fcntl(2) or a lease
+        bool is_leased = false;
+        bool closes_on_exec = false;
+        bool is_made_up = false;  // a regular file of /proc, /sys and their like
+    };
+    std::optional<Details> details;
+};
+
+std::optional<std::vector<int>> open_numbers(pid_t pid);
+// All, by number, without details: 2 µs each. Nothing if they cannot be listed.
+std::optional<std::vector<OpenDescriptor>> open_descriptors(pid_t pid);
+// 10 µs.
+void add_details(pid_t pid, OpenDescriptor& open);
+std::optional<OpenDescriptor> open_descriptor(pid_t pid, int number);  // with details
+
+// The same file, opened by us for reading: a description of its own. -1 if we may not.
+int open_again(pid_t pid, int number);
+
+// Whether two descriptors have one open file description; false if nobody can tell.
+bool share_description(pid_t pid, int number, int other);
+
+// Devices (st_dev) whose files the kernel makes up as they are read: /proc, /sys and their like.
+std::set<std::uint64_t> made_up_devices(pid_t pid);
+
+// umask(2)
+std::optional<mode_t> creation_mask(pid_t pid);
+
+}  // namespace shadowprof::ptrace

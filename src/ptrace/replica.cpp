@@ -1,0 +1,176 @@
+// A newborn waits in the stub, without anything of the program's in its registers. We seize it,
+// with PTRACE_O_EXITKILL in the same request, so that it is never ours without dying with us; stop
+// it; see that it is where newborns wait; and only then give it the program's registers. Its
+// memory, extended state and signal handlers it has from the fork, and all its signals are blocked.
+//
+// Signals are not for it: whatever is reported about one is dropped, but for the faults that its
+// own instructions cause. So is a stop of its whole group.
+#include "ptrace/replica.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "ptrace/system.h"
+#include "ptrace/tracee.h"
+
+namespace shadowprof::ptrace {
+namespace {
+
+constexpr std::uint64_t no_system_call = ~std::uint64_t{0};
+
+bool is_own_fault(const siginfo_t& info) {
+    switch (info.si_signo) {
+        case SIGSEGV:
+        case SIGBUS:
+        case SIGFPE:
+        case SIGILL:
+        case SIGTRAP:
+            return info.si_code > 0;  // else somebody sent it
+        default:
+            return false;
+    }
+}
+
+}  // namespace
+
+Replica::Replica(pid_t pid, Address system_call)
+    : pid_(pid),
+      handle_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))),
+      memory_(pid),
+      system_call_(system_call) {}
+
+std::unique_ptr<Replica> Replica::take(Nursery& nursery, const Birth& birth, std::string& why) {
+    const auto pid = nursery.wait_for(birth, why);
+    if (!pid) return {};
+    constexpr unsigned long options = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD;
+    if (request(PTRACE_SEIZE, *pid, options) != 0) {
+        why = fmt::format("a replica cannot be traced: {}", std::strerror(errno));
+        nursery.bury(*pid);
+        return {};
+    }
+    std::unique_ptr<Replica> replica{new Replica(*pid, nursery.place().begin)};
+    if (!replica->take_hold(nursery, birth)) {
+        why = "a replica ended before it was taken";
+        return {};
+    }
+    replica->live_humbly();
+    return replica;
+}
+
+bool Replica::take_hold(const Nursery& nursery, const Birth& birth) {
+    if (handle_ < 0 || request(PTRACE_INTERRUPT, pid_) != 0) return false;
+    int status = 0;
+    if (waitpid(pid_, &status, __WALL) != pid_ || !WIFSTOPPED(status)) {
+        is_gone_ = true;
+        return false;
+    }
+    const auto waiting = registers();
+    return waiting && nursery.is_newborn(*waiting, birth) && set_registers(birth.registers);
+}
+
+// What runs in the program's place has precedence over it, and it is the first to go.
+void Replica::live_humbly() const {
+    const sched_param none{};
+    if (sched_setscheduler(pid_, SCHED_IDLE, &none) != 0)
+        setpriority(PRIO_PROCESS, static_cast<id_t>(pid_), 19);
+    // The program may be bound to the processor it is using.
+    cpu_set_t ours;
+    if (sched_getaffinity(0, sizeof ours, &ours) == 0) sched_setaffinity(pid_, sizeof ours, &ours);
+    const auto path = fmt::format("/proc/{}/oom_score_adj", pid_);
+    const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (file < 0) return;
+    constexpr char first[] = "1000";
+    // A process that may not be dumped belongs to root; then it stays as likely as the program.
+    if (write(file, first, sizeof first - 1) < 0) errno = 0;
+    close(file);
+}
+
+Replica::~Replica() {
+    kill();
+    int status = 0;
+    while (!is_gone_ && waitpid(pid_, &status, __WALL) == pid_)
+        is_gone_ = WIFEXITED(status) || WIFSIGNALED(status);
+    if (handle_ >= 0) close(handle_);
+}
+
+void Replica::kill() {
+    if (handle_ >= 0) syscall(SYS_pidfd_send_signal, handle_, SIGKILL, nullptr, 0);
+}
+
+std::optional<Registers> Replica::registers() const {
+    return registers_of(pid_);
+}
+bool Replica::set_registers(const Registers& registers) {
+    return set_registers_of(pid_, registers);
+}
+std::optional<ExtendedState> Replica::extended_state() const {
+    return extended_state_of(pid_);
+}
+bool Replica::set_extended_state(const ExtendedState& state) {
+    return set_extended_state_of(pid_, state);
+}
+
+std::optional<int> Replica::go(Way way) {
+    while (!is_gone_) {
+        request(way == Way::program ? PTRACE_SYSEMU : PTRACE_SYSCALL, pid_);
+        int status = 0;
+        if (waitpid(pid_, &status, __WALL) != pid_) break;
+        if (!WIFSTOPPED(status)) {
+            is_gone_ = true;
+            break;
+        }
+        if (status >> 16 != PTRACE_EVENT_STOP) return WSTOPSIG(status);
+    }
+    return {};
+}
+
+Replica::Stop Replica::run() {
+    while (const auto signal = go(Way::program)) {
+        if (*signal == system_call_stop) return {StopKind::system_call, {}};
+        Stop stop{StopKind::signal, {}};
+        if (request(PTRACE_GETSIGINFO, pid_, 0, &stop.info) == 0 && is_own_fault(stop.info))
+            return stop;
+    }
+    return {StopKind::gone, {}};
+}
+
+std::optional<std::int64_t> Replica::call(std::uint64_t number,
+                                          std::initializer_list<std::uint64_t> arguments) {
+    const auto before = registers();
+    if (!before) return {};
+    auto calling = *before;
+    calling.raw.rip = system_call_.value;
+    calling.raw.rax = number;
+    calling.raw.orig_rax = no_system_call;
+    constexpr unsigned long long user_regs_struct::*places[] = {
+        &user_regs_struct::rdi, &user_regs_struct::rsi, &user_regs_struct::rdx,
+        &user_regs_struct::r10, &user_regs_struct::r8,  &user_regs_struct::r9};
+    SHADOWPROF_ASSERT(arguments.size() <= std::size(places), "a system call has six arguments");
+    std::size_t at = 0;
+    for (const auto argument : arguments) calling.raw.*places[at++] = argument;
+    if (!set_registers(calling)) return {};
+    // If it stands at a call that was not executed, the first exit is that one's.
+    bool entered = false;
+    while (const auto signal = go(Way::system_calls)) {
+        if (*signal != system_call_stop) continue;
+        if (event_message(pid_) == message_of_system_call_entry) {
+            entered = true;
+        } else if (entered) {
+            const auto after = registers();
+            if (!after || !set_registers(*before)) return {};
+            return after->result();
+        }
+    }
+    return {};
+}
+
+}  // namespace shadowprof::ptrace

@@ -1,0 +1,81 @@
+// A replica: a forked copy of the target, with the one thread it was forked by, that belongs to us.
+//
+// It is held by the thread of the profiler that took it, whichever that is: replicas are not the
+// Tracer's business, and what happens to them never keeps the target waiting. It dies with whoever
+// holds it (PTRACE_O_EXITKILL is in force before any code of the program can run in it), and its
+// system calls stop before they are executed (PTRACE_SYSEMU): what becomes of them is for others to
+// decide.
+#pragma once
+
+#include <signal.h>
+#include <sys/types.h>
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ptrace/memory.h"
+#include "ptrace/nursery.h"
+#include "ptrace/registers.h"
+
+namespace shadowprof::ptrace {
+
+class Replica {
+  public:
+    // Waits for the newborn and takes hold of it; nothing and `why` if there is none. It is stopped
+    // as the thread was that it was forked by: same registers, same everything, all signals
+    // blocked.
+    static std::unique_ptr<Replica> take(Nursery& nursery, const Birth& birth, std::string& why);
+    // Kills it. Nothing of it remains.
+    ~Replica();
+    Replica(const Replica&) = delete;
+    Replica& operator=(const Replica&) = delete;
+
+    pid_t pid() const { return pid_; }
+    const Memory& memory() const { return memory_; }
+
+    std::optional<Registers> registers() const;
+    bool set_registers(const Registers& registers);
+    std::optional<ExtendedState> extended_state() const;
+    bool set_extended_state(const ExtendedState& state);
+
+    enum class StopKind : std::uint8_t {
+        system_call,  // not executed; rip is behind it, orig_rax its number
+        signal,       // that it raised itself: a fault
+        gone,
+    };
+    struct Stop {
+        StopKind kind{};
+        siginfo_t info{};  // of a signal
+    };
+    // Lets it go on until something happens.
+    Stop run();
+
+    // A system call executed by it, for real; the registers are afterwards as they were. What the
+    // call returned: an errno is negative. Nothing if the replica is gone.
+    std::optional<std::int64_t> call(std::uint64_t number,
+                                     std::initializer_list<std::uint64_t> arguments);
+
+    // From any thread: makes run() and call() come back, for it is gone.
+    void kill();
+
+  private:
+    Replica(pid_t pid, Address system_call);
+
+    enum class Way : std::uint8_t { program, system_calls };
+    // Lets it go on until it stops otherwise than because its group was stopped or continued;
+    // nothing if it is gone.
+    std::optional<int> go(Way);
+    bool take_hold(const Nursery& nursery, const Birth& birth);
+    void live_humbly() const;
+
+    pid_t pid_;
+    int handle_;            // a pidfd: kill() must never hit another process that has the same pid
+    bool is_gone_ = false;  // and reaped
+    Memory memory_;
+    Address system_call_;  // an instruction to make calls with
+};
+
+}  // namespace shadowprof::ptrace

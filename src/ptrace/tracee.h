@@ -1,0 +1,32 @@
+// The state of a stopped tracee, whoever traces it. Private to the room. What these return is
+// nothing, or false, if the tracee has died.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "ptrace/registers.h"
+
+namespace shadowprof::ptrace {
+
+std::optional<Registers> registers_of(pid_t tid);
+bool set_registers_of(pid_t tid, const Registers&);
+std::optional<ExtendedState> extended_state_of(pid_t tid);
+bool set_extended_state_of(pid_t tid, const ExtendedState&);
+std::optional<std::uint64_t> signal_mask_of(pid_t tid);
+bool set_signal_mask_of(pid_t tid, std::uint64_t mask);
+
+inline constexpr std::uint64_t all_signals = ~std::uint64_t{0};
+
+// What waitpid(2) reports of a system call's entry or exit, under PTRACE_O_TRACESYSGOOD.
+inline constexpr int system_call_stop = 5 | 0x80;  // SIGTRAP
+// Which of the two, by PTRACE_GETEVENTMSG. <linux/ptrace.h> has them, but does not go together with
+// <sys/ptrace.h>. Since Linux 5.3.
+inline constexpr std::uint64_t message_of_system_call_entry = 1;
+inline constexpr std::uint64_t message_of_system_call_exit = 2;
+
+std::uint64_t event_message(pid_t tid);
+
+}  // namespace shadowprof::ptrace

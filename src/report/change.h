@@ -1,0 +1,50 @@
+// Whether a number changed from some runs to another, or only varied.
+//
+// Two things make numbers differ that stand for the same: sampling, whose error each share's
+// interval tells, and the program itself, which is rarely as deterministic as it looks (hash seeds,
+// time, addresses). The latter shows only between runs, so it is learnt from several baseline runs:
+// with n of them, mean m and standard deviation s, another run of the same program lies with 99.9 %
+// confidence within m ± t s sqrt(1 + 1/n), t of Student's distribution with n - 1 degrees of
+// freedom. A difference is believed where it is beyond both. With one baseline run of a program
+// that was counted exactly, every difference is believed.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shadowprof::report {
+
+// Of one profile: a count of a run, or an estimated share; with its 95 % interval.
+struct Amount {
+    double value = 0;
+    double low = 0;
+    double high = 0;
+    double presence = 1;  // the part of the samples in which it occurred
+};
+
+struct Change {
+    std::string name;
+    double base = 0;  // the mean of the baselines
+    double now = 0;
+    double noise = 0;  // how far apart the two may be without meaning anything
+
+    double difference() const { return now - base; }
+    bool is_real() const { return std::abs(difference()) > noise + 1e-9 * std::max(base, now); }
+    double least_increase() const { return difference() - noise; }
+};
+
+// Samples taken for a profile in which something did not occur.
+struct Absence {
+    Amount amount;              // what may have gone unseen
+    std::uint64_t samples = 0;  // 0: everything was seen
+};
+
+// `nullptr` where it did not occur; at least one is not.
+Change change_of(std::string name, const std::vector<const Amount*>& bases,
+                 const std::vector<Absence>& absent_in_base, const Amount* now,
+                 const Absence& absent_now);
+
+}  // namespace shadowprof::report

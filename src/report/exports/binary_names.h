@@ -1,0 +1,31 @@
+// Functions of a binary by the names that its symbol table has: mangled, and for those of one file
+// only, told apart as BOLT tells them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "report/profile.h"
+#include "report/symbols.h"
+
+namespace shadowprof::report {
+
+struct BinaryFunction {
+    std::string symbol;
+    std::string bolt_name;  // a local symbol: "name/file.c/1", the number telling namesakes apart
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+};
+
+class BinaryNames {
+  public:
+    // Throws UserError if the file of the module is not there, is another build, or has no symbols.
+    BinaryNames(const Module& module, const SymbolOptions& options);
+    const BinaryFunction* at(std::uint64_t address) const;
+
+  private:
+    std::vector<BinaryFunction> functions_;  // by address, one at each
+};
+
+}  // namespace shadowprof::report

@@ -1,0 +1,39 @@
+// "main;parse;number 12": a stack a line, outermost first, and its weight.
+#include <fmt/format.h>
+
+#include <iterator>
+#include <map>
+
+#include "report/exports/exports.h"
+#include "report/exports/weighted_stacks.h"
+#include "report/utf8.h"
+
+namespace shadowprof::report {
+
+namespace {
+
+// Names may hold what the format is made of: "operator;" does not exist, spaces do.
+std::string word(const std::string& name) {
+    auto text = printable(name);
+    for (char& c : text)
+        if (c == ';' || c == '\n') c = ':';
+    return text;
+}
+
+}  // namespace
+
+Exported export_collapsed(const Profile& p, const ExportOptions&) {
+    auto stacks = stacks_to_show(p);
+    std::map<std::string, std::uint64_t> lines;
+    for (const auto& stack : stacks.all) {
+        std::string line;
+        for (const auto& f : stack.frames) line += (line.empty() ? "" : ";") + word(f.function);
+        lines[line] += stack.weight;
+    }
+    Exported out{{}, std::move(stacks.notes)};
+    for (const auto& [line, weight] : lines)
+        fmt::format_to(std::back_inserter(out.text), "{} {}\n", line, weight);
+    return out;
+}
+
+}  // namespace shadowprof::report

@@ -1,0 +1,48 @@
+// Profiles for other tools: viewers of stacks and call graphs, and compilers that lay out and
+// optimise code by what it did. One file a format; the table of them is in exports.cpp.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/profile.h"
+#include "report/symbols.h"
+
+namespace shadowprof::report {
+
+struct ExportOptions {
+    // Path or file name of the program or library that is told, for formats that tell one of them;
+    // the program itself if empty.
+    std::string module;
+    SymbolOptions symbols;
+};
+
+struct Exported {
+    std::string text;
+    std::vector<std::string> notes;  // what whoever uses it must know, one line each
+};
+
+struct Exporter {
+    std::string_view name;
+    std::string_view about;
+    // Throws UserError where the profile, or the file of the module, does not hold what it takes.
+    Exported (*run)(const Profile& profile, const ExportOptions& options);
+};
+
+std::span<const Exporter> exporters();
+
+// --- the formats; a row each in the table
+
+Exported export_collapsed(const Profile& profile, const ExportOptions& options);
+Exported export_speedscope(const Profile& profile, const ExportOptions& options);
+Exported export_pprof(const Profile& profile, const ExportOptions& options);
+Exported export_callgrind(const Profile& profile, const ExportOptions& options);
+Exported export_bolt(const Profile& profile, const ExportOptions& options);
+Exported export_bolt_preaggregated(const Profile& profile, const ExportOptions& options);
+Exported export_autofdo(const Profile& profile, const ExportOptions& options);
+Exported export_llvm_profgen(const Profile& profile, const ExportOptions& options);
+Exported export_llvm(const Profile& profile, const ExportOptions& options);
+
+}  // namespace shadowprof::report

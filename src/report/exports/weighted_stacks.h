@@ -1,0 +1,43 @@
+// A profile as stacks with weights, for viewers that know nothing else.
+//
+// Stacks are where samples began. Where there are none (a run that was followed as a whole has no
+// samples), or beside them, instructions are told by the function that executed them, which then
+// stands alone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "report/profile.h"
+
+namespace shadowprof::report {
+
+struct StackFrame {
+    std::string function;
+    std::string file;
+    std::uint32_t line = 0;
+    LocationIndex location = 0;  // that it comes from
+    auto operator<=>(const StackFrame&) const = default;
+};
+
+struct WeightedStack {
+    std::vector<StackFrame> frames;  // outermost first; functions expanded in place have their own
+    std::uint64_t weight = 0;
+};
+
+std::vector<WeightedStack> sampled_stacks(const Profile& profile);         // weights: samples
+std::vector<WeightedStack> executed_instructions(const Profile& profile);  // one function each
+
+// Sampled ones if there are any, else instructions; `unit` says which.
+struct Stacks {
+    std::vector<WeightedStack> all;
+    const char* unit = "";
+    std::vector<std::string> notes;
+};
+Stacks stacks_to_show(const Profile& profile);
+
+// The frames of one place, outermost first.
+std::vector<StackFrame> frames_of(const Profile& profile, LocationIndex location);
+
+}  // namespace shadowprof::report

@@ -1,0 +1,240 @@
+#include "report/opportunities/evidence.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "report/format.h"
+
+namespace shadowprof::report {
+
+namespace {
+
+constexpr std::size_t farthest_block_start = 128;  // points to look back for it
+
+double real(std::uint64_t n) {
+    return static_cast<double>(n);
+}
+
+}  // namespace
+
+std::string ratio_text(const Ratio& r) {
+    const bool tells = share_text(r.low) != share_text(r.high);
+    return share_text(r.share) + (tells ? " (" + interval_text(r.low, r.high) + ")" : "");
+}
+
+std::string scaled_interval(const Ratio& of, double to) {
+    if (of.share <= 0) return {};
+    const double low = to * of.low / of.share, high = std::min(1.0, to * of.high / of.share);
+    // Ends that look alike say nothing.
+    return share_text(low) == share_text(high) ? std::string() : interval_text(low, high);
+}
+
+Evidence::Evidence(const Profile& profile) : p_(profile) {
+    order_points();
+    executions_.resize(points());
+    block_at_.resize(points());
+    out_.resize(points());
+    in_.resize(points());
+    written_.resize(points());
+    method_at_.resize(points());
+    count_paths();
+    p_.edges ? add_edges() : add_calls();
+    add_values();
+    add_methods();
+}
+
+void Evidence::order_points() {
+    order_.resize(p_.locations.size());
+    std::iota(order_.begin(), order_.end(), LocationIndex{0});
+    std::erase_if(order_, [&](auto i) { return p_.at(i).return_address; });
+    std::stable_sort(order_.begin(), order_.end(),
+                     [&](auto a, auto b) { return place_of(p_.at(a)) < place_of(p_.at(b)); });
+    point_of_.assign(p_.locations.size(), no_point);
+    for (Point at = 0; at < points(); ++at) {
+        const auto& l = place(at);
+        // Locations of one place are one point.
+        const bool again = at > 0 && place_of(place(at - 1)) == place_of(l);
+        point_of_[order_[at]] = again ? point_of_[order_[at - 1]] : at;
+        if (l.function_offset == l.offset) entries_.emplace(place_of(l), at);
+    }
+}
+
+bool Evidence::same_function(Point a, Point b) const {
+    const auto& x = place(a);
+    const auto& y = place(b);
+    return x.module == y.module && x.content == y.content && x.function_offset &&
+           x.function_offset == y.function_offset;
+}
+
+bool Evidence::is_function_entry(Point at) const {
+    return place(at).function_offset == place(at).offset;
+}
+
+Point Evidence::entry_of(Point inside) const {
+    const auto& l = place(inside);
+    if (!l.function_offset) return no_point;
+    const auto found = entries_.find({l.module, l.content, *l.function_offset});
+    return found == entries_.end() ? no_point : found->second;
+}
+
+void Evidence::raise(Point at, std::uint64_t executions) {
+    executions_[at] = std::max(executions_[at], executions);
+}
+
+// What begins at a point and what ended before it: the running difference is how often paths ran
+// through it. Unsigned wrap-around cancels out.
+void Evidence::count_paths() {
+    if (!p_.paths) return;
+    std::vector<std::uint64_t> change(points() + 1);
+    for (const auto& path : p_.paths->entries)
+        for (const auto& b : path.blocks) {
+            const auto begin = point(b.start), end = point(b.end);
+            if (begin == no_point || end == no_point || end < begin) continue;
+            change[begin] += path.statistics.count;
+            change[end + 1] -= path.statistics.count;
+            auto& known = block_at_[begin];
+            if (path.statistics.count > known.count)
+                known = {end, b.instructions, path.statistics.count};
+        }
+    std::uint64_t running = 0;
+    for (Point at = 0; at < points(); ++at) raise(at, running += change[at]);
+}
+
+std::uint32_t Evidence::instructions_in_block_of(Point at) const {
+    const Point stop = at - std::min(at, farthest_block_start);
+    for (Point start = at + 1; start-- > stop;)
+        if (block_at_[start].end != no_point && block_at_[start].end >= at)
+            return std::max(block_at_[start].instructions, 1u);
+    return 1;
+}
+
+void Evidence::add_edges() {
+    std::vector<std::uint64_t> left(points()), entered(points());
+    for (const auto& e : p_.edges->entries) {
+        const auto from = point(e.from), to = point(e.to);
+        if (from == no_point || to == no_point) continue;
+        out_[from].push_back(&e);
+        left[from] += e.statistics.count;
+        entered[to] += e.statistics.count;
+        // What merely falls through comes from the instruction before, as in any straight line.
+        if (e.kind != EdgeKind::fallthrough) in_[to].push_back(&e);
+    }
+    for (Point at = 0; at < points(); ++at) raise(at, std::max(left[at], entered[at]));
+}
+
+void Evidence::add_calls() {
+    if (!p_.calls) return;
+    calls_as_edges_.reserve(p_.calls->entries.size());
+    for (const auto& e : p_.calls->entries) {
+        const auto from = point(e.from), to = point(e.to);
+        if (from == no_point || to == no_point) continue;
+        calls_as_edges_.push_back({e.from, e.to, EdgeKind::call, e.statistics});
+        out_[from].push_back(&calls_as_edges_.back());
+        in_[to].push_back(&calls_as_edges_.back());
+        raise(from, e.statistics.count);
+        raise(to, e.statistics.count);
+    }
+}
+
+Ratio Evidence::edge_share(const EdgeEntry& edge) const {
+    const auto& totals = p_.edges ? p_.edges->totals : p_.calls->totals;
+    const auto e = profile::estimate_share(edge.statistics, totals);
+    return {e.share, e.low, e.high};
+}
+
+// Shares of the hotlist that are all at the wrong ends of their intervals: wider than need be, and
+// safe. An edge that --limit dropped was no hotter than the coolest that was kept.
+Ratio Evidence::ratio_among(const EdgeEntry& edge) const {
+    const auto own = edge_share(edge);
+    double others = 0, others_low = 0, others_high = 0;
+    for (const auto* e : out_[point(edge.from)]) {
+        if (e == &edge) continue;
+        const auto other = edge_share(*e);
+        others += other.share;
+        others_low += other.low;
+        others_high += other.high;
+    }
+    const auto dropped = p_.edges ? p_.edges->dropped : p_.calls->dropped;
+    if (dropped)
+        others_high += p_.edges ? edge_share(p_.edges->entries.back()).high
+                                : profile::estimate_share(p_.calls->entries.back().statistics,
+                                                          p_.calls->totals)
+                                      .high;
+    const auto part = [](double a, double b) { return a + b > 0 ? a / (a + b) : 0; };
+    return {part(own.share, others), part(own.low, others_high), part(own.high, others_low)};
+}
+
+void Evidence::add_values() {
+    if (!p_.values) return;
+    for (const auto& e : p_.values->entries) {
+        const auto at = point(e.location);
+        if (at == no_point) continue;
+        if (e.kind != ValueKind::register_) {
+            raise(at, e.all_executions());
+            continue;
+        }
+        const auto family = register_family(e.operand);
+        if (!family) continue;
+        auto& all = written_[at];
+        auto same = std::find_if(all.begin(), all.end(),
+                                 [&](const auto& w) { return w.family == *family; });
+        if (same == all.end()) same = all.insert(all.end(), {*family, {}});
+        same->entries.push_back(&e);
+    }
+    for (Point at = 0; at < points(); ++at)
+        for (const auto& w : written_[at]) {
+            std::uint64_t sum = 0;
+            for (const auto* e : w.entries) sum += e->all_executions();
+            raise(at, sum);
+        }
+}
+
+const Evidence::Written* Evidence::written_at(Point at, RegisterFamily family) const {
+    for (const auto& w : written_[at])
+        if (w.family == family) return &w;
+    return nullptr;
+}
+
+bool Evidence::knows_writers_that_ran(std::uint64_t executions) const {
+    if (!p_.values) return false;
+    if (!p_.values->dropped) return true;
+    const auto at = point(p_.values->entries.back().location);
+    return at != no_point && executions > executions_[at];
+}
+
+void Evidence::add_methods() {
+    if (!p_.methods) return;
+    for (const auto& m : p_.methods->entries)
+        if (const auto at = point(m.function); at != no_point) method_at_[at] = &m;
+}
+
+const MethodEntry* Evidence::method_at(Point entry) const {
+    return entry == no_point ? nullptr : method_at_[entry];
+}
+
+double Evidence::instructions_per_call(const MethodEntry& m) const {
+    const auto calls = m.calls + m.tail_calls;
+    return calls > 0 ? real(m.instructions.count) / real(calls) : 0;
+}
+
+bool Evidence::is_plt_stub(Point entry) const {
+    if (place(entry).function.ends_with("@plt")) return true;
+    const auto i = text(entry);
+    return i.mnemonic == "jmp" && !i.operands.empty() && is_memory(i.operands[0]);
+}
+
+PathThrough Evidence::paths_through_entry(Point entry) const {
+    PathThrough found;
+    if (!p_.paths || p_.paths->totals.total == 0) return found;
+    for (const auto& path : p_.paths->entries) {
+        // A path that begins with the entry does not cross the call.
+        const auto crosses = std::any_of(path.blocks.begin() + 1, path.blocks.end(),
+                                         [&](const auto& b) { return point(b.start) == entry; });
+        if (!crosses) continue;
+        if (!found.hottest) found.hottest = &path;
+        found.share += real(path.statistics.count) / real(p_.paths->totals.total);
+    }
+    return found;
+}
+
+}  // namespace shadowprof::report

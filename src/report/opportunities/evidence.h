@@ -1,0 +1,122 @@
+// A profile, arranged for those who look for opportunities: how often any instruction ran, what
+// leaves and enters it, which values it yielded.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "report/instruction_text.h"
+#include "report/profile.h"
+
+namespace shadowprof::report {
+
+// An instruction that the profile mentions, in the order of addresses.
+using Point = std::size_t;
+
+// A share with its 95 % interval.
+struct Ratio {
+    double share = 0, low = 0, high = 0;
+};
+std::string ratio_text(const Ratio& r);  // "93.1 % (90.2–95.0 %)"
+// The interval of what is proportional to a share; empty if it is exact, or nearly so.
+std::string scaled_interval(const Ratio& of, double to);
+
+struct PathThrough {
+    double share = 0;  // of all executions of paths
+    const PathEntry* hottest = nullptr;
+};
+
+class Evidence {
+  public:
+    explicit Evidence(const Profile& profile);
+
+    const Profile& profile() const { return p_; }
+    double instructions() const { return static_cast<double>(p_.coverage.instructions); }
+    double share_of_instructions(double n) const {
+        return instructions() > 0 ? std::min(1.0, n / instructions()) : 0;
+    }
+
+    // --- points
+
+    static constexpr Point no_point = ~std::size_t{0};
+    std::size_t points() const { return order_.size(); }
+    LocationIndex location(Point at) const { return order_[at]; }
+    const Location& place(Point at) const { return p_.at(order_[at]); }
+    // no_point for return addresses in stacks.
+    Point point(LocationIndex i) const { return point_of_[i]; }
+    InstructionText text(Point at) const { return parse_instruction(place(at).text); }
+    bool same_function(Point a, Point b) const;
+    bool is_function_entry(Point at) const;
+    // The first point at the function's entry; no_point if the profile does not mention it.
+    Point entry_of(Point inside) const;
+
+    // As far as known: what implies the most (paths, edges, values) is nearest.
+    std::uint64_t executions(Point at) const { return executions_[at]; }
+    // Of the hottest block of a path that contains it; 1 if there is none.
+    std::uint32_t instructions_in_block_of(Point at) const;
+    // Another instruction can jump there.
+    bool is_entered(Point at) const { return !in_[at].empty(); }
+
+    // --- edges. Calls of the call profile stand in where there are no edges.
+
+    std::span<const EdgeEntry* const> edges_from(Point at) const { return out_[at]; }
+    std::span<const EdgeEntry* const> edges_to(Point at) const { return in_[at]; }
+    // Of all executions of the branch that the edge leaves.
+    Ratio ratio_among(const EdgeEntry& edge) const;
+    // Of the edge's hotlist.
+    Ratio edge_share(const EdgeEntry& edge) const;
+
+    // --- values of registers: the entries of one instruction and operand, one for each context.
+
+    struct Written {
+        RegisterFamily family{};
+        std::vector<const ValueEntry*> entries;
+    };
+    std::span<const Written> written_at(Point at) const { return written_[at]; }
+    const Written* written_at(Point at, RegisterFamily family) const;
+    // Whether every instruction that ran so often and yields a value is in the profile.
+    bool knows_writers_that_ran(std::uint64_t executions) const;
+
+    // --- functions
+
+    const MethodEntry* method_at(Point entry) const;
+    double instructions_per_call(const MethodEntry& method) const;  // 0 if it is not known
+    bool is_plt_stub(Point entry) const;
+    PathThrough paths_through_entry(Point entry) const;
+
+  private:
+    using Place = std::tuple<ModuleIndex, std::uint64_t, std::uint64_t>;  // module, content, offset
+    static Place place_of(const Location& l) { return {l.module, l.content, l.offset}; }
+
+    void order_points();
+    void count_paths();
+    void add_edges();
+    void add_calls();
+    void add_values();
+    void add_methods();
+    void raise(Point at, std::uint64_t executions);
+
+    const Profile& p_;
+    std::vector<LocationIndex> order_;
+    std::vector<Point> point_of_;
+    std::map<Place, Point> entries_;  // of functions
+    std::vector<std::uint64_t> executions_;
+    struct Block {
+        Point end = no_point;
+        std::uint32_t instructions = 0;
+        std::uint64_t count = 0;
+    };
+    std::vector<Block> block_at_;  // the hottest that begins there
+    std::vector<EdgeEntry> calls_as_edges_;
+    std::vector<std::vector<const EdgeEntry*>> out_, in_;
+    std::vector<std::vector<Written>> written_;
+    std::vector<const MethodEntry*> method_at_;
+};
+
+}  // namespace shadowprof::report

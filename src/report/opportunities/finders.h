@@ -1,0 +1,26 @@
+// One function a kind of finding; opportunities.cpp has them in a table. Each yields what passes
+// the thresholds on shares and executions; what touches too little is left out later, for all
+// alike.
+#pragma once
+
+#include <vector>
+
+#include "report/opportunities/evidence.h"
+#include "report/opportunities/finding.h"
+#include "report/symbols.h"
+
+namespace shadowprof::report {
+
+using Finder = std::vector<Finding> (*)(const Evidence& evidence, Symbols& symbols);
+
+std::vector<Finding> find_steady_arguments(const Evidence& evidence, Symbols& symbols);
+std::vector<Finding> find_steady_values(const Evidence& evidence, Symbols& symbols);
+std::vector<Finding> find_dominant_targets(const Evidence& evidence, Symbols& symbols);
+std::vector<Finding> find_wrong_layouts(const Evidence& evidence, Symbols& symbols);
+std::vector<Finding> find_constant_divisors(const Evidence& evidence, Symbols& symbols);
+std::vector<Finding> find_unchanged_loads(const Evidence& evidence, Symbols& symbols);
+std::vector<Finding> find_prefetchable_loads(const Evidence& evidence, Symbols& symbols);
+std::vector<Finding> find_pointer_chases(const Evidence& evidence, Symbols& symbols);
+std::vector<Finding> find_calls_to_inline(const Evidence& evidence, Symbols& symbols);
+
+}  // namespace shadowprof::report

@@ -1,0 +1,69 @@
+// What a reader could do about the program, and why one may believe it.
+//
+// A finding has three parts: where, what was measured there, and how much of the program it
+// touches. What it touches is not what it saves: no tool knows that without trying. It is the share
+// of all executed instructions whose work the change concerns, by which findings of all kinds are
+// ranked:
+//
+//     kind                    touches, for each execution
+//     specialise-argument     the instructions of one call of the function
+//     specialise-value        the instructions of the block that uses the value
+//     dominant-target         the call and its return, and the callee if it is small
+//     branch-layout           the jump
+//     constant-divisor        the division, which counts as 20 instructions: it takes so long
+//     unchanged-load          the load
+//     inline-call             the call and its return, and the callee
+//     prefetch-load,          the waiting, a nanosecond of which counts as 3 instructions; the
+//     pointer-chase           share is of all instructions and all waiting (waiting_loads.h)
+//
+// What depends on a share (of a value, of a target) is judged by the lower end of its interval:
+// what was seen too seldom is no evidence.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report/profile.h"
+
+namespace shadowprof::report {
+
+// Where something becomes a finding. shadowprof(1) has the same numbers.
+namespace thresholds {
+inline constexpr double least_touched = 0.01;           // of all instructions
+inline constexpr std::uint64_t least_executions = 100;  // below, a share says little
+inline constexpr double least_argument_share = 0.6;     // of calls that pass the same value
+inline constexpr double least_value_share = 0.9;        // of loads that yield the same value
+inline constexpr double least_target_share = 0.8;       // of indirect calls with the same target
+inline constexpr double least_taken_share = 0.9;        // of a forward branch, to be laid out anew
+inline constexpr double least_divisor_share = 0.9;      // of divisions with the same divisor
+inline constexpr double least_unchanged_share = 0.99;   // of loads, to count as never changing
+inline constexpr double small_function = 30;          // instructions a call: small enough to inline
+inline constexpr double longest_specialised = 20000;  // instructions a call
+inline constexpr double instructions_in_a_division = 20;
+inline constexpr std::uint64_t least_timed_loads = 30;
+inline constexpr double least_wait_ns = 10;      // a load's mean: more than the near caches take
+inline constexpr double least_far_share = 0.05;  // of a load's data, beyond L2 by the model
+inline constexpr double instructions_in_a_nanosecond = 3;
+}  // namespace thresholds
+
+struct FindingKind {
+    std::string_view name;                      // "constant-divisor"
+    std::string_view title;                     // "Division by what is a constant in practice"
+    std::string_view advice;                    // what to try
+    std::string_view measure = "instructions";  // of which findings touch a share
+};
+
+struct Finding {
+    const FindingKind* kind = nullptr;
+    LocationIndex location = 0;
+    std::string what;                   // one line: what was seen there
+    std::vector<std::string> evidence;  // more lines
+    double touches = 0;                 // share of all instructions
+    std::string interval;               // of that; empty if exact, nearly so, or not known
+    // Also told by this finding: no other need tell it.
+    std::vector<LocationIndex> covers;
+};
+
+}  // namespace shadowprof::report

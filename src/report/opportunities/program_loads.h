@@ -1,0 +1,21 @@
+// Loads whose values say something about the program's data: copies from memory to a register, but
+// not from the stack (registers that were short), from thread-local storage, or from what no
+// instruction can change (constants, tables of addresses that the dynamic linker filled in).
+#pragma once
+
+#include <vector>
+
+#include "report/opportunities/evidence.h"
+#include "report/opportunities/last_writers.h"
+#include "report/symbols.h"
+
+namespace shadowprof::report {
+
+struct ProgramLoad {
+    Point at = 0;
+    DominantValue value;
+};
+// Those that ran often enough to tell anything.
+std::vector<ProgramLoad> program_loads(const Evidence& evidence, Symbols& symbols);
+
+}  // namespace shadowprof::report

@@ -1,0 +1,12 @@
+// Whether a function reads a register before it writes it, going through its instructions from the
+// entry on: of the file if it is there, otherwise of what the profile quotes.
+#pragma once
+
+#include "report/opportunities/evidence.h"
+#include "report/symbols.h"
+
+namespace shadowprof::report {
+
+bool reads_argument(const Evidence& evidence, Symbols& symbols, Point entry, RegisterFamily family);
+
+}  // namespace shadowprof::report

@@ -1,0 +1,40 @@
+// Forward branches that are nearly always taken: what they jump over is the unusual case, and lies
+// where the usual one should. A branch that falls through costs less, and the code that runs then
+// lies together in the instruction cache. Compilers lay code out by guesses or by
+// __builtin_expect; a profile knows.
+#include <fmt/format.h>
+
+#include "report/format.h"
+#include "report/opportunities/finders.h"
+
+namespace shadowprof::report {
+
+std::vector<Finding> find_wrong_layouts(const Evidence& e, Symbols&) {
+    std::vector<Finding> found;
+    for (Point at = 0; at < e.points(); ++at) {
+        if (e.executions(at) < thresholds::least_executions || !is_conditional_jump(e.text(at)))
+            continue;
+        for (const auto* edge : e.edges_from(at)) {
+            const auto target = e.point(edge->to);
+            if (edge->kind != EdgeKind::taken || target <= at || !e.same_function(at, target))
+                continue;
+            const auto ratio = e.ratio_among(*edge);
+            if (ratio.low < thresholds::least_taken_share) continue;
+            const auto& p = e.profile();
+            const auto& from = p.at(edge->from);
+            const auto& to = p.at(edge->to);
+            Finding f;
+            f.location = edge->from;
+            f.what = fmt::format("taken in {} of {}: the usual way jumps over {} bytes",
+                                 ratio_text(ratio), counted("execution", e.executions(at)),
+                                 to.offset - from.offset);
+            f.evidence.push_back(fmt::format("{}, to {}", from.text, place_label(p, to)));
+            f.touches = e.share_of_instructions(static_cast<double>(edge->statistics.count));
+            f.interval = scaled_interval(e.edge_share(*edge), f.touches);
+            found.push_back(std::move(f));
+        }
+    }
+    return found;
+}
+
+}  // namespace shadowprof::report

@@ -1,0 +1,256 @@
+// Flame graphs, drawn on a canvas: callers above, callees below, width is weight. Two trees: where
+// instructions ran, by the paths; and where samples began, by the stacks.
+
+function flamePart() {
+  const rowHeight = 24;
+  const kinds = {
+    paths: {title: "Instructions, by paths", unit: "instruction",
+      about: "Callers are those that a path itself has seen; a path ends with a backward branch, so its outermost function may have callers of its own."},
+    stacks: {title: "Samples, by stacks", unit: "sample", about: "Where samples began, with all callers."},
+  };
+  const available = Object.keys(kinds).filter((k) => Data.raw.flames[k]?.nodes.length);
+  if (!available.length) return null;
+
+  // [depth, frame, weight] in preorder -> nodes with their place and their relatives.
+  function tree(name) {
+    const {frames, nodes, total, left_out} = Data.raw.flames[name];
+    const all = [];
+    const open = [];
+    let deepest = 0;
+    const next = [0];  // where the next node of each depth begins
+    for (let i = 0; i < nodes.length; i += 3) {
+      const [depth, frame, weight] = nodes.slice(i, i + 3);
+      open.length = depth;
+      const parent = depth ? open[depth - 1] : null;
+      const begin = Math.max(next[depth] ?? 0, parent ? parent.begin : 0);
+      const node = {
+        index: all.length, depth, weight, parent, begin,
+        name: Data.string(frames[2 * frame]), module: frames[2 * frame + 1], children: [], matches: false,
+      };
+      next[depth] = begin + weight;
+      parent?.children.push(node);
+      open[depth] = node;
+      all.push(node);
+      deepest = Math.max(deepest, depth);
+    }
+    return {name, all, total, leftOut: left_out, deepest, roots: all.filter((n) => !n.parent)};
+  }
+
+  const trees = {};
+  let chosen = available[0];
+  let zoomed = null, hovered = null, words = [];
+  let canvas, scroller, crumbs, info, legend, colors;
+
+  const graph = () => (trees[chosen] ??= tree(chosen));
+  const base = (module) => Data.raw.modules[module].split("/").pop();
+
+  // The program itself, the C library, other libraries: a hue each; a function's name shades it.
+  const programs = new Set(Data.raw.targets.map((t) => t.command[0]?.split("/").pop()));
+  const heaviest = Data.raw.lists.functions?.rows.length ? Data.place(Data.raw.lists.functions.rows[0][4]).module : -1;
+  function family(module) {
+    const name = base(module);
+    if (programs.has(name)) return 0;
+    if (/^(lib(c|m|pthread)[.-]|ld-|\[vdso\])/.test(name)) return 1;
+    return module === heaviest && ![...Data.raw.modules.keys()].some((m) => programs.has(base(m))) ? 0 : 2;
+  }
+  const shadeOf = (name) => {
+    let h = 0;
+    for (let i = 0; i < name.length; ++i) h = (h * 31 + name.charCodeAt(i)) >>> 0;
+    return h % 4;
+  };
+
+  const range = () => (zoomed ? [zoomed.begin, zoomed.weight] : [0, graph().total]);
+
+  function draw() {
+    if (!canvas?.isConnected) return;
+    const style = getComputedStyle(canvas);
+    colors ??= {
+      frames: [0, 1, 2].map((f) => [0, 1, 2, 3].map((s) => style.getPropertyValue(`--flame-${f}-${s}`))),
+      text: style.getPropertyValue("--flame-text"), match: style.getPropertyValue("--flame-match"),
+      line: style.getPropertyValue("--ground"), focus: style.getPropertyValue("--text"),
+    };
+    const width = scroller.clientWidth;
+    const height = (graph().deepest + 1) * rowHeight;
+    const ratio = devicePixelRatio || 1;
+    if (canvas.width !== Math.round(width * ratio) || canvas.height !== Math.round(height * ratio)) {
+      canvas.width = Math.round(width * ratio);
+      canvas.height = Math.round(height * ratio);
+      canvas.style.height = `${height}px`;
+    }
+    const pen = canvas.getContext("2d");
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.clearRect(0, 0, width, height);
+    pen.font = "12px system-ui, sans-serif";
+    pen.textBaseline = "middle";
+    const [begin, weight] = range();
+    const scale = width / weight;
+    const visit = (node) => {
+      const left = Math.max(0, (node.begin - begin) * scale);
+      const right = Math.min(width, (node.begin + node.weight - begin) * scale);
+      if (right <= 0 || left >= width || right - left < 0.4) return;
+      const top = node.depth * rowHeight;
+      const room = right - left;
+      pen.globalAlpha = words.length && !node.matches ? 0.35 : 1;
+      pen.fillStyle = words.length && node.matches ? colors.match : colors.frames[family(node.module)][shadeOf(node.name)];
+      pen.fillRect(left, top, Math.max(0.6, room - 1), rowHeight - 1);
+      if (node === hovered) {
+        pen.strokeStyle = colors.focus;
+        pen.lineWidth = 2;
+        pen.strokeRect(left + 1, top + 1, Math.max(1, room - 3), rowHeight - 3);
+      }
+      if (room > 28) {
+        pen.fillStyle = colors.text;
+        let label = node.name;
+        const fits = Math.floor((room - 8) / 6.4);
+        if (label.length > fits) label = fits > 3 ? label.slice(0, fits - 1) + "…" : "";
+        pen.fillText(label, left + 5, top + rowHeight / 2, room - 8);
+      }
+      node.children.forEach(visit);
+    };
+    graph().roots.forEach(visit);
+    pen.globalAlpha = 1;
+  }
+
+  function at(event) {
+    const box = canvas.getBoundingClientRect();
+    const depth = Math.floor((event.clientY - box.top) / rowHeight);
+    const [begin, weight] = range();
+    const x = begin + (event.clientX - box.left) / box.width * weight;
+    let level = graph().roots, node = null;
+    for (let d = 0; d <= depth; ++d) {
+      node = level.find((n) => x >= n.begin && x < n.begin + n.weight) || null;
+      if (!node) return null;
+      level = node.children;
+    }
+    return node;
+  }
+
+  function tell(node) {
+    hovered = node;
+    const {unit} = kinds[chosen];
+    if (node) {
+      const self = node.weight - node.children.reduce((sum, c) => sum + c.weight, 0);
+      info.replaceChildren(element("strong", {}, node.name), element("span.muted", {}, base(node.module)),
+        element("span", {}, `${Text.share(node.weight / graph().total)} · ${Text.counted(unit, node.weight)}, ${Text.share(self / graph().total)} in itself`));
+    } else {
+      const matching = words.length ? matchedWeight() : null;
+      info.replaceChildren(element("span.muted", {}, matching !== null
+        ? `What was searched for covers ${Text.share(matching / graph().total)} of ${Text.counted(unit, graph().total)}.`
+        : `${Text.counted(unit, graph().total)} in all. Choose a frame to look into it.`));
+    }
+    draw();
+  }
+
+  // A match within a match counts once.
+  function matchedWeight() {
+    let sum = 0;
+    const visit = (n) => {
+      if (n.matches) sum += n.weight;
+      else n.children.forEach(visit);
+    };
+    graph().roots.forEach(visit);
+    return sum;
+  }
+
+  function zoom(node) {
+    zoomed = node;
+    const chain = [];
+    for (let n = node; n; n = n.parent) chain.unshift(n);
+    crumbs.replaceChildren(element("button.link", {type: "button", onclick: () => zoom(null)}, "all"),
+      ...chain.flatMap((n) => ["›", element("button.link", {type: "button", onclick: () => zoom(n)}, n.name)]));
+    crumbs.hidden = chain.length === 0;
+    tell(node);
+  }
+
+  function key(event) {
+    const n = hovered || zoomed;
+    const siblings = n ? (n.parent ? n.parent.children : graph().roots) : graph().roots;
+    const i = n ? siblings.indexOf(n) : -1;
+    const go = {
+      ArrowDown: () => (n ? n.children[0] : siblings[0]),
+      ArrowUp: () => n?.parent,
+      ArrowRight: () => siblings[i + 1],
+      ArrowLeft: () => siblings[i - 1],
+    }[event.key];
+    if (go) {
+      const next = go();
+      if (next) tell(next);
+    } else if (event.key === "Enter" && hovered) {
+      zoom(hovered);
+    } else if (zoomed && (event.key === "Backspace" || event.key === "0")) {
+      zoom(event.key === "0" ? null : zoomed.parent);
+    } else {
+      return;
+    }
+    event.preventDefault();
+  }
+
+  function choose(kind) {
+    chosen = kind;
+    match();
+    zoom(null);
+    info.nextElementSibling.textContent = about();
+    drawLegend();
+  }
+
+  const about = () => kinds[chosen].about + (graph().leftOut
+    ? ` Calls too light to see were left out: ${Text.share(graph().leftOut / graph().total)}.` : "");
+
+  function drawLegend() {
+    const used = new Set(graph().all.map((n) => family(n.module)));
+    const names = ["the program", "the C library and its loader", "other libraries"];
+    legend.replaceChildren(...[0, 1, 2].filter((f) => used.has(f)).map((f) => element("span", {},
+      element("i", {style: {background: `var(--flame-${f}-1)`}}), names[f])));
+  }
+
+  function match() {
+    for (const n of graph().all) n.matches = words.length > 0 && words.every((w) => n.name.toLowerCase().includes(w) || base(n.module).toLowerCase().includes(w));
+    return graph().all.filter((n) => n.matches).length;
+  }
+
+  return {
+    id: "flame",
+    title: "Flame graph",
+    build() {
+      canvas = element("canvas", {tabindex: "0", role: "img", "aria-label": "Flame graph; the arrow keys go from frame to frame"});
+      scroller = element("div.flame-scroll", {}, canvas);
+      crumbs = element("div.crumbs", {hidden: true});
+      info = element("div.flame-info", {"aria-live": "polite"});
+      legend = element("div.legend");
+      canvas.addEventListener("mousemove", (e) => {
+        const node = at(e);
+        canvas.style.cursor = node ? "pointer" : "default";
+        if (node !== hovered) tell(node);
+      });
+      canvas.addEventListener("mouseleave", () => tell(null));
+      canvas.addEventListener("click", (e) => {
+        const node = at(e);
+        if (node) zoom(node === zoomed ? node.parent : node);
+      });
+      canvas.addEventListener("keydown", key);
+      new ResizeObserver(draw).observe(scroller);
+      const choice = available.length > 1
+        ? segments("What to show", available.map((k) => [k, kinds[k].title]), chosen, choose)
+        : element("h2", {}, kinds[chosen].title);
+      const built = element("div.flame-part", {},
+        element("div.flame-head", {}, choice, legend), crumbs, scroller, info, element("p.intro", {}, about()));
+      queueMicrotask(() => {
+        match();
+        zoom(null);
+        drawLegend();
+      });
+      return built;
+    },
+    search(newWords) {
+      words = newWords;
+      const found = match();
+      if (canvas) tell(hovered);
+      return found;
+    },
+    focus: () => canvas?.focus({preventScroll: true}),
+    themeChanged() {
+      colors = null;
+      draw();
+    },
+  };
+}

@@ -1,0 +1,116 @@
+#include "shadow/page_copies.h"
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <utility>
+#include <vector>
+
+#include "ptrace/process_info.h"
+#include "shadow/computed.h"
+
+namespace shadowprof::shadow {
+
+namespace {
+
+using ptrace::Clock;
+
+constexpr std::size_t page = 4096, line = 64;
+// More than a core's own caches hold, as are most programs' pages when they are written.
+constexpr std::size_t pages = 2048;
+// The thread's own time in fork(2), in which nobody holds it: 800 MB in small pages took 12 ms.
+constexpr Seconds of_fork{60e-6}, of_page_table{29e-6};
+constexpr double pages_in_table = 512;
+
+// What a program has in its caches, which copies displace.
+constexpr std::size_t working_set = 1u << 20;
+
+// Writes to all pages, and between two of them reads some of the working set. Of processor time:
+// others that compute meanwhile do not make it dearer.
+Seconds write_to_all(volatile char* memory) {
+    static std::vector<char> others(working_set, 1);
+    const volatile char* const used = others.data();
+    constexpr std::size_t lines = working_set / line, reads = page / line, stride = 7919;
+    std::size_t next = 0;
+    const auto began = computed(CLOCK_THREAD_CPUTIME_ID);
+    for (std::size_t n = 0; n < pages; ++n) {
+        memory[n * page] = 1;
+        for (std::size_t m = 0; m < reads; ++m) {
+            next = (next + stride + static_cast<std::size_t>(used[next * line]) - 1) % lines;
+        }
+    }
+    return computed(CLOCK_THREAD_CPUTIME_ID) - began;
+}
+
+// Of all pages, with a child that shares them, alive or dead.
+std::optional<Seconds> write_to_shared(volatile char* memory, bool alive) {
+    const pid_t us = getpid(), child = fork();
+    if (child < 0) return {};
+    if (child == 0) {
+        // Whatever becomes of us, it does not stay, with what we have open.
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        while (getppid() == us) pause();
+        _exit(0);
+    }
+    const auto end = [&] {
+        kill(child, SIGKILL);
+        waitpid(child, nullptr, __WALL);
+    };
+    if (!alive) end();
+    const auto took = write_to_all(memory);
+    if (alive) end();
+    return took;
+}
+
+PageCopies::Prices measure() {
+    constexpr PageCopies::Prices usual{Seconds{2e-6}, Seconds{0.8e-6}};
+    auto* const memory = static_cast<char*>(
+        mmap(nullptr, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (memory == MAP_FAILED) return usual;
+    madvise(memory, pages * page, MADV_NOHUGEPAGE);
+    write_to_all(memory);
+    const auto shared = write_to_shared(memory, true), left = write_to_shared(memory, false);
+    const auto own = write_to_all(memory);
+    munmap(memory, pages * page);
+    if (!shared || !left) return usual;
+    return {std::max(Seconds{0}, *shared - own) / pages, std::max(Seconds{0}, *left - own) / pages};
+}
+
+}  // namespace
+
+PageCopies::Prices PageCopies::prices() {
+    static const Prices measured = measure();
+    return measured;
+}
+
+Seconds PageCopies::price_so_far(std::size_t alive) {
+    const auto now = Clock::now();
+    const auto faults = ptrace::minor_faults(target_);
+    if (!faults) return Seconds{0};
+    const auto before = std::exchange(faults_, faults);
+    const Seconds passed = now - std::exchange(at_, now);
+    const auto were_alive = std::exchange(alive_, alive);
+    if (!before || passed <= Seconds{0}) return Seconds{0};
+    const auto count = static_cast<double>(*faults - *before);
+    const auto extra = std::clamp(count - own_rate_ * passed.count(), 0.0, protected_);
+    protected_ -= extra;
+    extra_ += extra;
+    auto price = extra * (were_alive > 0 ? prices().of_copy : prices().of_aftermath);
+    if (alive > were_alive) {
+        protected_ = static_cast<double>(ptrace::anonymous_pages(target_).value_or(0));
+        price += of_fork + protected_ / pages_in_table * of_page_table;
+    }
+    if (were_alive == 0) {
+        // The last second counts most.
+        const auto weight = knows_own_rate_ ? std::min(1.0, passed.count()) : 1.0;
+        own_rate_ += weight * ((count - extra) / passed.count() - own_rate_);
+        knows_own_rate_ = true;
+    }
+    return price;
+}
+
+}  // namespace shadowprof::shadow

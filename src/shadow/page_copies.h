@@ -1,0 +1,45 @@
+// What replicas cost the target while they live and after: the first write to each page that it
+// shares with a replica copies the page, and when the replica is gone, the first write still has to
+// make the page writable again, whenever that is. The kernel counts both as page faults without
+// reading (minor ones), and the program has such faults of its own: as many a second as it has when
+// no page is left that a birth has protected.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "ptrace/process_info.h"
+#include "ptrace/tracer.h"
+#include "shadow/options.h"
+
+namespace shadowprof::shadow {
+
+class PageCopies {
+  public:
+    explicit PageCopies(pid_t target)
+        : target_(target), faults_(ptrace::minor_faults(target)), at_(ptrace::Clock::now()) {}
+
+    // Now there are so many replicas alive. What the faults since the last call cost the target
+    // that it would not have had.
+    Seconds price_so_far(std::size_t alive);
+    std::uint64_t extra_faults() const { return static_cast<std::uint64_t>(extra_); }
+
+    // What a first write costs here, to a page that a replica shares and to one that a dead one
+    // shared: measured in a process of our own. Takes some ten milliseconds.
+    struct Prices {
+        Seconds of_copy, of_aftermath;
+    };
+    static Prices prices();
+
+  private:
+    pid_t target_;
+    std::optional<std::uint64_t> faults_;
+    ptrace::Clock::time_point at_;
+    std::size_t alive_ = 0;
+    double protected_ = 0;  // pages, at most, that a birth has protected and nobody has written yet
+    double own_rate_ = 0;   // faults a second
+    bool knows_own_rate_ = false;
+    double extra_ = 0;
+};
+
+}  // namespace shadowprof::shadow

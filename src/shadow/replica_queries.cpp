@@ -1,0 +1,127 @@
+#include "shadow/replica_queries.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "ptrace/process_info.h"
+
+namespace shadowprof::shadow {
+
+namespace {
+
+constexpr std::uint64_t page_size = 4096;
+constexpr std::uint64_t scratch_size = 3 * page_size;  // a path, and a result behind it
+constexpr std::uint64_t result_offset = 2 * page_size;
+
+std::uint64_t as_argument(int number) {
+    return static_cast<std::uint64_t>(static_cast<std::int64_t>(number));
+}
+
+}  // namespace
+
+emu::Descriptor ReplicaQueries::descriptor(int fd) {
+    const auto known = at_birth_.open.find(fd);
+    if (known != at_birth_.open.end()) return known->second;
+    auto file = std::make_shared<emu::OpenFile>();
+    if (at_birth_.is_complete) file->kind = emu::OpenFile::Kind::closed;
+    return {std::move(file), false};
+}
+
+emu::Descriptor ReplicaQueries::opened_descriptor(int fd) {
+    if (const auto open = ptrace::open_descriptor(replica_.pid(), fd))
+        return describe(target_, replica_.pid(), *open);
+    return {std::make_shared<emu::OpenFile>(), false};
+}
+
+std::optional<AddressRange> ReplicaQueries::scratch() const {
+    if (scratch_ == Address{}) return {};
+    return AddressRange{scratch_, scratch_ + scratch_size};
+}
+
+int ReplicaQueries::put_path(const std::string& path) {
+    if (path.size() >= page_size) return ENAMETOOLONG;
+    if (scratch_ == Address{}) {
+        const auto at =
+            replica_.call(SYS_mmap, {0, scratch_size, PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_ANONYMOUS, ~std::uint64_t{0}, 0});
+        if (!at || *at < 0) return ENOMEM;
+        scratch_ = {static_cast<std::uint64_t>(*at)};
+    }
+    const std::span text{path.c_str(), path.size() + 1};
+    return replica_.memory().write(scratch_, std::as_bytes(text)) ? 0 : EFAULT;
+}
+
+std::optional<emu::PathStatus> ReplicaQueries::status_of(int directory, const std::string& path,
+                                                         bool follow_links) {
+    if (const int error = put_path(path)) {
+        if (error == ENAMETOOLONG) return emu::PathStatus{error, {}};
+        return {};
+    }
+    const auto flags = AT_NO_AUTOMOUNT | (follow_links ? 0 : AT_SYMLINK_NOFOLLOW);
+    const auto result =
+        replica_.call(SYS_newfstatat, {as_argument(directory), scratch_.value,
+                                       scratch_.value + result_offset, as_argument(flags)});
+    if (!result || *result == -ENOSYS || *result == -EPERM) return {};
+    if (*result < 0) return emu::PathStatus{static_cast<int>(-*result), {}};
+    const auto status = replica_.memory().read_as<struct stat>(scratch_ + result_offset);
+    if (!status) return {};
+    return emu::PathStatus{0, *status};
+}
+
+std::optional<int> ReplicaQueries::access_to(int directory, const std::string& path, int mode) {
+    if (put_path(path) != 0) return {};
+    const auto result = replica_.call(
+        SYS_faccessat2, {as_argument(directory), scratch_.value, as_argument(mode), AT_EACCESS});
+    if (!result || *result == -ENOSYS || *result == -EPERM) return {};
+    return static_cast<int>(-*result);
+}
+
+bool ReplicaQueries::is_made_up(std::uint64_t device) {
+    if (!made_up_devices_) made_up_devices_ = ptrace::made_up_devices(replica_.pid());
+    return made_up_devices_->count(device) != 0;
+}
+
+std::shared_ptr<emu::FileContents> ReplicaQueries::contents_of(int directory,
+                                                               const std::string& path) {
+    if (put_path(path) != 0) return nullptr;
+    constexpr int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
+    const auto fd = replica_.call(SYS_openat, {as_argument(directory), scratch_.value, flags});
+    if (!fd || *fd < 0) return nullptr;
+    const auto open = ptrace::open_descriptor(replica_.pid(), static_cast<int>(*fd));
+    auto contents = open ? describe(target_, replica_.pid(), *open).file->contents : nullptr;
+    replica_.call(SYS_close, {static_cast<std::uint64_t>(*fd)});
+    return contents;
+}
+
+std::optional<std::uint64_t> ReplicaQueries::cpu_time(std::optional<std::uint64_t>& base,
+                                                      std::optional<std::uint64_t> targets) {
+    const auto own = ptrace::thread_cpu_time(replica_.pid(), replica_.pid());
+    if (!own) return {};
+    if (!base) {
+        if (!targets) return {};
+        base = *targets - std::min(*targets, *own);
+    }
+    return *base + *own;
+}
+
+std::optional<std::uint64_t> ReplicaQueries::process_cpu_time() {
+    std::optional<std::uint64_t> all;
+    if (!process_base_) {
+        for (const auto thread : ptrace::threads_of(target_)) {
+            all = all.value_or(0) + ptrace::thread_cpu_time(target_, thread).value_or(0);
+        }
+    }
+    return cpu_time(process_base_, all);
+}
+
+std::optional<std::uint64_t> ReplicaQueries::thread_cpu_time() {
+    std::optional<std::uint64_t> time;
+    if (!thread_base_) time = ptrace::thread_cpu_time(target_, thread_);
+    return cpu_time(thread_base_, time);
+}
+
+}  // namespace shadowprof::shadow

@@ -1,0 +1,51 @@
+// What a replica's system calls need to know of the world. Files are looked at as the replica
+// itself would find them, with its rights, root and directory: it makes the calls, which have no
+// effect. They are read by us.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+
+#include "emu/system_calls.h"
+#include "ptrace/replica.h"
+#include "shadow/world_at_birth.h"
+
+namespace shadowprof::shadow {
+
+class ReplicaQueries : public emu::GuestQueries {
+  public:
+    ReplicaQueries(ptrace::Replica& replica, pid_t target, pid_t thread, WorldAtBirth at_birth)
+        : replica_(replica), target_(target), thread_(thread), at_birth_(std::move(at_birth)) {}
+
+    WorldAtBirth& at_birth() { return at_birth_; }
+    // What has been mapped into the replica for these questions.
+    std::optional<AddressRange> scratch() const;
+
+    emu::Descriptor descriptor(int fd) override;
+    emu::Descriptor opened_descriptor(int fd) override;
+    std::optional<emu::PathStatus> status_of(int directory, const std::string& path,
+                                             bool follow_links) override;
+    std::optional<int> access_to(int directory, const std::string& path, int mode) override;
+    bool is_made_up(std::uint64_t device) override;
+    std::shared_ptr<emu::FileContents> contents_of(int directory, const std::string& path) override;
+    std::optional<std::uint64_t> process_cpu_time() override;
+    std::optional<std::uint64_t> thread_cpu_time() override;
+
+  private:
+    // Puts the path where the replica's calls can read it; an errno if there is none.
+    int put_path(const std::string& path);
+    // The target's time when first asked, and the replica's own since.
+    std::optional<std::uint64_t> cpu_time(std::optional<std::uint64_t>& base,
+                                          std::optional<std::uint64_t> targets);
+
+    ptrace::Replica& replica_;
+    pid_t target_;
+    pid_t thread_;
+    WorldAtBirth at_birth_;
+    std::optional<std::set<std::uint64_t>> made_up_devices_;
+    Address scratch_;  // 0: not yet mapped
+    std::optional<std::uint64_t> process_base_, thread_base_;
+};
+
+}  // namespace shadowprof::shadow

@@ -1,0 +1,273 @@
+#include "shadow/replica_world.h"
+
+#include <asm/prctl.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "ptrace/identity.h"
+
+namespace shadowprof::shadow {
+
+namespace {
+
+constexpr const char* is_gone = "the replica is gone";
+
+std::array<std::uint64_t, 6> arguments_of(const ptrace::Registers& registers) {
+    const auto& raw = registers.raw;
+    return {raw.rdi, raw.rsi, raw.rdx, raw.r10, raw.r8, raw.r9};
+}
+
+}  // namespace
+
+// The replica's own memory; the kernel would write to shared memory as the program does, and so
+// what was withdrawn is made its own here, too.
+class ReplicaWorld::Memory : public emu::GuestMemory {
+  public:
+    Memory(ptrace::Replica& replica, WithdrawnMemory& withdrawn)
+        : replica_(replica), withdrawn_(withdrawn) {}
+
+    bool read(Address from, std::span<std::byte> into) override {
+        return replica_.memory().read(from, into) == into.size();
+    }
+    bool write(Address to, std::span<const std::byte> bytes) override {
+        if (replica_.memory().write(to, bytes)) return true;
+        return withdrawn_.make_writable({to, to + bytes.size()}) &&
+               replica_.memory().write(to, bytes);
+    }
+
+  private:
+    ptrace::Replica& replica_;
+    WithdrawnMemory& withdrawn_;
+};
+
+ReplicaWorld::ReplicaWorld(ptrace::Replica& replica, pid_t target, const ptrace::Birth& birth,
+                           WorldAtBirth at_birth)
+    : replica_(replica),
+      withdrawn_(replica),
+      memory_(std::make_unique<Memory>(replica, withdrawn_)),
+      queries_(replica, target, birth.thread, std::move(at_birth)),
+      facts_(queries_) {}
+
+ReplicaWorld::~ReplicaWorld() = default;
+
+std::unique_ptr<ReplicaWorld> ReplicaWorld::settle(ptrace::Replica& replica, pid_t target,
+                                                   const ptrace::Nursery& nursery,
+                                                   const ptrace::Birth& birth,
+                                                   WorldAtBirth at_birth, const ptrace::Maps& maps,
+                                                   std::vector<AddressRange> engine_memory,
+                                                   std::string& why) {
+    std::unique_ptr<ReplicaWorld> world{
+        new ReplicaWorld{replica, target, birth, std::move(at_birth)}};
+    if (!world->close_descriptors()) {
+        why = "its open files cannot be closed";
+        return nullptr;
+    }
+    if (!world->withdrawn_.withdraw(maps, engine_memory, why)) return nullptr;
+    world->facts_.shared_mappings = world->withdrawn_.shared();
+    // Where it makes its calls from; the program may write there as little as to any shared memory.
+    engine_memory.push_back(nursery.place());
+    world->facts_.engine_memory = std::move(engine_memory);
+    world->learn_facts(target, birth);
+    return world;
+}
+
+bool ReplicaWorld::close_descriptors() {
+    // Everything between two that it keeps. The first time it gets a table of its own: until then
+    // it has the target's, and whatever it closed would be closed there.
+    bool is_own = false;
+    const auto close = [&](std::uint64_t first, std::uint64_t last) {
+        const std::uint64_t flags = is_own ? 0 : CLOSE_RANGE_UNSHARE;
+        if (replica_.call(SYS_close_range, {first, last, flags}) == 0) {
+            is_own = true;
+            return true;
+        }
+        // Before Linux 5.9, or forbidden by a filter.
+        if (!is_own && replica_.call(SYS_unshare, {CLONE_FILES}) != 0) return false;
+        is_own = true;
+        const auto numbers = ptrace::open_numbers(replica_.pid());
+        return numbers && std::all_of(numbers->begin(), numbers->end(), [&](int number) {
+                   const auto fd = static_cast<std::uint64_t>(number);
+                   return fd < first || fd > last || replica_.call(SYS_close, {fd}) == 0;
+               });
+    };
+    std::uint64_t next = 0;
+    for (const auto& [number, descriptor] : queries_.at_birth().open) {
+        if (!descriptor.file->is_held) continue;
+        const auto held = static_cast<std::uint64_t>(number);
+        if (next < held && !close(next, held - 1)) return false;
+        next = held + 1;
+    }
+    return close(next, ~0u) && close_what_was_replaced();
+}
+
+// The target has gone on: numbers that were directories' may have become something else's.
+bool ReplicaWorld::close_what_was_replaced() {
+    for (auto& [number, descriptor] : queries_.at_birth().open) {
+        auto& file = *descriptor.file;
+        if (!file.is_held) continue;
+        const auto now = ptrace::open_descriptor(replica_.pid(), number);
+        if (now && S_ISDIR(now->status.st_mode) && now->status.st_dev == file.id.device &&
+            now->status.st_ino == file.id.inode)
+            continue;
+        file.is_held = false;
+        if (now && replica_.call(SYS_close, {static_cast<std::uint64_t>(number)}) != 0)
+            return false;
+    }
+    return true;
+}
+
+void ReplicaWorld::learn_facts(pid_t target, const ptrace::Birth& birth) {
+    facts_.signal_mask = birth.signal_mask;
+    facts_.same_time_namespace = ptrace::shares_time_namespace(target);
+    const auto& signals = queries_.at_birth().signals;
+    facts_.pending_signals = signals.pending | signals.process_pending;
+    for (int signal = 1; signal <= 64; ++signal) {
+        if (!signals.acts_on(signal)) facts_.pending_signals &= ~(std::uint64_t{1} << (signal - 1));
+    }
+    if (const auto mask = ptrace::creation_mask(replica_.pid())) facts_.creation_mask = *mask;
+    const auto identity = ptrace::identity_of(target, birth.thread);
+    if (!identity) return;
+    facts_.pid = identity->pid;
+    facts_.tid = identity->tid;
+    facts_.parent = identity->parent;
+    facts_.credentials = {identity->uid, identity->effective_uid, identity->saved_uid,
+                          identity->gid, identity->effective_gid, identity->saved_gid};
+}
+
+bool ReplicaWorld::serve_fault(const siginfo_t& info) {
+    if (info.si_signo != SIGSEGV || info.si_code != SEGV_ACCERR) return false;
+    const Address at{reinterpret_cast<std::uint64_t>(info.si_addr)};
+    return withdrawn_.make_writable({at, at + 1});
+}
+
+std::optional<std::string> ReplicaWorld::serve(ptrace::Registers& registers) {
+    // Calls of other kinds are numbered otherwise. All their instructions are two bytes long.
+    constexpr std::uint16_t system_call_instruction = 0x050f;
+    const auto instruction = replica_.memory().read_as<std::uint16_t>(registers.rip() - 2);
+    if (instruction != system_call_instruction) {
+        return "system call by another instruction than syscall";
+    }
+    const emu::SystemCall call{static_cast<std::int32_t>(registers.raw.orig_rax),
+                               arguments_of(registers)};
+    if ((facts_.pending_signals & ~facts_.signal_mask) != 0) return "a signal was on its way";
+    if (auto reason = serve(call, registers)) return reason;
+    registers.raw.rcx = registers.raw.rip;
+    registers.raw.r11 = registers.raw.eflags;
+    registers.raw.orig_rax = ~0ull;
+    return {};
+}
+
+std::optional<std::string> ReplicaWorld::serve(const emu::SystemCall& call,
+                                               ptrace::Registers& registers) {
+    const auto set_result = [&](std::int64_t result) {
+        registers.raw.rax = static_cast<std::uint64_t>(result);
+    };
+    if (const auto result = change_registers(call, registers)) {
+        set_result(*result);
+        return {};
+    }
+    const auto action = emu::decide_in_replica(call, facts_, *memory_);
+    if (const auto* end = std::get_if<emu::End>(&action)) {
+        // Whose questions nobody answers any more ends for all sorts of reasons.
+        return replica_.registers() ? end->reason : is_gone;
+    }
+    if (const auto* answer = std::get_if<emu::Answer>(&action)) {
+        set_result(answer->result);
+        return {};
+    }
+    const auto* other = std::get_if<emu::ExecuteInstead>(&action);
+    const auto result = execute(other ? other->call : call);
+    if (!result) return is_gone;
+    set_result(other && other->result && *result >= 0 ? *other->result : note(call, *result));
+    return {};
+}
+
+std::optional<std::int64_t> ReplicaWorld::change_registers(const emu::SystemCall& call,
+                                                           ptrace::Registers& registers) {
+    if (call.number != SYS_arch_prctl) return {};
+    const auto value = call.arguments[1];
+    switch (static_cast<int>(call.arguments[0])) {
+        case ARCH_SET_FS: {
+            constexpr std::uint64_t end_of_user_space = 0x7fff'ffff'f000;
+            if (value >= end_of_user_space) return -EPERM;
+            registers.raw.fs_base = value;
+            return 0;
+        }
+        case ARCH_GET_FS: {
+            const std::uint64_t base = registers.raw.fs_base;
+            return memory_->write_as(Address{value}, base) ? 0 : -EFAULT;
+        }
+        default:
+            return {};
+    }
+}
+
+std::optional<std::int64_t> ReplicaWorld::execute(const emu::SystemCall& call) {
+    const auto make = [&] {
+        const auto& a = call.arguments;
+        return replica_.call(static_cast<std::uint64_t>(static_cast<std::uint32_t>(call.number)),
+                             {a[0], a[1], a[2], a[3], a[4], a[5]});
+    };
+    const auto result = make();
+    if (result != -EFAULT) return result;
+    // The kernel was to write to withdrawn memory. No result of a call that is executed is larger
+    // than a page.
+    bool any = false;
+    for (const auto argument : call.arguments) {
+        constexpr std::uint64_t largest_result = 4096;
+        const Address at{argument};
+        any |= withdrawn_.make_writable({at, at + largest_result});
+    }
+    return any ? make() : result;
+}
+
+// What it opens gets the lowest number that is free, and more are taken than the kernel knows.
+std::optional<std::int64_t> ReplicaWorld::move_to_free_number(std::int64_t fd) {
+    const auto wanted = facts_.descriptors.lowest_free();
+    if (fd == wanted) return fd;
+    const auto real = static_cast<std::uint64_t>(fd);
+    const auto moved =
+        replica_.call(SYS_fcntl, {real, F_DUPFD, static_cast<std::uint64_t>(wanted)});
+    if (!moved || !replica_.call(SYS_close, {real})) return {};
+    return *moved;
+}
+
+std::int64_t ReplicaWorld::note(const emu::SystemCall& call, std::int64_t result) {
+    const auto& a = call.arguments;
+    switch (call.number) {
+        case SYS_open:
+        case SYS_openat:
+        case SYS_openat2:
+            if (result >= 0) result = move_to_free_number(result).value_or(-EMFILE);
+            break;
+        case SYS_mmap:
+            if (result >= 0) {
+                const Address at{static_cast<std::uint64_t>(result)};
+                withdrawn_.forget({at, at + a[1]});
+            }
+            break;
+        case SYS_munmap:
+        case SYS_mprotect:
+        case SYS_pkey_mprotect:
+            if (result == 0) withdrawn_.forget({{a[0]}, Address{a[0]} + a[1]});
+            break;
+        case SYS_mremap:
+            if (result >= 0) {
+                const Address at{static_cast<std::uint64_t>(result)};
+                withdrawn_.forget({at, at + a[2]});
+            }
+            break;
+        default:
+            break;
+    }
+    emu::note_executed(call, result, facts_);
+    return result;
+}
+
+}  // namespace shadowprof::shadow

@@ -1,0 +1,229 @@
+#include "shadow/replicas.h"
+
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "emu/translator/thread_recording.h"
+#include "emu/translator/translated_replica.h"
+#include "ptrace/call_stack.h"
+#include "ptrace/process_info.h"
+#include "shadow/replica_world.h"
+
+namespace shadowprof::shadow {
+
+namespace {
+
+// A replica that needs longer is stuck, or the machine is: for how long may memory be held twice?
+constexpr Seconds longest_life{2.0};
+// One that has not computed for a tenth of this time will not get far.
+constexpr Seconds long_enough_to_compute{0.3};
+constexpr double least_share = 0.1;
+
+constexpr const char* starved = "all processors are busy";
+
+Seconds computed_by(const ptrace::Replica& replica) {
+    constexpr double nanosecond = 1e-9;
+    return Seconds{nanosecond *
+                   static_cast<double>(ptrace::process_cpu_time(replica.pid()).value_or(0))};
+}
+
+}  // namespace
+
+class Replicas::Registered {
+  public:
+    Registered(Replicas& all, ptrace::Replica& replica) : all_(all) {
+        const std::lock_guard lock{all_.mutex_};
+        at_ = all_.living_.insert(all_.living_.end(), Living{&replica, ptrace::Clock::now(), {}});
+        if (!all_.ending_) return;
+        at_->ended_by = *all_.ending_;
+        replica.kill();
+    }
+    ~Registered() {
+        const std::lock_guard lock{all_.mutex_};
+        all_.living_.erase(at_);
+    }
+    Registered(const Registered&) = delete;
+    Registered& operator=(const Registered&) = delete;
+
+    std::string ended_by() const {
+        const std::lock_guard lock{all_.mutex_};
+        return at_->ended_by;
+    }
+
+  private:
+    Replicas& all_;
+    std::list<Living>::iterator at_;
+};
+
+Replicas::Replicas(const Workplace& place, ptrace::Nursery& nursery, std::size_t most_at_once)
+    : place_(place),
+      nursery_(nursery),
+      cache_(place.tracer.pid(), place.blocks, place.modules, place.segments, place.code.plan()),
+      target_(place.tracer.pid()) {
+    for (std::size_t n = 0; n < most_at_once; ++n) workers_.emplace_back([this] { work(); });
+}
+
+Replicas::~Replicas() {
+    end_all("the end of profiling");
+    {
+        const std::lock_guard lock{mutex_};
+        closed_ = true;
+    }
+    changed_.notify_all();
+    for (auto& worker : workers_) worker.join();
+}
+
+void Replicas::expect(ptrace::Birth birth, WorldAtBirth at_birth, trace::TraceStart start,
+                      emu::translator::TranslatedReplica::Length length, Random random) {
+    const std::lock_guard lock{mutex_};
+    waiting_.push_back({std::move(birth), std::move(at_birth), std::move(start), length, random});
+    changed_.notify_one();
+}
+
+std::size_t Replicas::alive() const {
+    const std::lock_guard lock{mutex_};
+    return waiting_.size() + busy_;
+}
+
+void Replicas::hurry() {
+    const std::lock_guard lock{mutex_};
+    const sched_param normal{};
+    for (const auto tid : worker_ids_) sched_setscheduler(tid, SCHED_OTHER, &normal);
+    for (const auto& living : living_)
+        sched_setscheduler(living.replica->pid(), SCHED_OTHER, &normal);
+}
+
+void Replicas::end_overdue() {
+    const std::lock_guard lock{mutex_};
+    const auto now = ptrace::Clock::now();
+    for (auto& living : living_) {
+        if (!living.ended_by.empty()) continue;
+        const Seconds age = now - living.born;
+        if (age > longest_life)
+            living.ended_by = "time limit";
+        else if (age > long_enough_to_compute && computed_by(*living.replica) < least_share * age)
+            living.ended_by = starved;
+        else
+            continue;
+        living.replica->kill();
+    }
+}
+
+void Replicas::end_all(const std::string& reason) {
+    const std::lock_guard lock{mutex_};
+    ending_ = reason;
+    for (auto& living : living_) {
+        if (living.ended_by.empty()) living.ended_by = reason;
+        living.replica->kill();
+    }
+}
+
+std::vector<Replicas::Outcome> Replicas::outcomes() {
+    const std::lock_guard lock{mutex_};
+    return std::exchange(outcomes_, {});
+}
+
+void Replicas::work() {
+    const sched_param lowest{};
+    if (sched_setscheduler(0, SCHED_IDLE, &lowest) != 0)
+        setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
+    std::unique_lock lock{mutex_};
+    worker_ids_.push_back(gettid());
+    while (true) {
+        changed_.wait(lock, [&] { return closed_ || !waiting_.empty(); });
+        if (waiting_.empty()) return;
+        auto job = std::move(waiting_.front());
+        waiting_.pop_front();
+        ++busy_;
+        lock.unlock();
+        auto outcome = live(job);
+        lock.lock();
+        --busy_;
+        outcomes_.push_back(std::move(outcome));
+    }
+}
+
+Replicas::Outcome Replicas::live(Job& job) {
+    Outcome outcome;
+    // Given back after the replica's end: before that it may still write there.
+    std::unique_ptr<emu::translator::ReplicaCache::Guest> guest;
+    const auto replica = ptrace::Replica::take(nursery_, job.birth, outcome.reason);
+    if (!replica) return outcome;
+    const Registered registered{*this, *replica};
+    const auto told = [&](Outcome so_far) {
+        if (const auto by_us = registered.ended_by(); !by_us.empty()) so_far.reason = by_us;
+        so_far.starved = so_far.reason == starved;
+        return so_far;
+    };
+    auto maps = ptrace::Maps::of(replica->pid());
+    outcome.reason = "it is gone";
+    if (!maps) return told(outcome);
+    const auto shared_maps = std::make_shared<const ptrace::Maps>(std::move(*maps));
+    guest = cache_.admit(*replica, nursery_, shared_maps, outcome.reason);
+    if (!guest) return told(outcome);
+    const auto world =
+        ReplicaWorld::settle(*replica, target_, nursery_, job.birth, std::move(job.at_birth),
+                             *shared_maps, cache_.places(), outcome.reason);
+    if (!world) return told(outcome);
+    const auto registers = replica->registers();
+    outcome.reason = "it is gone";
+    if (!registers) return told(outcome);
+
+    outcome.was_born = true;
+    auto stack = ptrace::snapshot_stack(replica->pid(), *registers);
+    stack.pid = target_;  // which has the same mappings, and lives
+    job.start.contents = trace::Contents::counts;
+    place_.digester.begin(job.start, std::move(stack), shared_maps);
+    emu::translator::ThreadRecording recording{
+        {.code = cache_.code(),
+         .segments = place_.segments,
+         .sink = place_.digester,
+         .numbers = place_.numbers,
+         .random = job.random,
+         .values = {.captures = place_.code.plan().has_slots(),
+                    .fraction = place_.options.exhaustive ? 1.0 : place_.options.value_fraction},
+         .loads = {.wanted = place_.code.plan().has(trace::Capture::latency),
+                   .timed = place_.options.clock_is_usable,
+                   .warm_up = place_.options.warm_up}},
+        job.start.sample,
+        job.start.trace};
+    recording.begin_stream(cache_.memory(), cache_.area_number(*guest));
+    emu::translator::TranslatedReplica engine{*replica, cache_, *guest, *world, recording};
+    const auto end = engine.run(job.length, job.random);
+    recording.end_stream();
+    outcome.computed = computed_by(*replica);
+
+    trace::TraceEnd last;
+    last.trace = job.start.trace;
+    last.reason = end.reason;
+    if (end.unmapped && target_has(*end.unmapped)) {
+        outcome.lacks_memory = true;
+        last.reason = "memory that is not forked";
+    }
+    if (const auto by_us = registered.ended_by(); !by_us.empty()) last.reason = by_us;
+    last.continuation = end.continuation;
+    if (end.continuation != Address{}) {
+        emu::translator::ReplicaCache::Turn turn{*guest};
+        last.continuation_place = turn.code().place_of(end.continuation);
+    }
+    outcome.reason = last.reason;
+    // Shorter samples would spin as well.
+    const bool waits = end.reason == emu::translator::TranslatedReplica::waits_in_a_loop;
+    if (registered.ended_by().empty() && !waits)
+        outcome.end = end.is_complete ? Outcome::End::in_time : Outcome::End::early;
+    outcome.instructions = end.instructions;
+    place_.digester.end(std::move(last));
+    place_.digester.end_sample(job.start.sample);
+    return told(std::move(outcome));
+}
+
+// What a program keeps from its children (MADV_DONTFORK) its replicas do not have.
+bool Replicas::target_has(Address address) const {
+    const auto maps = ptrace::Maps::of(target_);
+    return maps && maps->mapping_at(address);
+}
+
+}  // namespace shadowprof::shadow

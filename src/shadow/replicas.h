@@ -1,0 +1,96 @@
+// The replicas that are alive: each is held by a thread of the profiler's own, at the lowest
+// priority, which takes it when it is born, makes it harmless, lets it run a sample's worth of the
+// program in the code cache, and kills it. Nothing of this is on the target's time.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/random.h"
+#include "emu/translator/replica_cache.h"
+#include "emu/translator/translated_replica.h"
+#include "ptrace/nursery.h"
+#include "ptrace/replica.h"
+#include "shadow/sampling.h"
+#include "shadow/world_at_birth.h"
+
+namespace shadowprof::shadow {
+
+class Replicas {
+  public:
+    Replicas(const Workplace& place, ptrace::Nursery& nursery, std::size_t most_at_once);
+    ~Replicas();
+    Replicas(const Replicas&) = delete;
+    Replicas& operator=(const Replicas&) = delete;
+
+    // A replica is on its way, and will be sample `start`. `open`: see BirthWatch.
+    void expect(ptrace::Birth birth, WorldAtBirth at_birth, trace::TraceStart start,
+                emu::translator::TranslatedReplica::Length length, Random random);
+    std::size_t alive() const;
+    std::size_t most_at_once() const { return workers_.size(); }
+    // There is nobody left whom they could disturb.
+    void hurry();
+    // Those that have lived too long do not live on.
+    void end_overdue();
+    // All of them, for this reason.
+    void end_all(const std::string& reason);
+
+    // What became of replicas since the last time.
+    struct Outcome {
+        bool was_born = false;      // otherwise `reason` says why not
+        bool lacks_memory = false;  // of the program's, which is not forked
+        bool starved = false;       // others took all processors
+        std::string reason;
+        // What its end says of the length of samples.
+        enum class End : std::uint8_t { in_time, early, nothing } end = End::nothing;
+        std::uint64_t instructions = 0;
+        Seconds computed{0};
+    };
+    std::vector<Outcome> outcomes();
+
+  private:
+    struct Job {
+        ptrace::Birth birth;
+        WorldAtBirth at_birth;
+        trace::TraceStart start;
+        emu::translator::TranslatedReplica::Length length;
+        Random random;
+    };
+    struct Living {
+        ptrace::Replica* replica = nullptr;
+        ptrace::Clock::time_point born;
+        std::string ended_by;  // us
+    };
+
+    void work();
+    Outcome live(Job& job);
+    bool target_has(Address address) const;
+    // Lives on the worker's stack while the replica does.
+    class Registered;
+
+    const Workplace& place_;
+    ptrace::Nursery& nursery_;
+    emu::translator::ReplicaCache cache_;
+    pid_t target_;
+
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<Job> waiting_;
+    std::list<Living> living_;
+    std::size_t busy_ = 0;
+    std::vector<Outcome> outcomes_;
+    std::optional<std::string> ending_;  // all of them
+    bool closed_ = false;
+    std::vector<pid_t> worker_ids_;
+    std::vector<std::thread> workers_;
+};
+
+}  // namespace shadowprof::shadow

@@ -1,0 +1,220 @@
+#include "shadow/shadows.h"
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+#include <utility>
+
+#include "ptrace/processors.h"
+#include "shadow/choose_thread.h"
+
+namespace shadowprof::shadow {
+
+namespace {
+
+using ptrace::Clock;
+
+// While replicas live, and for a while after, what they do to the target is looked at so often.
+constexpr std::chrono::milliseconds between_looks{5};
+// At the end.
+constexpr std::chrono::milliseconds await_sample{3000}, await_removal{20'000}, await_running{100};
+// Shorter samples than the shortest are the business of bursts, which go on after any system call.
+constexpr std::uint64_t first_length = 160'000, shortest_length = 80'000;
+// Replicas that were of no use, one after the other, before we give up.
+constexpr unsigned most_failures = 4, most_starved = 2;
+// What replicas cost is known after some. Where the budget lets there be fewer than two a second,
+// bursts tell more.
+constexpr std::uint64_t enough_to_know = 4;
+constexpr Seconds longest_wait{0.5};
+
+}  // namespace
+
+Shadows::Shadows(Workplace place)
+    : Bursts(std::move(place)),
+      watch_(place_.tracer.pid()),
+      copies_(place_.tracer.pid()),
+      length_(first_length, shortest_length, place_.options.sample_size) {
+    PageCopies::prices();
+    const auto processors = ptrace::processors_for(place_.tracer.pid());
+    if (place_.options.load)
+        most_at_once_ =
+            static_cast<std::size_t>(std::max(1.0, std::ceil(*place_.options.load * 2)));
+    else if (processors >= 2)
+        most_at_once_ = static_cast<std::size_t>(processors) - 1;  // one is the program's
+    else
+        impossible_ = "there is only one processor for it";
+}
+
+Shadows::~Shadows() = default;
+
+Clock::time_point Shadows::next_tick() const {
+    return std::min(Bursts::next_tick(), next_look_);
+}
+
+void Shadows::tick() {
+    const auto now = Clock::now();
+    if (now >= next_look_) look_after_replicas();
+    if (now >= Bursts::next_tick()) Bursts::tick();
+}
+
+// The area, and the replicas that were born in it, belong to the program that was.
+bool Shadows::take(const ptrace::Event& event) {
+    if (event.kind == ptrace::EventKind::exec) {
+        replicas_.reset();
+        nursery_.reset();
+    }
+    return Bursts::take(event);
+}
+
+bool Shadows::prepare() {
+    look_after_replicas();
+    if (impossible_) return false;
+    if (!replicas_) return true;
+    if (replicas_->alive() >= replicas_->most_at_once()) return false;
+    return !place_.options.load || !is_loaded_enough(Clock::now());
+}
+
+bool Shadows::is_loaded_enough(Clock::time_point now) {
+    const Seconds elapsed = now - began_;
+    return alive_seconds_ >= *place_.options.load * elapsed.count();
+}
+
+void Shadows::begin(ptrace::Thread& thread, const ptrace::Registers&) {
+    auto stopped = Clock::now();
+    if (!nursery_) {
+        const bool is_found = found(thread);
+        // Once; it does not make samples dearer.
+        pay_once(Clock::now() - stopped);
+        stopped = Clock::now();
+        if (!is_found) {
+            thread.resume();
+            return;
+        }
+    }
+    auto birth = nursery_->fork(thread);
+    if (!birth) {
+        thread.resume();
+        finished(Clock::now() - stopped);
+        return;
+    }
+    const auto held = Clock::now() - stopped;
+    ++forks_;
+    auto at_birth = watch_.look(*nursery_, *birth);
+    replicas_->expect(std::move(*birth), std::move(at_birth), next_sample(), length_of_next(),
+                      place_.random.fork());
+    finished(held);
+    look_after_replicas();
+}
+
+// By default all samples cover the same time of the program's, so that they are of its instructions
+// in proportion (native_time.h). A processor executes up to ten a nanosecond.
+emu::translator::TranslatedReplica::Length Shadows::length_of_next() const {
+    constexpr double per_nanosecond = 10;
+    if (!place_.options.may_be_shorter) return {place_.options.sample_size, 0};
+    const auto wanted = length_.next();
+    return {2 * wanted, static_cast<double>(wanted) / per_nanosecond};
+}
+
+bool Shadows::found(ptrace::Thread& thread) {
+    std::string why;
+    nursery_ = ptrace::Nursery::create(place_.tracer, thread,
+                                       emu::translator::ReplicaCache::file_size, why);
+    if (!nursery_) {
+        if (!why.empty()) impossible_ = why;
+        return false;
+    }
+    replicas_ = std::make_unique<Replicas>(place_, *nursery_, most_at_once_);
+    return true;
+}
+
+void Shadows::look_after_replicas() {
+    const auto now = Clock::now();
+    const Seconds passed = now - std::exchange(counted_until_, now);
+    alive_seconds_ += static_cast<double>(alive_) * passed.count();
+    alive_ = replicas_ ? replicas_->alive() : 0;
+    pay(copies_.price_so_far(alive_));
+    if (replicas_) {
+        replicas_->end_overdue();
+        for (const auto& outcome : replicas_->outcomes()) {
+            if (outcome.end == Replicas::Outcome::End::in_time) length_.ended_in_time();
+            if (outcome.end == Replicas::Outcome::End::early) length_.ended_early();
+            const bool failed = !outcome.was_born || outcome.lacks_memory || outcome.starved;
+            failures_ = failed ? failures_ + 1 : 0;
+            replicas_computed_ += outcome.computed;
+            saw_something_ |= outcome.instructions > 0;
+            if (failures_ < (outcome.starved ? most_starved : most_failures)) continue;
+            impossible_ = outcome.lacks_memory
+                              ? "the program keeps memory from its children, MADV_DONTFORK"
+                          : outcome.starved ? "all processors are busy"
+                                            : outcome.reason;
+        }
+    }
+    if (length_.is_too_long() && place_.options.may_be_shorter) {
+        is_biased_ = true;
+        impossible_ = "calls that replicas cannot make follow each other too closely";
+    }
+    const bool is_our_choice =
+        place_.options.may_be_shorter && !place_.options.load && !place_.options.period;
+    if (is_our_choice && forks_ >= enough_to_know && mean_wait() > longest_wait)
+        impossible_ = "it is so large that forking it costs too much";
+    next_look_ = alive_ > 0 ? now + between_looks : Clock::time_point::max();
+}
+
+void Shadows::wind_up(const std::string& reason) {
+    if (replicas_) {
+        await_first_sample();
+        look_after_replicas();
+        replicas_->end_all(reason);
+    }
+    replicas_.reset();
+    if (nursery_ && place_.tracer.alive()) leave_no_trace();
+    nursery_.reset();
+}
+
+// Of a program that ran so briefly that none is complete.
+void Shadows::await_first_sample() {
+    const auto deadline = Clock::now() + await_sample;
+    if (!place_.tracer.alive() && !saw_something_) replicas_->hurry();
+    while (!place_.tracer.alive() && !saw_something_ && replicas_->alive() > 0 &&
+           Clock::now() < deadline) {
+        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+        look_after_replicas();
+    }
+}
+
+// The area is taken out again by the program itself: by a thread that runs, or, if none does for a
+// while, by one that does not mind being woken.
+void Shadows::leave_no_trace() {
+    const auto began = Clock::now();
+    pid_t asked = 0;
+    while (place_.tracer.alive() && Clock::now() < began + await_removal) {
+        if (asked == 0) {
+            auto* thread = choose_running_thread(place_.tracer, place_.random);
+            if (!thread && Clock::now() > began + await_running)
+                thread = choose_thread_at_rest(place_.tracer);
+            if (thread && thread->interrupt()) asked = thread->tid();
+        }
+        const auto event = place_.tracer.wait(Clock::now() + std::chrono::milliseconds{2});
+        if (!event) continue;
+        const bool is_it = event->thread && event->thread->tid() == asked;
+        if (is_it) asked = 0;
+        if (!is_it || event->kind != ptrace::EventKind::interrupted) {
+            place_.tracer.pass_on(*event);
+            continue;
+        }
+        place_.tracer.repair_interrupted_call(*event->thread);
+        const bool done = nursery_->remove(place_.tracer, *event->thread);
+        event->thread->resume();
+        if (done) return;
+    }
+}
+
+Cost Shadows::cost() const {
+    auto cost = Bursts::cost();
+    cost.forks = forks_;
+    cost.extra_faults = copies_.extra_faults();
+    cost.extra_cpu = replicas_computed_;
+    return cost;
+}
+
+}  // namespace shadowprof::shadow

@@ -1,0 +1,73 @@
+// Sampling by shadows: a running thread is stopped for as long as it takes to have it fork a
+// replica, and goes on. The replica shows what the program does next (replicas.h).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ptrace/nursery.h"
+#include "shadow/bursts.h"
+#include "shadow/page_copies.h"
+#include "shadow/replicas.h"
+#include "shadow/sample_length.h"
+#include "shadow/world_at_birth.h"
+
+namespace shadowprof::shadow {
+
+class Shadows : public Bursts {
+  public:
+    explicit Shadows(Workplace place);
+    ~Shadows() override;
+
+    ptrace::Clock::time_point next_tick() const override;
+    void tick() override;
+    bool take(const ptrace::Event& event) override;
+    void wind_up(const std::string& reason) override;
+    bool is_complete() const override {
+        return Bursts::is_complete() && replicas_ && replicas_->alive() == 0;
+    }
+    Cost cost() const override;
+    std::vector<std::string> warnings() const override { return warnings_; }
+
+    // Why there can be no replicas of this program, once that is known.
+    const std::optional<std::string>& impossible() const { return impossible_; }
+    // What was seen is biased, or so little that it is not worth what it would weigh beside bursts,
+    // which are a thousand times shorter.
+    bool is_better_forgotten() const { return is_biased_ || forks_ < fewest_worth_keeping; }
+
+  private:
+    static constexpr std::uint64_t fewest_worth_keeping = 50;
+
+    bool prepare() override;
+    void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
+    bool found(ptrace::Thread& thread);
+    emu::translator::TranslatedReplica::Length length_of_next() const;
+    void after_exec();
+    void look_after_replicas();
+    void await_first_sample();
+    void leave_no_trace();
+    bool is_loaded_enough(ptrace::Clock::time_point now);
+
+    std::unique_ptr<ptrace::Nursery> nursery_;
+    std::unique_ptr<Replicas> replicas_;  // in that nursery
+    BirthWatch watch_;
+    PageCopies copies_;
+    SampleLength length_;
+    std::size_t most_at_once_ = 0;
+    std::optional<std::string> impossible_;
+    std::vector<std::string> warnings_;
+    bool is_biased_ = false;
+    std::uint64_t forks_ = 0;
+    Seconds replicas_computed_{0};
+    bool saw_something_ = false;
+    unsigned failures_ = 0;  // one after the other
+    // The average number of live replicas.
+    double alive_seconds_ = 0;
+    std::size_t alive_ = 0;
+    ptrace::Clock::time_point began_ = ptrace::Clock::now();
+    ptrace::Clock::time_point counted_until_ = began_;
+    ptrace::Clock::time_point next_look_ = ptrace::Clock::time_point::max();
+};
+
+}  // namespace shadowprof::shadow

@@ -1,0 +1,130 @@
+#include "shadow/withdrawn_memory.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+
+namespace shadowprof::shadow {
+
+namespace {
+
+constexpr std::uint64_t page_size = 4096;
+constexpr std::uint64_t huge_page_size = 2u << 20;
+constexpr std::uint64_t most_pages_at_a_time = 16;
+
+constexpr Address page_of(Address address) {
+    return {address.value & ~(page_size - 1)};
+}
+constexpr Address page_end(Address address) {
+    return page_of(address + (page_size - 1));
+}
+
+std::uint64_t protection_of(const ptrace::Mapping& mapping) {
+    return static_cast<std::uint64_t>((mapping.readable ? PROT_READ : 0) |
+                                      (mapping.writable ? PROT_WRITE : 0) |
+                                      (mapping.executable ? PROT_EXEC : 0));
+}
+
+bool is_device(const ptrace::Mapping& mapping) {
+    const auto& path = mapping.path;
+    for (const char* ordinary : {"/dev/shm/", "/dev/zero", "/dev/hugepages/"}) {
+        if (path.starts_with(ordinary)) return false;
+    }
+    return path.starts_with("/dev/") || path.starts_with("anon_inode:");
+}
+
+}  // namespace
+
+bool WithdrawnMemory::withdraw(const ptrace::Maps& maps,
+                               const std::vector<AddressRange>& engine_memory, std::string& why) {
+    const auto is_ours = [&](const ptrace::Mapping& mapping) {
+        return std::any_of(engine_memory.begin(), engine_memory.end(), [&](const auto& ours) {
+            return ours.begin < mapping.range.end && mapping.range.begin < ours.end;
+        });
+    };
+    for (const auto& mapping : maps.mappings()) {
+        if (!mapping.shared || is_ours(mapping)) continue;
+        shared_.push_back(mapping.range);
+        const bool device = is_device(mapping);
+        if (!mapping.writable && !device) continue;
+        const auto protection = protection_of(mapping);
+        const auto left = device ? std::uint64_t{PROT_NONE}
+                                 : protection & ~static_cast<std::uint64_t>(PROT_WRITE);
+        const auto result =
+            replica_.call(SYS_mprotect, {mapping.range.begin.value, mapping.range.size(), left});
+        if (result != 0) {
+            why = "its shared memory cannot be write-protected";
+            return false;
+        }
+        if (!device) parts_[mapping.range.begin.value] = {mapping.range.end, protection};
+    }
+    return true;
+}
+
+std::map<std::uint64_t, WithdrawnMemory::Part>::const_iterator WithdrawnMemory::part_at(
+    Address address) const {
+    auto part = parts_.upper_bound(address.value);
+    if (part == parts_.begin()) return parts_.end();
+    --part;
+    return address < part->second.end ? part : parts_.end();
+}
+
+bool WithdrawnMemory::contains(Address address) const {
+    return part_at(address) != parts_.end();
+}
+
+void WithdrawnMemory::forget(AddressRange range) {
+    range = {page_of(range.begin), page_end(range.end)};
+    auto part = parts_.lower_bound(range.begin.value);
+    if (part != parts_.begin() && range.begin < std::prev(part)->second.end) --part;
+    while (part != parts_.end() && part->first < range.end.value) {
+        const Address begin{part->first};
+        const auto [end, protection] = part->second;
+        part = parts_.erase(part);
+        if (begin < range.begin) parts_[begin.value] = {range.begin, protection};
+        if (range.end < end) parts_[range.end.value] = {end, protection};
+    }
+}
+
+// The bytes are read first, and put where nothing of the program runs meanwhile.
+bool WithdrawnMemory::copy(AddressRange pages, std::uint64_t protection) {
+    std::vector<std::byte> bytes(pages.size());
+    if (replica_.memory().read(pages.begin, bytes) != bytes.size()) return false;
+    const auto result =
+        replica_.call(SYS_mmap, {pages.begin.value, pages.size(), protection | PROT_WRITE,
+                                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, ~std::uint64_t{0}, 0});
+    if (result != static_cast<std::int64_t>(pages.begin.value)) return false;
+    if (!replica_.memory().write(pages.begin, bytes)) return false;
+    forget(pages);
+    return true;
+}
+
+bool WithdrawnMemory::copy_around(Address address) {
+    const auto part = part_at(address);
+    if (part == parts_.end()) return false;
+    const AddressRange whole{{part->first}, part->second.end};
+    const auto protection = part->second.protection;
+    const auto first = page_of(address);
+    at_a_time_ = first == last_end_ ? std::min(at_a_time_ * 2, most_pages_at_a_time) : 1;
+    const AddressRange few{first, std::min(whole.end, first + at_a_time_ * page_size)};
+    last_end_ = few.end;
+    if (copy(few, protection)) return true;
+    // Pages of hugetlbfs can only be replaced as a whole.
+    const Address huge{address.value & ~(huge_page_size - 1)};
+    if (huge < whole.begin || whole.end < huge + huge_page_size) return false;
+    return copy({huge, huge + huge_page_size}, protection);
+}
+
+bool WithdrawnMemory::make_writable(AddressRange range) {
+    bool any = false;
+    for (auto page = page_of(range.begin); page < range.end; page += page_size) {
+        if (contains(page)) {
+            if (!copy_around(page)) return false;
+            any = true;
+        }
+    }
+    return any;
+}
+
+}  // namespace shadowprof::shadow

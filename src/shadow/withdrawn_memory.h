@@ -1,0 +1,56 @@
+// Memory that a replica shares with the target and others, made harmless.
+//
+// A fork copies private memory only: what is mapped shared stays one memory. The replica may read
+// there, but what it writes must stay its own. So the pages are read-only from its birth on, and
+// the first write to one, a fault, gets a private copy of the page in its place. Pages that were
+// not written may change under the replica as the target goes on: a copy of everything at birth,
+// which would prevent that, could be gigabytes. Memory of devices may not even be read: that can
+// have an effect, too.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/address.h"
+#include "ptrace/maps.h"
+#include "ptrace/replica.h"
+
+namespace shadowprof::shadow {
+
+class WithdrawnMemory {
+  public:
+    explicit WithdrawnMemory(ptrace::Replica& replica) : replica_(replica) {}
+
+    // Of the newborn, except what lies in `engine_memory`. False and `why` if that failed.
+    bool withdraw(const ptrace::Maps& maps, const std::vector<AddressRange>& engine_memory,
+                  std::string& why);
+    // All that is shared, writable at birth or not.
+    const std::vector<AddressRange>& shared() const { return shared_; }
+
+    // Something else is mapped there now, or the program itself has changed the protection.
+    void forget(AddressRange range);
+    // Makes writable what was before, page by page: true if there was anything.
+    bool make_writable(AddressRange range);
+    bool contains(Address address) const;
+
+  private:
+    struct Part {
+        Address end;
+        std::uint64_t protection = 0;  // before
+    };
+    std::map<std::uint64_t, Part>::const_iterator part_at(Address address) const;
+    bool copy(AddressRange pages, std::uint64_t protection);
+    bool copy_around(Address address);
+
+    ptrace::Replica& replica_;
+    std::vector<AddressRange> shared_;
+    std::map<std::uint64_t, Part> parts_;  // by where they begin
+    // Who writes one page after the other gets more at a time.
+    Address last_end_;
+    std::uint64_t at_a_time_ = 1;
+};
+
+}  // namespace shadowprof::shadow

@@ -1,0 +1,121 @@
+#include "interpretation.h"
+
+#include <cstring>
+#include <utility>
+
+#include "cannot_be_equal.h"
+
+namespace shadowprof::equivalence {
+
+namespace {
+
+// Fills a RecordedTrace.
+class Recording : public emu::BlockSink {
+  public:
+    explicit Recording(RecordedTrace& trace) : trace_(trace) {}
+    void executed(std::span<const trace::BlockId> blocks,
+                  std::span<const std::uint64_t> values) override {
+        trace_.blocks.insert(trace_.blocks.end(), blocks.begin(), blocks.end());
+        trace_.values.insert(trace_.values.end(), values.begin(), values.end());
+    }
+    void discontinuity(Address continuation) override {
+        trace_.blocks.push_back(trace::discontinuity);
+        trace_.values.push_back(continuation.value);
+    }
+
+  private:
+    RecordedTrace& trace_;
+};
+
+}  // namespace
+
+class Interpretation::Blocks : public emu::BlockSource {
+  public:
+    explicit Blocks(emu::GuestCode& code) : code_(code) {}
+    const trace::Block* block_at(Address at, emu::MemoryView& view) override {
+        return code_.block_at(at, view);
+    }
+    const trace::Block& cut(const trace::Block& block, std::size_t instructions) override {
+        return code_.cut(block, instructions);
+    }
+    bool may_change(Address at) override { return code_.may_change(at); }
+
+  private:
+    emu::GuestCode& code_;
+};
+
+void Interpretation::FirstPages::fetch(Address first, std::span<Page> pages) {
+    for (std::size_t n = 0; n < pages.size(); ++n) {
+        const auto at = first + n * emu::page_size;
+        auto& page = pages[n];
+        auto& kept = pages_[at];
+        if (!kept) {
+            kept = std::make_unique<Kept>();
+            Page fetched{kept->bytes.data()};
+            source_.fetch(at, {&fetched, 1});
+            kept->exists = fetched.into != nullptr;
+            kept->readable = fetched.readable;
+            kept->writable = fetched.writable;
+        }
+        page.readable = kept->readable;
+        page.writable = kept->writable;
+        if (kept->exists)
+            std::memcpy(page.into, kept->bytes.data(), kept->bytes.size());
+        else
+            page.into = nullptr;
+    }
+}
+
+Interpretation::Interpretation(emu::GuestCode& code, const trace::ModuleTable& modules,
+                               bool shares_our_clocks)
+    : code_(code),
+      modules_(modules),
+      blocks_(std::make_unique<Blocks>(code)),
+      guest_pages_(code.memory(), shares_our_clocks),
+      view_(pages_),
+      interpreter_(*blocks_) {}
+
+Interpretation::~Interpretation() = default;
+
+void Interpretation::begin(const EndState& start) {
+    start_ = start;
+    pages_.forget();
+    code_.mappings_may_have_changed();
+    guest_pages_.use(code_.maps());
+    if (code_.epoch() == code_epoch_) return;
+    interpreter_.forget_code();
+    code_epoch_ = code_.epoch();
+}
+
+Interpretation::Run Interpretation::run(std::uint64_t instructions, bool recorded) {
+    Run run{{}, {start_->registers, start_->extended}, {}};
+    view_.drop();
+    if (instructions == 0) return run;
+    Recording recording{run.trace};
+    run.stop = interpreter_.run(run.state, view_, instructions, recorded ? &recording : nullptr);
+    return run;
+}
+
+Interpretation::Run Interpretation::go_on(const emu::GuestState& from, std::uint64_t instructions) {
+    Run run{{}, from, {}};
+    Recording recording{run.trace};
+    run.stop = interpreter_.run(run.state, view_, instructions, &recording);
+    return run;
+}
+
+std::uint64_t Interpretation::comparable(const std::vector<ExecutedInstruction>& executed,
+                                         std::optional<std::string>& why) const {
+    const trace::Block* block = nullptr;
+    for (std::size_t n = 0; n < executed.size(); ++n) {
+        const auto& instruction = executed[n].instruction();
+        if (std::exchange(block, executed[n].block) != executed[n].block &&
+            modules_.at(block->place.module).path == clock_module)
+            why = clock_reason;
+        for (const auto& exception : instructions_that_cannot_be_equal)
+            if (exception.mnemonic == instruction.mnemonic) why = exception.reason;
+        if (why) return n;
+    }
+    return executed.size();
+}
+
+}  // namespace shadowprof::equivalence

@@ -1,0 +1,246 @@
+// A replica's first acts, and what its system calls are told, against the kernel's own view.
+#include "shadow/replica_world.h"
+
+#include <doctest/doctest.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <thread>
+#include <tuple>
+
+#include "ptrace/open_files.h"
+#include "ptrace/process_info.h"
+
+using namespace shadowprof;
+using namespace std::chrono_literals;
+using ptrace::Clock;
+
+namespace {
+
+std::string text_of(const std::filesystem::path& path) {
+    std::ifstream file{path};
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+// A newborn of the program that has one of each.
+struct Scene {
+    ptrace::Tracer& tracer;
+    ptrace::Nursery& nursery;
+    ptrace::Replica& replica;
+    shadow::ReplicaWorld& world;
+    std::filesystem::path directory;
+    Address shared;
+
+    // As if the program made it.
+    std::optional<std::string> serve(std::int64_t number, std::array<std::uint64_t, 4> arguments,
+                                     std::int64_t& result) const {
+        auto registers = *replica.registers();
+        registers.raw.rip = nursery.place().begin.value + 2;  // behind a `syscall`
+        registers.raw.orig_rax = static_cast<unsigned long long>(number);
+        registers.raw.rdi = arguments[0];
+        registers.raw.rsi = arguments[1];
+        registers.raw.rdx = arguments[2];
+        registers.raw.r10 = arguments[3];
+        auto reason = world.serve(registers);
+        result = registers.result();
+        return reason;
+    }
+    std::int64_t result_of(std::int64_t number, std::array<std::uint64_t, 4> arguments) const {
+        std::int64_t result = 0;
+        const auto reason = serve(number, arguments, result);
+        CHECK_MESSAGE(!reason, reason.value_or(""));
+        return result;
+    }
+    std::string end_of(std::int64_t number, std::array<std::uint64_t, 4> arguments) const {
+        std::int64_t result = 0;
+        return serve(number, arguments, result).value_or("does not end");
+    }
+    Address stack() const { return {(replica.registers()->raw.rsp - 8192) & ~0xfffull}; }
+    void put(const std::string& text) const {
+        REQUIRE(replica.memory().write(stack(),
+                                       std::as_bytes(std::span{text.c_str(), text.size() + 1})));
+    }
+    std::string text_at(Address at, std::size_t size, const ptrace::Memory& memory) const {
+        std::string text(size, ' ');
+        CHECK(memory.read(at, std::as_writable_bytes(std::span{text})) == size);
+        return text;
+    }
+};
+
+ptrace::Thread* stop(ptrace::Tracer& tracer) {
+    const auto end = Clock::now() + 10s;
+    bool asked = false;
+    while (Clock::now() < end) {
+        auto* thread = tracer.threads().front();
+        if (!asked && ptrace::is_running(tracer.pid(), thread->tid())) asked = thread->interrupt();
+        const auto event = tracer.wait(Clock::now() + 1ms);
+        if (!event) continue;
+        if (event->kind == ptrace::EventKind::interrupted) return event->thread;
+        tracer.pass_on(*event);
+    }
+    return nullptr;
+}
+
+void with_replica(const std::function<void(const Scene&)>& body) {
+    std::thread{[&] {
+        char name[] = "/tmp/replica-world-XXXXXX";
+        const std::filesystem::path directory{mkdtemp(name)};
+        {
+            std::ofstream file{directory / "file"};
+            for (int i = 0; i < 100; ++i) file << "0123456789";
+        }
+        {
+            const auto tracer = ptrace::Tracer::launch({HOLDER, directory.string()});
+            const auto end = Clock::now() + 10s;
+            while (text_of(directory / "ready").empty() && Clock::now() < end) {
+                if (const auto event = tracer->wait(Clock::now() + 1ms)) tracer->pass_on(*event);
+            }
+            auto* thread = stop(*tracer);
+            REQUIRE(thread != nullptr);
+            std::string why;
+            const auto nursery = ptrace::Nursery::create(*tracer, *thread, 1 << 20, why);
+            REQUIRE_MESSAGE(nursery, why);
+            // However late we look at the second, what the first had is believed.
+            shadow::BirthWatch watch{tracer->pid()};
+            const auto born = [&] {
+                const auto birth = nursery->fork(*thread);
+                REQUIRE(birth);
+                auto at_birth = watch.look(*nursery, *birth);
+                auto replica = ptrace::Replica::take(*nursery, *birth, why);
+                REQUIRE_MESSAGE(replica, why);
+                return std::tuple{*birth, std::move(at_birth), std::move(replica)};
+            };
+            born();
+            thread = stop(*tracer);
+            REQUIRE(thread != nullptr);
+            auto [birth, at_birth, replica] = born();
+            const auto maps = ptrace::Maps::of(replica->pid());
+            REQUIRE(maps);
+            at_birth.is_complete = true;  // the program opens nothing, however late we looked
+            if (auto& offset = at_birth.open.at(3).file->offset; !offset) offset = 100;
+            const auto world = shadow::ReplicaWorld::settle(
+                *replica, tracer->pid(), *nursery, birth, std::move(at_birth), *maps, {}, why);
+            REQUIRE_MESSAGE(world, why);
+            body({*tracer,
+                  *nursery,
+                  *replica,
+                  *world,
+                  directory,
+                  {std::strtoull(text_of(directory / "ready").c_str(), nullptr, 16)}});
+            kill(tracer->pid(), SIGKILL);
+            while (tracer->alive()) {
+                const auto event = tracer->wait(Clock::now() + 1s);
+                if (event && event->kind == ptrace::EventKind::process_gone) break;
+            }
+        }
+        std::filesystem::remove_all(directory);
+    }}.join();
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a settled replica has no open files but directories, and the target has all of its own") {
+    with_replica([](const Scene& scene) {
+        CHECK(ptrace::open_numbers(scene.replica.pid()) == std::vector<int>{6});
+        const auto targets = ptrace::open_numbers(scene.tracer.pid());
+        REQUIRE(targets);
+        for (const int number : {0, 1, 2, 3, 4, 5, 6, 7}) {
+            CHECK(std::count(targets->begin(), targets->end(), number) == 1);
+        }
+    });
+}
+
+TEST_CASE("calls are told about the target, and of files what is at the replica's own offset") {
+    with_replica([](const Scene& scene) {
+        CHECK(scene.result_of(SYS_getpid, {}) == scene.tracer.pid());
+        const auto buffer = scene.stack();
+        CHECK(scene.result_of(SYS_read, {3, buffer.value, 12}) == 12);
+        CHECK(scene.text_at(buffer, 12, scene.replica.memory()) == "012345678901");
+        CHECK(scene.result_of(SYS_lseek, {7, 0, SEEK_CUR}) == 112);  // one description
+        CHECK(ptrace::open_descriptor(scene.tracer.pid(), 3)->details->offset == 100);
+        CHECK(scene.end_of(SYS_read, {4, buffer.value, 1}) == "system call read");
+
+        scene.put("written");
+        CHECK(scene.result_of(SYS_write, {7, buffer.value, 7}) == 7);
+        CHECK(scene.result_of(SYS_pread64, {3, buffer.value, 9, 111}) == 9);
+        CHECK(scene.text_at(buffer, 9, scene.replica.memory()) == "1written9");
+        CHECK(text_of(scene.directory / "file").find("written") == std::string::npos);
+    });
+}
+
+TEST_CASE("what the replica opens gets the number that the target would have got") {
+    with_replica([](const Scene& scene) {
+        scene.put("file");
+        const auto path = scene.stack().value;
+        const auto in_directory = static_cast<std::uint64_t>(AT_FDCWD);
+        CHECK(scene.result_of(SYS_openat, {in_directory, path, O_RDONLY, 0}) == 8);
+        CHECK(scene.result_of(SYS_openat, {6, path, O_RDONLY, 0}) == 9);
+        CHECK(ptrace::open_numbers(scene.replica.pid()) == std::vector<int>{6, 8, 9});
+        CHECK(scene.result_of(SYS_close, {4}) == 0);
+        CHECK(scene.result_of(SYS_openat, {6, path, O_WRONLY, 0}) == 4);  // exists only here
+        CHECK(scene.result_of(SYS_dup2, {4, 8}) == 8);
+        CHECK(ptrace::open_numbers(scene.replica.pid()) == std::vector<int>{6, 9});
+        CHECK(scene.result_of(SYS_unlinkat, {6, path, 0}) == 0);
+        CHECK(scene.result_of(SYS_openat, {6, path, O_RDONLY, 0}) == -ENOENT);
+        CHECK(std::filesystem::exists(scene.directory / "file"));
+    });
+}
+
+TEST_CASE("shared memory is read-only, and a page becomes the replica's own when it is written") {
+    with_replica([](const Scene& scene) {
+        const auto mapping = [&](Address at) {
+            const auto maps = ptrace::Maps::of(scene.replica.pid());
+            const auto* found = maps->mapping_at(at);
+            REQUIRE(found != nullptr);
+            return *found;
+        };
+        CHECK(mapping(scene.shared).shared);
+        CHECK_FALSE(mapping(scene.shared).writable);
+        siginfo_t fault{};
+        fault.si_signo = SIGSEGV;
+        fault.si_code = SEGV_ACCERR;
+        fault.si_addr = reinterpret_cast<void*>(scene.shared.value + 5);
+        CHECK(scene.world.serve_fault(fault));
+        CHECK_FALSE(mapping(scene.shared).shared);
+        CHECK(mapping(scene.shared).writable);
+        CHECK_FALSE(mapping(scene.shared + 4096).writable);
+        CHECK(scene.text_at(scene.shared, 6, scene.replica.memory()) == "shared");
+        // A second time it is the program's own fault.
+        CHECK_FALSE(scene.world.serve_fault(fault));
+
+        // The kernel writes there as the program would.
+        CHECK(scene.result_of(SYS_read, {3, scene.shared.value + 4094, 4}) == 4);
+        CHECK(scene.text_at(scene.shared + 4094, 4, scene.replica.memory()) == "0123");
+        CHECK(scene.text_at(scene.shared + 4094, 4, ptrace::Memory{scene.tracer.pid()}) ==
+              std::string(4, '\0'));
+        CHECK(scene.end_of(SYS_mprotect, {scene.shared.value, 8192, PROT_READ | PROT_WRITE}) ==
+              "system call mprotect");
+    });
+}
+
+TEST_CASE(
+    "calls by other instructions, with other numbers, and of the engine's memory end a sample") {
+    with_replica([](const Scene& scene) {
+        constexpr std::int64_t x32 = 0x40000000;
+        CHECK(scene.end_of(x32 + SYS_getpid, {}) ==
+              "system call #" + std::to_string(x32 + SYS_getpid));
+        CHECK(scene.end_of(SYS_munmap, {scene.nursery.place().begin.value, 4096}) ==
+              "system call munmap");
+        const std::uint8_t interrupt[] = {0xcd, 0x80};
+        REQUIRE(scene.replica.memory().write(scene.stack(), std::as_bytes(std::span{interrupt})));
+        auto registers = *scene.replica.registers();
+        registers.raw.rip = scene.stack().value + 2;
+        registers.raw.orig_rax = SYS_getpid;
+        CHECK(scene.world.serve(registers) == "system call by another instruction than syscall");
+        CHECK(scene.end_of(SYS_clone, {}) == "system call clone");
+    });
+}

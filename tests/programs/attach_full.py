@@ -1,0 +1,72 @@
+"""attach in mode full to a program of 50 threads, half of which sleep, and to one of a single thread:
+all that runs is seen, nothing is noticed, and afterwards nothing is left."""
+
+import os
+import subprocess
+import sys
+import time
+
+from vocabulary import (
+    SHADOWPROF,
+    check,
+    check_equal,
+    check_same_lines,
+    memory_map,
+    read_profile,
+    run,
+    scratch,
+    stop,
+    tracer_of,
+)
+
+TARGET = os.path.abspath(sys.argv[1])
+ROUNDS = int(os.environ.get("ROUNDS", "3"))
+UNDISTURBED = b"""epoll_wait: 0 EINTR, 0 unexpected
+sigtimedwait: 0 EINTR, 0 unexpected
+semtimedop: 0 EINTR, 0 unexpected
+recv: 0 EINTR, 0 unexpected
+0 wrong results
+"""
+COUNT = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done; echo $i; exit 3"
+
+
+def attach(pid, *options):
+    command = [SHADOWPROF, "attach", "-q", "-m", "full", "-o", "profile.json", *options, str(pid)]
+    outcome = run(command, timeout=120)
+    check_equal("shadowprof's status", outcome.status, 0)
+    check_equal("what it says", outcome.own_lines(), [])
+    profile = read_profile()
+    check_equal("warnings", profile["run"].get("warnings", []), [])
+    return profile["coverage"]["instructions"]
+
+
+with scratch():
+    target = subprocess.Popen([TARGET], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        check_equal("the first line", target.stdout.readline(), b"ready\n")
+        time.sleep(1)
+        before = memory_map(target.pid)
+        seen = 0
+        for number in range(ROUNDS):
+            profiles = "all" if number % 2 else "path,edge"
+            seen += attach(target.pid, "-p", profiles, "--duration", "2s")
+            check_same_lines("the memory map afterwards", memory_map(target.pid), before)
+            check_equal("the tracers afterwards", tracer_of(target.pid), set())
+        check(seen > 100_000, f"only {seen} instructions were seen")
+        said, _ = target.communicate(timeout=60)
+        check_equal("what the target tells", said, UNDISTURBED)
+        check_equal("its exit status", target.returncode, 0)
+    finally:
+        stop(target)
+
+    # To its end; and detached from before.
+    for options in ([], ["--duration", "0.2s"]):
+        target = subprocess.Popen(["sh", "-c", COUNT], stdout=subprocess.PIPE)
+        try:
+            time.sleep(0.05)
+            seen = attach(target.pid, *options)
+            check(seen > 1000, f"only {seen} instructions were seen")
+            check_equal("what it says", target.communicate(timeout=60)[0], b"200000\n")
+            check_equal("its status", target.returncode, 3)
+        finally:
+            stop(target)

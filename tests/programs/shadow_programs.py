@@ -1,0 +1,23 @@
+"""--mode shadow: programs do what they do without, although replicas of them come and go, and the
+profile is of their own code."""
+
+from vocabulary import check, check_equal, check_saw_code_of, same_as_native, scratch, threaded_python
+
+with scratch():
+    with open("text", "w", encoding="ascii") as text:
+        for number in range(2_000_000):
+            text.write(f"{number * number % 9973} ")
+    for code, command in (
+        ("gzip", ["gzip", "-9", "-n", "-c", "text"]),
+        ("bzip2", ["bzip2", "-c", "text"]),
+        ("python", ["/usr/bin/python3", "-c", threaded_python(400_000)]),
+    ):
+        options = ["--mode", "shadow", "--overhead", "20%", "--sample-size", "1M"]
+        profile = same_as_native(command, *options)
+        check_equal("the mode", profile["run"]["mode"], "shadow")
+        warnings = profile["run"].get("warnings", [])
+        busy = ["no replicas of this program (all processors are busy): it was sampled in mode burst"]
+        check(warnings in ([], busy), f"{code}: {warnings}")
+        # How many there are depends on how idle the machine is.
+        check(profile["cost"]["forks"] >= 1, f"{code}: {profile['cost']}")
+        check_saw_code_of(profile, code, rf"{code}.*", r"libbz2.*")

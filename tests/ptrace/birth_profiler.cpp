@@ -1,0 +1,125 @@
+// The least profiler that makes a program give birth to replicas, for tests that kill it.
+//
+//   birth-profiler BIRTHS PID                   attaches, and detaches after that many
+//   birth-profiler BIRTHS PROGRAM ARGUMENT...   starts it, and stays until it ends
+//
+// Every replica is taken, moved a little and killed. Status 3 if there were fewer.
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+
+#include "base/error.h"
+#include "ptrace/inherited_signals.h"
+#include "ptrace/nursery.h"
+#include "ptrace/process_info.h"
+#include "ptrace/replica.h"
+
+using namespace shadowprof;
+using namespace shadowprof::ptrace;
+
+namespace {
+
+class Profiler {
+  public:
+    explicit Profiler(std::unique_ptr<Tracer> tracer) : tracer_(std::move(tracer)) {}
+
+    int run(int births) {
+        const auto deadline = Clock::now() + std::chrono::seconds{10};
+        while (tracer_->alive() && births_ < births && Clock::now() < deadline) sample();
+        if (births_ < births) fmt::print(stderr, "{} births of {}: {}\n", births_, births, why_);
+        while (tracer_->launched() && tracer_->alive()) pass_on(Clock::now() + deadline_step);
+        return births_ < births ? 3 : 0;
+    }
+
+  private:
+    static constexpr auto deadline_step = std::chrono::milliseconds{100};
+
+    void pass_on(Clock::time_point deadline) {
+        if (const auto event = tracer_->wait(deadline)) {
+            note(*event);
+            tracer_->pass_on(*event);
+        }
+    }
+
+    void note(const Event& event) {
+        if (event.kind != EventKind::exec) return;
+        has_begun_ = true;
+        nursery_.reset();
+    }
+
+    // The thread whose interruption was answered.
+    Thread* stop(Thread& thread) {
+        thread.interrupt();
+        while (tracer_->alive()) {
+            const auto event = tracer_->wait(Clock::now() + deadline_step);
+            if (!event) continue;
+            if (event->kind == EventKind::interrupted) return event->thread;
+            note(*event);
+            tracer_->pass_on(*event);
+            if (event->kind == EventKind::exec) return nullptr;
+        }
+        return nullptr;
+    }
+
+    void sample() {
+        pass_on(Clock::now() + std::chrono::milliseconds{1});
+        if (tracer_->launched() && !has_begun_) return;
+        for (auto* thread : tracer_->threads()) {
+            if (!is_running(tracer_->pid(), thread->tid())) continue;
+            auto* stopped = stop(*thread);
+            if (!stopped) return;
+            tracer_->repair_interrupted_call(*stopped);
+            if (!nursery_) nursery_ = Nursery::create(*tracer_, *stopped, file_size, why_);
+            if (stopped->stopped_by() != EventKind::interrupted) return;
+            const auto birth = nursery_ ? nursery_->fork(*stopped) : std::nullopt;
+            if (!birth) {
+                stopped->resume();
+                continue;
+            }
+            // As a profiler does that has a worker for it.
+            std::thread{[&] {
+                std::string why;
+                const auto replica = Replica::take(*nursery_, *birth, why);
+                if (!replica) return;
+                // On a busy machine the test would take long.
+                const sched_param none{};
+                sched_setscheduler(replica->pid(), SCHED_OTHER, &none);
+                replica->call(SYS_getpid, {});
+                replica->run();
+            }}.join();
+            ++births_;
+            return;
+        }
+    }
+
+    static constexpr std::size_t file_size = 1 << 20;
+
+    std::unique_ptr<Tracer> tracer_;
+    std::unique_ptr<Nursery> nursery_;
+    std::string why_;
+    bool has_begun_ = false;
+    int births_ = 0;
+};
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    if (count < 3) return 2;
+    InheritedSignals::remember();
+    try {
+        const pid_t pid = std::atoi(arguments[2]);
+        Profiler profiler{pid > 0 ? Tracer::attach(pid)
+                                  : Tracer::launch({arguments + 2, arguments + count})};
+        return profiler.run(std::atoi(arguments[1]));
+    } catch (const UserError& error) {
+        fmt::print(stderr, "{}\n", error.what());
+        return 125;
+    }
+}

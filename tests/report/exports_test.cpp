@@ -1,0 +1,234 @@
+#include "report/exports/exports.h"
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "report/exports/branches.h"
+#include "report/exports/call_graph.h"
+#include "report/exports/gzip.h"
+#include "report/exports/protobuf.h"
+#include "report/exports/weighted_stacks.h"
+#include "sample_profile.h"
+
+namespace shadowprof::report {
+
+namespace {
+
+bool contains(const std::string& text, const std::string& part) {
+    return text.find(part) != text.npos;
+}
+
+std::string exported(const std::string& format, const Profile& p, const std::string& module = "") {
+    ExportOptions options;
+    options.module = module;
+    for (const auto& e : exporters())
+        if (e.name == format) return e.run(p, options).text;
+    FAIL("no such format");
+    return {};
+}
+
+std::string why_not(const std::string& format, const Profile& p, const std::string& module = "") {
+    try {
+        exported(format, p, module);
+    } catch (const UserError& e) {
+        return e.what();
+    }
+    return "";
+}
+
+Statistics times(std::uint64_t n) {
+    Statistics s;
+    s.add_sample(n, 1000);
+    return s;
+}
+
+// One function of one binary, entered from a library:
+//
+//     100: …          200 times from elsewhere
+//     10a: jne 100    1000 times taken, 200 times not
+//     10c: …          also 50 times from 120
+//     110: ret
+Profile loop() {
+    Profile p;
+    p.targets = {{{"/bin/app"}, 1, 0, false}};
+    p.modules = {{"/bin/app", "aa"}, {"/lib/libx.so", "bb"}};
+    for (const std::uint64_t offset : {0x100, 0x10a, 0x10c, 0x110, 0x120, 0x130}) {
+        Location l;
+        l.offset = offset;
+        p.locations.push_back(l);
+    }
+    Location outside;
+    outside.module = 1;
+    outside.offset = 0x100;
+    p.locations.push_back(outside);
+    auto& edges = p.edges.emplace();
+    edges.entries = {{1, 0, EdgeKind::taken, times(1000)},
+                     {6, 0, EdgeKind::call, times(200)},
+                     {1, 2, EdgeKind::fallthrough, times(200)},
+                     {4, 2, EdgeKind::taken, times(50)},
+                     {3, 6, EdgeKind::return_, times(250)}};
+    edges.totals.add_sample(1700);
+    REQUIRE(!defect_of(p));
+    return p;
+}
+
+}  // namespace
+
+TEST_CASE("stacks are told outermost first, with functions that were expanded in place") {
+    const auto frames = frames_of(sample_profile(), 5);
+    REQUIRE(frames.size() == 3);
+    // inner() was called on line 7 of inner.h, in outer(), which was called on line 9 of outer.h.
+    CHECK(frames[0].function == "ns::parse<int>(std::string const&)");
+    CHECK(frames[0].line == 9);
+    CHECK(frames[1].function == "outer()");
+    CHECK(frames[1].line == 7);
+    CHECK(frames[2].function == "inner()");
+    CHECK(frames[2].line == 30);
+}
+
+TEST_CASE("collapsed: a stack a line") {
+    CHECK(exported("collapsed", sample_profile()) ==
+          "main 15\n"
+          "main;ns::parse<int>(std::string const&);outer();inner() 80\n");
+    auto p = sample_profile();
+    p.stacks.reset();
+    const auto lines = exported("collapsed", p);
+    CHECK(contains(lines, "main 210\n"));  // 70 times three instructions
+    CHECK(contains(lines, "[runtime code]+0x7f0000001000 30\n"));
+    p.paths.reset();
+    CHECK(contains(exported("collapsed", p), "main 50\n"));
+    p.methods.reset();
+    CHECK(contains(why_not("collapsed", p), "no stacks and neither paths nor methods"));
+}
+
+TEST_CASE("speedscope: frames are told once") {
+    const auto json = nlohmann::json::parse(exported("speedscope", sample_profile()));
+    CHECK(json["shared"]["frames"].size() == 4);
+    const auto& profile = json["profiles"][0];
+    CHECK(profile["type"] == "sampled");
+    CHECK(profile["samples"].size() == 2);
+    CHECK(profile["weights"] == nlohmann::json::array({80, 15}));
+    CHECK(profile["endValue"] == 95);
+    for (const auto& sample : profile["samples"])
+        for (const auto& frame : sample) CHECK(frame < 4);
+}
+
+TEST_CASE("protocol buffers: varints, lengths, packed numbers") {
+    ProtobufMessage inner, m;
+    inner.number(1, 300);
+    m.number(2, 0);  // the default is left out
+    m.text(3, "ab");
+    m.message(4, inner);
+    m.numbers(5, {1, 128});
+    using namespace std::string_literals;
+    CHECK(m.bytes() == "\x1a\x02"s + "ab" + "\x22\x03\x08\xac\x02\x2a\x03\x01\x80\x01"s);
+}
+
+TEST_CASE("gzip: other programs unpack it") {
+    for (const std::size_t size : {0, 5, 70000, 200000}) {
+        std::string text;
+        while (text.size() < size) text += "line " + std::to_string(text.size()) + "\n";
+        char path[] = "/tmp/shadowprof-gzip-XXXXXX";
+        const int fd = ::mkstemp(path);
+        REQUIRE(fd >= 0);
+        ::close(fd);
+        std::ofstream(path, std::ios::binary) << gzip(text);
+        auto* unpacked = ::popen((std::string("gzip -dc <") + path).c_str(), "r");
+        REQUIRE(unpacked);
+        std::string seen;
+        for (int c; (c = std::fgetc(unpacked)) != EOF;) seen += static_cast<char>(c);
+        CHECK(::pclose(unpacked) == 0);
+        CHECK(seen == text);
+        ::unlink(path);
+    }
+}
+
+TEST_CASE("what a function costs is divided among its callers by calls") {
+    // 0 calls 1 three times and 2 once; 1 calls 2 once; 2 costs 100, 1 costs 10, 0 costs 5.
+    std::vector<CallArc> arcs{{0, 1, 3, 0}, {0, 2, 1, 0}, {1, 2, 1, 0}};
+    const auto total = spread_costs({5, 10, 100}, arcs);
+    CHECK(total[0] == doctest::Approx(115));
+    CHECK(total[1] == doctest::Approx(60));
+    CHECK(arcs[0].cost == doctest::Approx(60));
+    CHECK(arcs[1].cost == doctest::Approx(50));
+}
+
+TEST_CASE("functions that call each other are one as seen from outside") {
+    std::vector<CallArc> arcs{{0, 1, 2, 0}, {1, 2, 7, 0}, {2, 1, 6, 0}, {2, 2, 9, 0}, {2, 3, 1, 0}};
+    const auto total = spread_costs({1, 10, 20, 100}, arcs);
+    CHECK(total[0] == doctest::Approx(131));
+    CHECK(total[1] == doctest::Approx(130));
+    CHECK(total[2] == doctest::Approx(130));
+    CHECK(arcs[0].cost == doctest::Approx(130));
+    CHECK(arcs[1].cost == 0);
+    CHECK(arcs[3].cost == 0);
+    // A chain of a million functions does not exhaust the stack.
+    std::vector<CallArc> chain;
+    for (std::size_t f = 0; f < 1'000'000; ++f) chain.push_back({f, f + 1, 1, 0});
+    CHECK(spread_costs(std::vector<std::uint64_t>(1'000'001, 1), chain)[0] ==
+          doctest::Approx(1'000'001));
+}
+
+TEST_CASE("callgrind: costs by line, calls with what they cost") {
+    const auto text = exported("callgrind", sample_profile());
+    CHECK(contains(text, "events: Ir\nsummary: 380\n"));
+    CHECK(contains(text, "fn=main\n12 210\n"));
+    // parse, whose 140 instructions were all executed for main: 12 is the line of the call.
+    CHECK(contains(text, "cfn=ns::parse<int>(std::string const&)\ncalls=90 0\n12 140\n"));
+    CHECK(contains(text, "\ntotals: 380\n"));
+}
+
+TEST_CASE("ranges run from where edges lead to where the next one leaves") {
+    const ModuleBranches branches(loop(), "");
+    const auto ranges = branches.ranges();
+    REQUIRE(ranges.size() == 2);
+    CHECK(ranges[0].begin == 0x100);
+    CHECK(ranges[0].last == 0x10a);
+    CHECK(ranges[0].count == 1200);
+    CHECK(ranges[1].begin == 0x10c);
+    CHECK(ranges[1].last == 0x110);
+    CHECK(ranges[1].count == 250);
+}
+
+TEST_CASE("ranges that overlap are added up") {
+    const auto pieces = disjoint({{10, 20, 5}, {15, 20, 7}, {40, 40, 1}});
+    REQUIRE(pieces.size() == 3);
+    CHECK(pieces[0].begin == 10);
+    CHECK(pieces[0].last == 14);
+    CHECK(pieces[0].count == 5);
+    CHECK(pieces[1].last == 20);
+    CHECK(pieces[1].count == 12);
+    CHECK(pieces[2].begin == 40);
+    CHECK(pieces[2].last == 40);
+}
+
+TEST_CASE("autofdo, llvm-profgen and BOLT: branches by address") {
+    CHECK(exported("llvm-profgen", loop()) ==
+          "2\n100-10a:1200\n10c-110:250\n"
+          "2\n10a->100:1000\n120->10c:50\n");
+    CHECK(exported("autofdo", loop()) ==
+          "2\n100-10a:1200\n10c-110:250\n"
+          "0\n"
+          "2\n10a->100:1000\n120->10c:50\n");
+    CHECK(exported("bolt-preaggregated", loop()) ==
+          "B 10a 100 1000 0\nF 10a 10c 200\nB 110 0 250 0\nB 120 10c 50 0\nB 0 100 200 0\n"
+          "F 100 10a 1200\nF 10c 110 250\n");
+}
+
+TEST_CASE("what cannot be exported is said in a line") {
+    CHECK(contains(why_not("bolt", loop()), "/bin/app is not there"));
+    CHECK(contains(why_not("llvm", loop()), "/bin/app is not there"));
+    CHECK(contains(why_not("autofdo", loop(), "libc.so"),
+                   "no module libc.so in the profile; there are: /bin/app, /lib/libx.so"));
+    CHECK(!exported("autofdo", loop(), "libx.so").empty());
+    auto p = loop();
+    p.edges.reset();
+    CHECK(contains(why_not("autofdo", p), "-p edge"));
+    for (const auto& e : exporters()) CHECK(!why_not(std::string(e.name), Profile()).empty());
+}
+
+}  // namespace shadowprof::report

@@ -1,0 +1,75 @@
+#include "report/flame_tree.h"
+
+#include <doctest/doctest.h>
+
+#include "sample_profile.h"
+
+namespace shadowprof::report {
+
+namespace {
+
+std::string text_of(const FlameTree& tree) {
+    std::string text;
+    for (const auto& n : tree.nodes)
+        text += std::string(n.depth, ' ') + tree.frames[n.frame].function + " " +
+                std::to_string(n.weight) + "\n";
+    return text;
+}
+
+Profile functions(std::initializer_list<std::pair<const char*, const char*>> blocks) {
+    Profile p;
+    p.modules = {{"/program", ""}};
+    auto& path = p.paths.emplace().entries.emplace_back();
+    for (const auto& [function, exit] : blocks) {
+        Location l;
+        l.function = function;
+        l.text = exit;
+        const auto index = static_cast<LocationIndex>(p.locations.size());
+        p.locations.push_back(l);
+        path.blocks.push_back({index, index, 10});
+    }
+    path.statistics.count = 2;
+    return p;
+}
+
+}  // namespace
+
+TEST_CASE("a path's calls are frames") {
+    const auto p =
+        functions({{"g", "call 0x20"}, {"h", "jne 0x28"}, {"h", "ret"}, {"g", "je 0x0"}});
+    CHECK(text_of(flame_of_paths(p)) == "g 80\n h 40\n");
+}
+
+TEST_CASE("a return tells who had called") {
+    const auto p = functions({{"f", "ret"}, {"g", "call 0x20"}, {"h", "jne 0x28"}});
+    CHECK(text_of(flame_of_paths(p)) == "g 60\n f 20\n h 20\n");
+    const auto twice = functions({{"f", "ret"}, {"g", "ret"}, {"h", "je 0x0"}});
+    CHECK(text_of(flame_of_paths(twice)) == "h 60\n g 40\n  f 20\n");
+}
+
+TEST_CASE("a tail call takes its caller's place") {
+    const auto p = functions({{"f", "jmp 0x20"}, {"g", "ret"}, {"h", "je 0x0"}});
+    CHECK(text_of(flame_of_paths(p)) == "h 60\n f 20\n g 20\n");
+}
+
+TEST_CASE("what is too light or too deep is summed up") {
+    const auto p = functions({{"g", "call 0x20"}, {"h", "call 0x40"}, {"k", "je 0x0"}});
+    FlameLimits limits;
+    limits.greatest_depth = 2;
+    const auto tree = flame_of_paths(p, limits);
+    CHECK(text_of(tree) == "g 60\n h 40\n");
+    CHECK(tree.left_out == 20);
+    CHECK(tree.total == 60);
+}
+
+TEST_CASE("stacks are given innermost first and drawn outermost first") {
+    const auto p = sample_profile();
+    const auto tree = flame_of_stacks(p);
+    std::uint64_t samples = 0;
+    for (const auto& e : p.stacks->entries) samples += e.statistics.count;
+    CHECK(tree.total == samples);
+    REQUIRE_FALSE(tree.nodes.empty());
+    CHECK(tree.nodes.front().depth == 0);
+}
+
+}  // namespace shadowprof::report

@@ -1,0 +1,257 @@
+// A profile written by hand of a program that divides by an argument:
+//
+//     main    1000  mov esi, 7           900 times
+//             1005  call half            900 times
+//             100a  mov esi, ebx         100 times, values all different
+//             100c  call half            100 times
+//     half    1100  mov ecx, esi         1000 times
+//             1102  div ecx              1000 times
+//             1104  ret
+#include "report/opportunities/opportunities.h"
+
+#include <doctest/doctest.h>
+
+#include "report/opportunities/last_writers.h"
+
+namespace shadowprof::report {
+
+namespace {
+
+Statistics exactly(std::uint64_t count, std::uint64_t total) {
+    Statistics s;
+    s.add_sample(count, total);
+    return s;
+}
+
+Totals everything(std::uint64_t total) {
+    Totals t;
+    t.add_sample(total);
+    t.exhaustive = true;
+    return t;
+}
+
+enum : LocationIndex { write_7, call_7, write_any, call_any, copy, division, return_ };
+
+Profile dividing_program(std::uint64_t with_7, std::uint64_t others) {
+    const auto all = with_7 + others;
+    Profile p;
+    p.modules = {{"/no/such/program", "00"}};
+    p.coverage.instructions = 6 * all;
+    const auto at = [&](std::uint64_t offset, std::uint64_t function, const char* name,
+                        const char* text) {
+        Location l;
+        l.offset = offset;
+        l.function_offset = function;
+        l.function = name;
+        l.text = text;
+        p.locations.push_back(l);
+    };
+    at(0x1000, 0x1000, "main", "mov esi, 0x7");
+    at(0x1005, 0x1000, "main", "call 0x1100");
+    at(0x100a, 0x1000, "main", "mov esi, ebx");
+    at(0x100c, 0x1000, "main", "call 0x1100");
+    at(0x1100, 0x1100, "half", "mov ecx, esi");
+    at(0x1102, 0x1100, "half", "div ecx");
+    at(0x1104, 0x1100, "half", "ret");
+
+    auto& edges = p.edges.emplace();
+    edges.totals = everything(2 * all);
+    edges.entries = {{call_7, copy, EdgeKind::call, exactly(with_7, 2 * all)},
+                     {return_, write_any, EdgeKind::return_, exactly(all, 2 * all)}};
+    if (others) edges.entries.push_back({call_any, copy, EdgeKind::call, exactly(others, 2 * all)});
+
+    auto& values = p.values.emplace();
+    const auto yields = [&](LocationIndex where, const char* operand, std::uint64_t executions,
+                            std::uint64_t with_value) {
+        ValueEntry v;
+        v.location = where;
+        v.operand = operand;
+        v.bits = 32;
+        v.executions = everything(executions);
+        v.executions.unknown = executions - with_value;
+        v.top = {{7, exactly(with_value, executions)}};
+        values.totals.merge(v.executions);
+        values.entries.push_back(v);
+    };
+    yields(write_7, "esi", with_7, with_7);
+    if (others) yields(write_any, "esi", others, 0);
+    yields(copy, "ecx", all, with_7);
+    yields(division, "eax", all, 0);
+    values.totals.unknown = 0;
+    values.totals.exhaustive = true;
+    return p;
+}
+
+const Finding* find(const std::vector<Finding>& all, std::string_view kind) {
+    for (const auto& f : all)
+        if (f.kind->name == kind) return &f;
+    return nullptr;
+}
+
+}  // namespace
+
+TEST_CASE("the writers of a register are found in the callers") {
+    const auto p = dividing_program(900, 100);
+    const Evidence e(p);
+    const auto writers = last_writers(e, e.point(copy), RegisterFamily::rsi);
+    REQUIRE(writers.found.size() == 2);
+    CHECK(writers.found[0].at == e.point(write_7));
+    CHECK(writers.found[0].flow == 900);
+    CHECK(writers.found[1].at == e.point(write_any));
+    CHECK(writers.lost == 0);
+    const auto value = dominant_value(e, writers, RegisterFamily::rsi);
+    REQUIRE(value);
+    CHECK(value->value == 7);
+    CHECK(value->ratio.share == doctest::Approx(0.9));
+}
+
+TEST_CASE("what is not in the profile is no evidence") {
+    auto p = dividing_program(900, 100);
+    SUBCASE("a writer was dropped") {
+        p.values->dropped = 1;  // it may have run as often as the division
+        const Evidence e(p);
+        const auto writers = last_writers(e, e.point(copy), RegisterFamily::rsi);
+        CHECK(writers.lost > 0);
+    }
+    SUBCASE("a call was dropped") {
+        p.edges->entries.pop_back();
+        const Evidence e(p);
+        CHECK(last_writers(e, e.point(copy), RegisterFamily::rsi).lost == 100);
+    }
+    SUBCASE("too few executions") {
+        p = dividing_program(90, 0);
+        Symbols symbols;
+        CHECK_FALSE(find(find_opportunities(p, symbols), "constant-divisor"));
+    }
+}
+
+TEST_CASE("a division by what is nearly always the same is found") {
+    Symbols symbols;
+    const auto p = dividing_program(950, 50);
+    const auto found = find_opportunities(p, symbols);
+    const auto* f = find(found, "constant-divisor");
+    REQUIRE(f);
+    CHECK(f->location == division);
+    CHECK(f->what == "divides by 0x7 in 95.0 % of 1000 executions");
+    CHECK(f->touches == 1);  // 20 instructions' worth in 6: no more than all
+    CHECK_FALSE(find(find_opportunities(dividing_program(600, 400), symbols), "constant-divisor"));
+}
+
+TEST_CASE("loads that wait for what was known, or for a pointer") {
+    // A program of 100,000 instructions. Its loads, and what of them was timed: 2,000 of 20,000 by
+    // steps, for 50 ns each; 1,000 of 10,000 that follow pointers, for 80 ns.
+    Profile p;
+    p.modules = {{"/no/such/program", "00"}};
+    p.coverage.instructions = 100'000;
+    const auto at = [&](std::uint64_t offset, const char* text) {
+        Location l;
+        l.offset = offset;
+        l.function_offset = 0x1000;
+        l.function = "walk";
+        l.file = "walk.c";
+        l.line = static_cast<std::uint32_t>(offset & 0xff);
+        l.text = text;
+        p.locations.push_back(l);
+    };
+    at(0x1010, "mov rax, [rdi+rcx*8]");
+    at(0x1020, "mov rax, [rax]");
+    auto& list = p.latencies.emplace();
+    list.scale.clock_is_usable = true;
+    const auto add = [&](LocationIndex where, std::uint64_t ns,
+                         std::uint64_t timed) -> LatencyEntry& {
+        LatencyEntry e;
+        e.location = where;
+        e.operand_index = 1;
+        e.loads = 10 * timed;
+        e.timed = timed;
+        e.picoseconds = static_cast<std::int64_t>(timed * ns * 1000);
+        e.square_nanoseconds = timed * ns * ns;
+        e.histogram[profile::latency_bin(static_cast<double>(ns))] = timed;
+        e.by_time[3] = timed;
+        e.modelled = 100;
+        e.by_model[3] = 100;
+        return list.entries.emplace_back(e);
+    };
+    auto& stepping = add(0, 50, 2000);
+    stepping.pattern = AddressPattern::stride;
+    stepping.step = 4160;
+    auto& chasing = add(1, 80, 1000);
+    chasing.pattern = AddressPattern::chase;
+    chasing.origin = 1;
+    const auto settle = [&] {
+        list.totals = {};
+        std::uint64_t total = 0;
+        for (const auto& e : list.entries)
+            total += static_cast<std::uint64_t>(e.picoseconds) / 1000;
+        // Ten samples, all alike.
+        for (auto& e : list.entries) e.statistics = {};
+        for (int i = 0; i < 10; ++i) {
+            list.totals.add_sample(total / 10);
+            for (auto& e : list.entries)
+                e.statistics.add_sample(static_cast<std::uint64_t>(e.picoseconds) / 10'000,
+                                        total / 10);
+        }
+        list.totals.unknown = 0;
+        REQUIRE(!defect_of(p));
+    };
+    settle();
+    Symbols symbols;
+
+    SUBCASE("both are found, the first ranked by its waiting") {
+        const auto found = find_opportunities(p, symbols);
+        REQUIRE(found.size() == 2);
+        CHECK(found[0].kind->name == "prefetch-load");
+        CHECK(found[0].location == 0);
+        CHECK(found[0].what ==
+              "waits 50 ns (50–50) in each of 20.0k loads, each 4160 bytes after the one before");
+        // 20,000 × 50 ns and 10,000 × 80 ns, 3 instructions each, beside the 100,000 themselves.
+        CHECK(found[0].touches == doctest::Approx(3e6 / 5.5e6));
+        CHECK(found[1].kind->name == "pointer-chase");
+        CHECK(found[1].touches == doctest::Approx(2.4e6 / 5.5e6));
+        CHECK(found[1].what.find("from where it loaded the time before") != std::string::npos);
+    }
+    SUBCASE("an index from a table that is read in order is known beforehand") {
+        auto& e = list.entries[1];
+        e.origin = 0;
+        const auto found = find_opportunities(p, symbols);
+        REQUIRE(found.size() == 2);
+        CHECK(found[1].kind->name == "prefetch-load");
+        CHECK(found[1].what.find("by what walk walk.c:16 loads") != std::string::npos);
+    }
+    SUBCASE("pointers of which each comes from another load") {
+        list.entries[0].pattern = AddressPattern::chase;
+        list.entries[0].origin = 1;
+        list.entries[1].origin = 0;
+        for (const auto& f : find_opportunities(p, symbols)) CHECK(f.kind->name == "pointer-chase");
+    }
+    SUBCASE("random addresses are neither") {
+        for (auto& e : list.entries) e.pattern = AddressPattern::random;
+        CHECK(find_opportunities(p, symbols).empty());
+    }
+    SUBCASE("little evidence is none") {
+        list.entries[0].square_nanoseconds *= 3000;  // 50 ± 110
+        list.entries[1].timed = list.entries[1].by_time[3] = 29;
+        list.entries[1].histogram = {};
+        list.entries[1].histogram[3] = 29;
+        CHECK(find_opportunities(p, symbols).empty());
+    }
+    SUBCASE("what the model has in the near caches was disturbed") {
+        for (auto& e : list.entries) e.by_model = {99, 1, 0, 0};
+        CHECK(find_opportunities(p, symbols).empty());
+    }
+    SUBCASE("short waiting, and little of it") {
+        for (auto& e : list.entries) e.picoseconds = static_cast<std::int64_t>(e.timed * 9000);
+        CHECK(find_opportunities(p, symbols).empty());
+        p.coverage.instructions = 1'000'000'000;
+        list.entries[0].picoseconds = 50'000 * 2000;
+        settle();
+        CHECK(find_opportunities(p, symbols).empty());
+    }
+}
+
+TEST_CASE("a profile of nothing has no opportunities") {
+    Symbols symbols;
+    CHECK(find_opportunities(Profile{}, symbols).empty());
+}
+
+}  // namespace shadowprof::report

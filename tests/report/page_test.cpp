@@ -1,0 +1,83 @@
+#include "report/page.h"
+
+#include <doctest/doctest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "sample_profile.h"
+
+namespace shadowprof::report {
+
+namespace {
+
+nlohmann::json data_of(const Profile& p, const PageLimits& limits = {}) {
+    return nlohmann::json::parse(page_data(p, {}, limits));
+}
+
+}  // namespace
+
+TEST_CASE("the page's data has every list, and refers to what is there") {
+    const auto p = sample_profile();
+    const auto data = data_of(p);
+    const auto strings = data["strings"].size(), locations = data["locations"].size();
+    for (const auto& l : data["locations"]) {
+        for (int column = 0; column < 3; ++column) CHECK(l[column].get<std::size_t>() < strings);
+        CHECK(l[3].get<std::size_t>() < data["modules"].size());
+    }
+    const auto& lists = data["lists"];
+    CHECK(lists["paths"]["rows"].size() == p.paths->entries.size());
+    CHECK(lists["edges"]["rows"].size() == p.edges->entries.size());
+    CHECK(lists["calls"]["rows"].size() == p.calls->entries.size());
+    CHECK(lists["stacks"]["rows"].size() == p.stacks->entries.size());
+    for (const auto& row : lists["edges"]["rows"]) {
+        CHECK(row[4].get<std::size_t>() < locations);
+        CHECK(row[5].get<std::size_t>() < locations);
+        CHECK(row[6].get<std::size_t>() < strings);
+    }
+    for (const auto& [name, flame] : data["flames"].items())
+        for (std::size_t i = 0; i < flame["nodes"].size(); i += 3)
+            CHECK(2 * flame["nodes"][i + 1].get<std::size_t>() < flame["frames"].size());
+}
+
+TEST_CASE("what does not fit into the page is summed up") {
+    const auto p = sample_profile();
+    PageLimits limits;
+    limits.rows = 1;
+    limits.path_blocks = 1;
+    limits.functions = 0;
+    const auto data = data_of(p, limits);
+    CHECK(data["code"].empty());
+    for (const auto& [name, list] : data["lists"].items()) {
+        CAPTURE(name);
+        CHECK(list["rows"].size() <= 1);
+        if (name == "values" || list["rows"].empty()) continue;
+        // Rows begin with their count.
+        CHECK(list["rows"][0][0].get<std::uint64_t>() + list["rest"].get<std::uint64_t>() +
+                  list["unknown"].get<std::uint64_t>() ==
+              list["total"].get<std::uint64_t>());
+    }
+}
+
+TEST_CASE("no text can end the data") {
+    auto p = sample_profile();
+    p.targets[0].command = {"</script><script>alert(1)</script>", "<!--"};
+    p.locations[0].function = "</SCRIPT>";
+    const auto page = render_page(p, {});
+    const auto begin = page.find("id=\"data\">");
+    REQUIRE(begin != page.npos);
+    const auto end = page.find("</script>", begin);
+    const auto data = page.substr(begin + 10, end - begin - 10);
+    CHECK(data.find('<') == data.npos);
+    const auto parsed = nlohmann::json::parse(data);
+    CHECK(parsed["targets"][0]["command"][0] == "</script><script>alert(1)</script>");
+    CHECK(page.find("http://") == page.npos);
+    CHECK(page.find("https://") == page.npos);
+}
+
+TEST_CASE("a profile of nothing makes a page") {
+    const auto data = data_of(Profile{});
+    CHECK(data["lists"].empty());
+    CHECK(data["findings"].empty());
+}
+
+}  // namespace shadowprof::report
