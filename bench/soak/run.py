@@ -1,0 +1,103 @@
+#!/usr/bin/env python3
+"""Does shadowprof grow in a long session?
+
+    bench/soak/run.py [--build DIR] [--minutes N] [--options "..."] [--json FILE]
+
+Runs a program whose memory is never the same (random_memory.c) in mode shadow, with replicas as often
+as they fit on the idle cores, for so many minutes (30), and looks at shadowprof every ten seconds:
+resident memory, open descriptors, threads, and the processes that are its or the program's children.
+Prints a line each minute, and how long replicas have computed; exit status 1 if the program failed,
+if a process remained, if descriptors or threads at the end are more than after the first quarter, or
+if memory grew by more than a tenth since then."""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def children_of(pid):
+    children = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
+            children += map(int, file.read().split())
+    return children
+
+
+def look(profiler, program):
+    with open(f"/proc/{profiler}/statm", encoding="ascii") as file:
+        resident = int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return {
+        "resident": resident,
+        "descriptors": len(os.listdir(f"/proc/{profiler}/fd")),
+        "threads": len(os.listdir(f"/proc/{profiler}/task")),
+        "processes": len(children_of(profiler)) + len(children_of(program)),
+    }
+
+
+def line(seconds, seen):
+    return (f"{seconds:6.0f} s: {seen['resident'] / 1e6:.0f} MB, {seen['descriptors']} descriptors,"
+            f" {seen['threads']} threads, {seen['processes']} child processes")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--minutes", type=float, default=30)
+    parser.add_argument("--options", default="--overhead 50% --load 1")
+    parser.add_argument("--json", help="writes what was seen there")
+    options = parser.parse_args()
+    shadowprof = os.path.abspath(os.path.join(options.build, "shadowprof"))
+    with tempfile.TemporaryDirectory(prefix="bench-soak-") as folder:
+        source, program = os.path.join(HERE, "random_memory.c"), os.path.join(folder, "random_memory")
+        subprocess.run(["cc", "-O2", "-pthread", source, "-o", program, "-ldl"], check=True)
+        target = subprocess.Popen([program, str(options.minutes * 60 + 600)], stdout=subprocess.DEVNULL)
+        time.sleep(1)
+        profile = os.path.join(folder, "profile.json")
+        profiler = subprocess.Popen([shadowprof, "attach", "-q", "-m", "shadow", *options.options.split(),
+                                     "-o", profile, str(target.pid)])
+        seen, began, failures = [], time.monotonic(), []
+        while time.monotonic() < began + options.minutes * 60:
+            time.sleep(10)
+            if target.poll() is not None or profiler.poll() is not None:
+                failures.append(f"the program ended with {target.poll()}, shadowprof {profiler.poll()}")
+                break
+            seen.append(look(profiler.pid, target.pid))
+            if len(seen) % 6 == 0:
+                print(line(time.monotonic() - began, seen[-1]), flush=True)
+        if not failures:
+            profiler.terminate()
+            profiler.wait(60)
+            left = children_of(target.pid)
+            if left:
+                failures.append(f"{len(left)} processes remain")
+            time.sleep(2)
+            if target.poll() is not None:
+                failures.append(f"the program ended with {target.poll()}")
+        target.kill()
+        quarter, last = seen[len(seen) // 4], seen[-1]
+        for what in ("descriptors", "threads"):
+            if last[what] > max(s[what] for s in seen[: len(seen) // 4 + 1]):
+                failures.append(f"{what}: {last[what]}, {quarter[what]} after the first quarter")
+        if last["resident"] > 1.1 * quarter["resident"]:
+            failures.append(f"memory: {last['resident']}, {quarter['resident']} after the first quarter")
+        told = {}
+        if os.path.exists(profile):
+            with open(profile, encoding="utf-8") as file:
+                told = json.load(file)
+        print(line(time.monotonic() - began, last))
+        print(json.dumps({what: told.get(what) for what in ("cost", "coverage")}))
+        print("\n".join(failures) or "it did not grow")
+        if options.json:
+            with open(options.json, "w", encoding="utf-8") as file:
+                json.dump({"seen": seen, "cost": told.get("cost"), "failures": failures}, file, indent=1)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
