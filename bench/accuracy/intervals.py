@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+"""Do the stated 95 % intervals contain the true shares in 95 % of the cases?
+
+    bench/accuracy/intervals.py [--build DIR] [--runs N] [--workload NAME]... [--out STEM] [OPTION...]
+
+A workload is a short program that does the same in every run. It runs once in mode full, for the true
+shares, and N times sampled, each time by other random choices; OPTIONs are those of `shadowprof run`
+(after --; by default `-m shadow --overhead 20%`, for a second or two must do). Every share of at least
+2 % in the perfect profile is looked up in every sampled one: functions (by instructions), edges, calls
+and paths. Printed are, for each workload and kind, in how many per cent of the cases the interval had the
+truth in it, how often the share was not in the profile at all (it then counts as missed), how often the
+truth lay above and below the interval, and the mean error.
+
+With --state FILE the figures of each run are kept there, and a later call goes on where it stopped.
+"""
+
+import argparse
+import collections
+import json
+import os
+import shlex
+import statistics
+import subprocess
+import sys
+import tempfile
+
+from common import build, machine, profile
+
+WORKLOADS = {
+    # name: source, arguments
+    "phases": ("phases.c", ["600M", "4M"]),
+    "requests of 10,000": ("requests.c", ["40k", "10k", "30"]),
+    "requests of 1,000,000": ("requests.c", ["600", "1M", "30"]),
+    "branches": ("branches.c", ["2G"]),
+}
+LEAST_SHARE = 0.02
+
+
+def shares(path):
+    """{(kind, what): (share, low, high)} of a profile."""
+    with open(path, encoding="utf-8") as file:
+        whole = json.load(file)
+    modules, locations = whole["modules"], whole["locations"]
+
+    def place(index):
+        location = locations[index]
+        return os.path.basename(modules[location["module"]]["path"]), location["offset"]
+
+    found = {}
+
+    def add(kind, what, entry):
+        found[kind, what] = (entry["share"], *entry["interval"])
+
+    for entry in whole["methods"]["entries"]:
+        add("function", place(entry["function"]), entry["instructions"])
+    for entry in whole["edges"]["entries"]:
+        add("edge", (place(entry["from"]), place(entry["to"])), entry)
+    for entry in whole["paths"]["entries"]:
+        add("path", tuple(place(block) for block in entry["blocks"]), entry)
+    return found, whole["coverage"]["samples"]
+
+
+def judge(truth, rounds):
+    """By kind: cases, contained, absent, truth above, truth below, mean error of the largest share."""
+    by_kind = collections.defaultdict(lambda: collections.Counter())
+    errors = collections.defaultdict(list)
+    for sampled in rounds:
+        for (kind, what), share in truth.items():
+            count = by_kind[kind]
+            count["cases"] += 1
+            estimate = sampled.get((kind, what))
+            if estimate is None:
+                count["absent"] += 1
+                continue
+            value, low, high = estimate
+            errors[kind, what].append(value - share)
+            # The file has six digits.
+            if share > high + 1e-6:
+                count["above"] += 1
+            elif share < low - 1e-6:
+                count["below"] += 1
+            else:
+                count["contained"] += 1
+    worst = {}
+    for (kind, what), values in errors.items():
+        mean = statistics.fmean(values)
+        if abs(mean) > abs(worst.get(kind, 0)):
+            worst[kind] = mean
+    return by_kind, worst
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--runs", type=int, default=200)
+    parser.add_argument("--workload", action="append", choices=list(WORKLOADS))
+    parser.add_argument("--state", help="figures of runs that are done")
+    parser.add_argument("--out", help="where the tables and figures go, without suffix")
+    parser.add_argument("options", nargs="*", default=["-m", "shadow", "--overhead", "20%"])
+    options = parser.parse_args()
+    shadowprof = os.path.join(options.build, "shadowprof")
+    state = {}
+    if options.state and os.path.exists(options.state):
+        with open(options.state, encoding="utf-8") as file:
+            state = json.load(file)
+    lines = []
+    with tempfile.TemporaryDirectory(prefix="bench-intervals-") as folder:
+        out = os.path.join(folder, "profile.json")
+        for name in options.workload or WORKLOADS:
+            source, arguments = WORKLOADS[name]
+            command = [build(folder, source), *arguments]
+            types = ["-p", "path,edge,method", "--limit", "0"]
+            profile(shadowprof, ["-m", "full", *types], command, out)
+            truth = {key: share for key, (share, _, _) in shares(out)[0].items()
+                     if share >= LEAST_SHARE}
+            done = state.setdefault(name + " " + shlex.join(options.options), [])
+            while len(done) < options.runs:
+                profile(shadowprof, [*options.options, *types], command, out)
+                found, samples = shares(out)
+                done.append([samples, [[repr(key), found[key]] for key in truth if key in found]])
+                if options.state and (len(done) % 10 == 0 or len(done) == options.runs):
+                    with open(options.state + ".new", "w", encoding="utf-8") as file:
+                        json.dump(state, file)
+                    os.replace(options.state + ".new", options.state)
+            names = {repr(key): key for key in truth}
+            rounds = [{names[k]: v for k, v in run[1] if k in names} for run in done[:options.runs]]
+            by_kind, worst = judge(truth, rounds)
+            samples = statistics.median(run[0] for run in done)
+            for kind, count in by_kind.items():
+                n = count["cases"]
+                lines.append(f"| {name} | {kind} | {n // len(rounds)} | {samples:.0f} | "
+                             f"{100 * count['contained'] / n:.1f} % | {100 * count['absent'] / n:.1f} % | "
+                             f"{100 * count['above'] / n:.1f} % | {100 * count['below'] / n:.1f} % | "
+                             f"{100 * worst.get(kind, 0):+.2f} % |")
+                print(lines[-1], flush=True)
+    text = (f"Measured on: {machine()}.\n\nMade by: "
+            f"`{shlex.join(['bench/accuracy/intervals.py', *sys.argv[1:]])}`: {options.runs} runs each.\n\n"
+            "| workload | shares of | shares | samples a run | within | absent | truth above | truth below "
+            "| largest mean error |\n|---|---|--:|--:|--:|--:|--:|--:|--:|\n" + "\n".join(lines) + "\n")
+    print("\n" + text)
+    if options.out:
+        with open(options.out + ".md", "w", encoding="utf-8") as file:
+            file.write(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
