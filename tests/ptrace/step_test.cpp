@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <map>
 #include <thread>
@@ -13,11 +14,25 @@ using namespace shadowprof::ptrace;
 using namespace shadowprof::ptrace::testing;
 using namespace std::chrono_literals;
 
+// Under some hypervisors the instruction int1 is never got past: its trap comes before it.
+static bool int1_is_got_past() {
+    const pid_t pid = fork();
+    if (pid == 0) {
+        signal(SIGTRAP, [](int) {});
+        alarm(1);
+        asm volatile(".byte 0xf1");
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return WIFEXITED(status);
+}
+
 TEST_CASE("a program that is stepped through does what it does natively") {
     for (const Arguments& scenario :
          {Arguments{"exit", "7"}, Arguments{"kill-self", "15"}, Arguments{"segfault"},
           Arguments{"run-children", "1"}, Arguments{"shares-memory"}, Arguments{"storm", "3"},
-          Arguments{"leader-exits-first"}, Arguments{"own-traps"}}) {
+          Arguments{"leader-exits-first"}, Arguments{"own-traps", int1_is_got_past() ? "int1" : ""}}) {
         CAPTURE(scenario[0]);
         Arguments command{target_program()};
         command.insert(command.end(), scenario.begin(), scenario.end());
