@@ -58,9 +58,9 @@ void memory_may_be_bit_string(Instruction& i) {
         first.conditional = first.conditional_read = true;
 }
 
-// To a 16-bit register movsxd moves 16 bits, as Intel's processors do it.
+// To a 16-bit register movsxd moves 16 bits, of which AMD's processors read 32.
 void source_is_as_wide_as_destination(Instruction& i) {
-    if (i.operand_storage[0].bits != 16) return;
+    if (i.operand_storage[0].bits != 16 || __builtin_cpu_is("amd")) return;
     auto& source = i.operand_storage[1];
     source.bits = source.element_bits = 16;
     if (source.reg) source.reg.bits = 16;

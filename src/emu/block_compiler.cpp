@@ -129,7 +129,6 @@ void BlockCompiler::compile_instruction(std::size_t index) {
         case lfence:
         case mfence:
         case sfence:
-        case serialize:
             capture_before_helper(index);
             return;
         case lea:
@@ -159,7 +158,9 @@ void BlockCompiler::compile_instruction(std::size_t index) {
         case vmaskmovdqu:
             return store_with_implicit_address(index);
         case movdir64b:
-            return move_64_bytes(index);
+            return __builtin_cpu_supports("movdir64b") ? move_64_bytes(index) : computing(index);
+        case clzero:
+            return access_by(clear_line, index);
         case rdfsbase:
         case rdgsbase:
         case wrfsbase:

@@ -165,6 +165,7 @@ class BlockCompiler {
     void string(std::size_t index);
     void save_or_restore_state(std::size_t index);
     void gather_or_scatter(std::size_t index);
+    void access_by(void (*helper)(Core*, std::uint64_t) noexcept, std::size_t index);
     void move_64_bytes(std::size_t index);
     void segment_base(std::size_t index);
     void call_ordinary(OrdinaryFunction function, std::uint64_t argument);

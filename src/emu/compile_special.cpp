@@ -124,9 +124,14 @@ void BlockCompiler::gather_or_scatter(std::size_t index) {
         left_ = true;
         return;
     }
+    access_by(emu::gather_or_scatter, index);
+}
+
+// A helper that takes the instruction, and whose access may fault.
+void BlockCompiler::access_by(void (*helper)(Core*, std::uint64_t) noexcept, std::size_t index) {
     capture_before_helper(index);
     save_flags();
-    call_ordinary(emu::gather_or_scatter, std::bit_cast<std::uint64_t>(&i));
+    call_ordinary(helper, std::bit_cast<std::uint64_t>(&at(index)));
     a_.compare_core32(offsetof(Core, helper_failed), 0);
     exit_later_if(Condition::ne, ExitKind::memory_fault, static_cast<std::uint32_t>(index));
     capture_destinations(index);

@@ -1,6 +1,7 @@
 #include "emu/extended_helpers.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 
 #include "emu/core_helpers.h"
@@ -197,7 +198,9 @@ void gather_or_scatter(Core* core, std::uint64_t argument) noexcept {
     };
 
     const auto size = shape.elements() * shape.element_size;
-    if (!shape.is_evex) {
+    // Of a gather that faults, AMD's processors leave as it was what they did not come to.
+    const bool leaves_the_rest = !shape.is_evex && __builtin_cpu_is("amd");
+    if (!shape.is_evex && !leaves_the_rest) {
         // This happens even if the first element faults.
         for (unsigned n = 0; n < shape.vector_bytes / shape.element_size; ++n)
             vector_mask.set(n, vector_mask.get(n) >> top_bit & 1 ? ~std::uint64_t{0} : 0);
@@ -230,7 +233,7 @@ void gather_or_scatter(Core* core, std::uint64_t argument) noexcept {
                 view.read(address, bytes);
             if (!scatters) {
                 values.set(n, value);
-                clear_from(values.words, shape.vector_bytes);
+                if (!leaves_the_rest) clear_from(values.words, shape.vector_bytes);
             }
         }
         bit_mask &= ~(std::uint64_t{1} << n);
@@ -242,6 +245,22 @@ void gather_or_scatter(Core* core, std::uint64_t argument) noexcept {
         vector_mask.words = {};
         write_back();
     }
+    core->table = view.table();
+    if (view.code_changed()) core->code_changed = 1;
+}
+
+void clear_line(Core* core, std::uint64_t argument) noexcept {
+    const auto& i = *std::bit_cast<const Instruction*>(argument);
+    core->helper_failed = 0;
+    constexpr unsigned line = 64;
+    auto& view = core->owner->view();
+    auto at = core->general[decoder::rax] & ~std::uint64_t{line - 1};
+    if (i.operands()[0].bits == 32) at &= 0xffffffffu;
+    if (const auto fault = first_inaccessible(view, Address{at}, line, true)) {
+        fail(core, *fault);
+        return;
+    }
+    view.write(Address{at}, std::array<std::byte, line>{});
     core->table = view.table();
     if (view.code_changed()) core->code_changed = 1;
 }

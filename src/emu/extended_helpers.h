@@ -23,6 +23,9 @@ void fetch_page(Core* core, std::uint64_t address) noexcept;
 bool is_valid_gather(const decoder::Instruction& instruction);
 void gather_or_scatter(Core* core, std::uint64_t instruction) noexcept;
 
+// clzero: zeroes the 64 bytes of the cache line that rax points into. The argument as above.
+void clear_line(Core* core, std::uint64_t instruction) noexcept;
+
 // The x87 unit remembers where its last instruction and operand were: in compiled code and in the
 // private view. Puts the guest's addresses there. Has to be called before anybody can see them,
 // before other things change that tell what they belong to (pending exceptions, compiled code), and

@@ -43,6 +43,74 @@ bool tells_processor(const Instruction& i) {
     return decoder::mnemonic_name(i) == "rdpid";
 }
 
+namespace {
+
+// The prefixes that count, of an instruction without a vector prefix.
+struct Prefixes {
+    bool operand_size = false, address_size = false, repeat = false;
+    std::uint8_t rex = 0;  // only right before the opcode
+    std::size_t opcode_at = 0;
+};
+
+Prefixes prefixes_of(const Instruction& i) {
+    Prefixes prefixes;
+    for (const auto byte : i.encoding()) {
+        const auto value = std::to_integer<std::uint8_t>(byte);
+        constexpr std::uint8_t others[] = {0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0xf0};
+        const bool is_rex = (value & 0xf0) == 0x40;
+        const bool is_repeat = value == 0xf2 || value == 0xf3;
+        if (!is_rex && !is_repeat && value != 0x66 && value != 0x67 &&
+            std::find(std::begin(others), std::end(others), value) == std::end(others))
+            break;
+        prefixes.operand_size |= value == 0x66;
+        prefixes.address_size |= value == 0x67;
+        prefixes.repeat |= is_repeat;
+        prefixes.rex = is_rex ? value : 0;
+        ++prefixes.opcode_at;
+    }
+    return prefixes;
+}
+
+}  // namespace
+
+bool is_different_on_amd(const Instruction& i) {
+    if (!__builtin_cpu_is("amd")) return false;
+    const auto prefixes = prefixes_of(i);
+    const auto code = i.encoding();
+    const auto name = decoder::mnemonic_name(i);
+    if (name == "pause") return prefixes.rex & 1;
+    if (name == "nop")
+        return code[prefixes.opcode_at] == std::byte{0x0f} &&
+               code[prefixes.opcode_at + 1] == std::byte{0x0d};
+    if (code[prefixes.opcode_at] == std::byte{0x62}) {
+        // Only vector registers need this bit, and it should be set for others.
+        const bool has_odd_register =
+            (code[prefixes.opcode_at + 1] & std::byte{0x40}) == std::byte{0};
+        const auto operands = i.operands();
+        return has_odd_register &&
+               std::any_of(operands.begin(), operands.end(), [](const Operand& operand) {
+                   return operand.reg.kind == RegisterKind::general &&
+                          operand.reg.number == decoder::rsp;
+               });
+    }
+    if (name == "fnstenv" || name == "fnsave") return true;
+    if (name.starts_with("loop") && prefixes.repeat) return true;
+    if (decoder::is_string(i.mnemonic)) return prefixes.address_size;
+    return i.flow != decoder::Flow::next && prefixes.operand_size && !(prefixes.rex & 8);
+}
+
+bool changes_flags_before_it_faults(const Instruction& i) {
+    return __builtin_cpu_is("amd") && i.repeat != decoder::Repeat::none && i.flags_written != 0;
+}
+
+bool loses_x87_pointers() {
+    return __builtin_cpu_is("amd");
+}
+
+bool in_use_is_a_guess() {
+    return __builtin_cpu_is("amd");
+}
+
 bool is_rip_relative(const Instruction& i) {
     const auto operands = i.operands();
     return std::any_of(operands.begin(), operands.end(), [](const Operand& operand) {

@@ -34,6 +34,8 @@ inline constexpr Exception exceptions[] = {
      "would load a segment register of the profiler; ends the run, by name"},
     {"lgs", Exception::Kind::not_run, "likewise"},
     {"lss", Exception::Kind::not_run, "likewise"},
+    {"monitorx", Exception::Kind::not_run, "the interpreter ends there, by name"},
+    {"mwaitx", Exception::Kind::not_run, "likewise"},
     {"mov to, and pop of, a segment register", Exception::Kind::by_rule, "likewise"},
     {"popf that sets the trap or the alignment-check flag", Exception::Kind::by_rule,
      "ends the run"},
@@ -52,6 +54,23 @@ inline constexpr Exception exceptions[] = {
      "where it was executed, which is in the code cache; and with which operand, which is another "
      "one "
      "if it is in gs or out of reach"},
+    {"on AMD's processors: near branches with an operand-size prefix, loops with a repeat prefix, "
+     "pause with REX.B, 0f 0d with a register, repetition with 32-bit addresses that faults, rsp "
+     "as an "
+     "operand with EVEX.X",
+     Exception::Kind::by_rule,
+     "they are cut to 16 bits, take the prefix for the condition, are xchg, refused, leave the "
+     "registers' upper halves, and see the value before a push; the decoder knows Intel's reading, "
+     "and "
+     "compilers emit none of them"},
+    {"on AMD's processors: what the x87 unit remembers, fnstenv and fnsave that store it",
+     Exception::Kind::by_rule,
+     "it is lost, there, whenever the unit's state is saved and restored, be it by the kernel"},
+    {"on AMD's processors: what xsave and xgetbv tell of what is in use", Exception::Kind::by_rule,
+     "registers that hold zeros count or not as it happened; a case that still differs when it was "
+     "run again is left out"},
+    {"on AMD's processors: the flags after a repeated comparison that faults",
+     Exception::Kind::by_rule, "they are those of the last comparison, elsewhere as they were"},
     {"the order of faults (translator, with values)", Exception::Kind::by_rule,
      "memory is read for its value before the instruction has a chance to refuse"},
 };
@@ -67,6 +86,12 @@ bool saves_to_narrow_segment(const decoder::Instruction& i);
 bool tells_what_is_in_use(const decoder::Instruction& i);
 // Who is moved to another processor meanwhile sees another number.
 bool tells_processor(const decoder::Instruction& i);
+
+// The above that are told by their encoding: they are not run.
+bool is_different_on_amd(const decoder::Instruction& i);
+bool changes_flags_before_it_faults(const decoder::Instruction& i);
+bool loses_x87_pointers();
+bool in_use_is_a_guess();
 
 // What the x87 unit remembers of the one is told by the other; translated code may have a different
 // operand.

@@ -121,7 +121,8 @@ bool Differential::add_step(const std::vector<std::size_t>& extensions, bool may
         if (is_branch && !may_branch) continue;
         const auto* exception = exception_for(*instruction);
         if ((exception && exception->kind == Exception::Kind::not_run) ||
-            loads_segment_register(*instruction) || saves_to_narrow_segment(*instruction)) {
+            loads_segment_register(*instruction) || saves_to_narrow_segment(*instruction) ||
+            is_different_on_amd(*instruction)) {
             ++statistics_[form].excepted;
             return false;
         }
@@ -170,7 +171,7 @@ bool Differential::add_inner_branch() {
         const auto instruction =
             decode(vary(forms_.forms()[form], random_, next_place()), next_place());
         const auto* exception = instruction ? exception_for(*instruction) : nullptr;
-        if (!instruction || exception) return false;
+        if (!instruction || exception || is_different_on_amd(*instruction)) return false;
         steps_.push_back({form, *instruction});
         inner_.push_back({steps_.size() - 1, steps_.size() - 1});
         return true;
