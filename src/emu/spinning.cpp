@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "emu/guest_blocks.h"
 #include "emu/guest_pages.h"
 
 namespace shadowprof::emu {
@@ -57,19 +58,6 @@ class OwnPages : public PageSource {
     GuestPages pages_;
 };
 
-class UnrecordedBlocks : public BlockSource {
-  public:
-    explicit UnrecordedBlocks(GuestCode& code) : code_(code) {}
-    const trace::Block* block_at(Address at, MemoryView& view) override {
-        return code_.block_at(at, view);
-    }
-    const trace::Block& cut(const trace::Block& block, std::size_t) override { return block; }
-    bool may_change(Address at) override { return code_.may_change(at); }
-
-  private:
-    GuestCode& code_;
-};
-
 bool are_equal(const GuestState& a, const GuestState& b) {
     return a.general == b.general && a.rip == b.rip && a.rflags == b.rflags &&
            a.fs_base == b.fs_base && a.gs_base == b.gs_base &&
@@ -99,7 +87,7 @@ bool spins_for_ever(GuestState state, PageSource& pages, BlockSource& blocks) {
 
 bool spins_for_ever(GuestState state, GuestCode& code) {
     OwnPages pages{code};
-    UnrecordedBlocks blocks{code};
+    GuestBlocks blocks{code, GuestBlocks::Recorded::no};
     return spins_for_ever(std::move(state), pages, blocks);
 }
 

@@ -78,24 +78,6 @@ class Nowhere : public emu::BlockSink {
 
 }  // namespace
 
-class EmulatedBursts::Blocks : public emu::BlockSource {
-  public:
-    explicit Blocks(emu::GuestCode& code) : code_(code) {}
-    const trace::Block* block_at(Address at, emu::MemoryView& view) override {
-        return code_.block_at(at, view);
-    }
-    const trace::Block& cut(const trace::Block& block, std::size_t instructions) override {
-        return unrecorded_ ? block : code_.cut(block, instructions);
-    }
-    bool may_change(Address at) override { return code_.may_change(at); }
-    // Nobody will see parts of blocks, so none are published.
-    void record(bool yes) { unrecorded_ = !yes; }
-
-  private:
-    emu::GuestCode& code_;
-    bool unrecorded_ = false;
-};
-
 // The target's pages. The mappings were read before the thread was stopped; where they show nothing
 // they are read again, for the target may just have mapped it.
 class EmulatedBursts::Pages : public emu::PageSource {
@@ -164,8 +146,8 @@ EmulatedBursts::EmulatedBursts(Workplace place)
       pages_(
           std::make_unique<Pages>(place_.code, ptrace::shares_time_namespace(place_.tracer.pid()))),
       view_(*pages_),
-      blocks_(std::make_unique<Blocks>(place_.code)),
-      interpreter_(*blocks_),
+      blocks_(place_.code),
+      interpreter_(blocks_),
       length_(std::min(shortest_burst, place_.options.sample_size)),
       uncut_(place_.options.sample_size, shortest_uncut, place_.options.sample_size),
       shares_our_clocks_(ptrace::shares_time_namespace(place_.tracer.pid())) {}
@@ -203,8 +185,7 @@ void EmulatedBursts::begin(ptrace::Thread& thread, const ptrace::Registers& regi
 }
 
 bool EmulatedBursts::is_free(const ptrace::Thread& thread) const {
-    return std::none_of(waiting_.begin(), waiting_.end(),
-                        [&](const auto& waiting) { return waiting.first == &thread; });
+    return !waiting_.contains(&thread);
 }
 
 bool EmulatedBursts::go_on(Burst& burst, ptrace::Thread& thread, emu::GuestState& state,
@@ -216,9 +197,9 @@ bool EmulatedBursts::go_on(Burst& burst, ptrace::Thread& thread, emu::GuestState
     Part part;
     if (burst.unrecorded > 0) {
         Nowhere nowhere;
-        blocks_->record(false);
+        blocks_.record(emu::GuestBlocks::Recorded::no);
         part = emulate(thread, state, burst.unrecorded, nowhere);
-        blocks_->record(true);
+        blocks_.record(emu::GuestBlocks::Recorded::yes);
     }
     if (!part.reason && !part.system_call) {
         if (!std::exchange(burst.has_begun, true))

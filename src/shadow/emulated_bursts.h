@@ -27,6 +27,7 @@
 #include <optional>
 #include <string>
 
+#include "emu/guest_blocks.h"
 #include "emu/guest_pages.h"
 #include "emu/interpreter.h"
 #include "emu/system_calls.h"
@@ -46,7 +47,6 @@ class EmulatedBursts : public Bursts {
     bool is_complete() const override { return Bursts::is_complete() && waiting_.empty(); }
 
   private:
-    class Blocks;
     class Pages;
     class Recording;
     struct Burst;
@@ -76,14 +76,14 @@ class EmulatedBursts : public Bursts {
 
     std::unique_ptr<Pages> pages_;
     emu::MemoryView view_;
-    std::unique_ptr<Blocks> blocks_;
+    emu::GuestBlocks blocks_;
     emu::Interpreter interpreter_;
     emu::GuestQueries queries_;
     std::optional<emu::GuestFacts> facts_;  // of the thread, in this burst
     std::uint64_t code_epoch_ = 0;
     std::uint64_t length_;  // of the next burst, as far as it is for new code
     SampleLength uncut_;    // … and for what ends bursts
-    std::map<ptrace::Thread*, std::unique_ptr<Burst>> waiting_;  // for system calls to return
+    std::map<const ptrace::Thread*, std::unique_ptr<Burst>> waiting_;  // for system calls to return
     bool shares_our_clocks_;
 };
 

@@ -29,21 +29,6 @@ class Recording : public emu::BlockSink {
 
 }  // namespace
 
-class Interpretation::Blocks : public emu::BlockSource {
-  public:
-    explicit Blocks(emu::GuestCode& code) : code_(code) {}
-    const trace::Block* block_at(Address at, emu::MemoryView& view) override {
-        return code_.block_at(at, view);
-    }
-    const trace::Block& cut(const trace::Block& block, std::size_t instructions) override {
-        return code_.cut(block, instructions);
-    }
-    bool may_change(Address at) override { return code_.may_change(at); }
-
-  private:
-    emu::GuestCode& code_;
-};
-
 void Interpretation::FirstPages::fetch(Address first, std::span<Page> pages) {
     for (std::size_t n = 0; n < pages.size(); ++n) {
         const auto at = first + n * emu::page_size;
@@ -70,10 +55,10 @@ Interpretation::Interpretation(emu::GuestCode& code, const trace::ModuleTable& m
                                bool shares_our_clocks)
     : code_(code),
       modules_(modules),
-      blocks_(std::make_unique<Blocks>(code)),
+      blocks_(code),
       guest_pages_(code.memory(), shares_our_clocks),
       view_(pages_),
-      interpreter_(*blocks_) {}
+      interpreter_(blocks_) {}
 
 Interpretation::~Interpretation() = default;
 

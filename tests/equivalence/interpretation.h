@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "emu/guest_blocks.h"
 #include "emu/guest_code.h"
 #include "emu/guest_pages.h"
 #include "emu/interpreter.h"
@@ -43,8 +44,6 @@ class Interpretation {
     emu::MemoryView& view() { return view_; }
 
   private:
-    class Blocks;
-
     // Pages as they were when a run first used them.
     class FirstPages : public emu::PageSource {
       public:
@@ -63,7 +62,7 @@ class Interpretation {
 
     emu::GuestCode& code_;
     const trace::ModuleTable& modules_;
-    std::unique_ptr<Blocks> blocks_;
+    emu::GuestBlocks blocks_;
     emu::GuestPages guest_pages_;
     FirstPages pages_{guest_pages_};
     emu::MemoryView view_;
