@@ -253,6 +253,50 @@ std::uint32_t pages_in_tlb() {
     return most;
 }
 
+// As the kernel tells it, of one processor.
+bool read_caches(CacheGeometry& caches) {
+    caches.levels = {};
+    for (unsigned index = 0;; ++index) {
+        const auto told = [&](const char* what) {
+            std::ifstream file{
+                fmt::format("/sys/devices/system/cpu/cpu0/cache/index{}/{}", index, what)};
+            std::string word;
+            file >> word;
+            return word;
+        };
+        const auto number = [&](const char* what) {
+            return std::strtoull(told(what).c_str(), nullptr, 10);
+        };
+        const auto level = number("level");
+        if (level == 0) return caches.levels[0].size > 0;
+        if (level > caches.levels.size() || told("type") == "Instruction") continue;
+        // In kilobytes, "32K".
+        caches.levels[level - 1] = {1024 * number("size"),
+                                    static_cast<std::uint32_t>(number("ways_of_associativity"))};
+        if (const auto line = number("coherency_line_size"); line > 0) caches.line = line;
+    }
+}
+
+// For where the kernel does not say. Of AMD's processors this tells all third-level caches
+// together.
+bool ask_library(CacheGeometry& caches) {
+    constexpr struct {
+        int size, ways;
+    } names[] = {{_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL1_DCACHE_ASSOC},
+                 {_SC_LEVEL2_CACHE_SIZE, _SC_LEVEL2_CACHE_ASSOC},
+                 {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL3_CACHE_ASSOC}};
+    if (sysconf(names[0].size) <= 0) return false;
+    for (std::size_t level = 0; level < caches.levels.size(); ++level) {
+        caches.levels[level].size =
+            static_cast<std::uint64_t>(std::max(sysconf(names[level].size), 0l));
+        caches.levels[level].ways =
+            static_cast<std::uint32_t>(std::max(sysconf(names[level].ways), 0l));
+    }
+    if (const auto line = sysconf(_SC_LEVEL1_DCACHE_LINESIZE); line > 0)
+        caches.line = static_cast<std::uint64_t>(line);
+    return true;
+}
+
 }  // namespace
 
 std::string why_clock_is_unusable(const std::string& cpu_flags, bool may_be_read,
@@ -270,20 +314,7 @@ std::string why_clock_is_unusable(const std::string& cpu_flags, bool may_be_read
 
 CacheGeometry caches_of_this_machine() {
     CacheGeometry caches;
-    constexpr struct {
-        int size, ways;
-    } names[] = {{_SC_LEVEL1_DCACHE_SIZE, _SC_LEVEL1_DCACHE_ASSOC},
-                 {_SC_LEVEL2_CACHE_SIZE, _SC_LEVEL2_CACHE_ASSOC},
-                 {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL3_CACHE_ASSOC}};
-    if (sysconf(names[0].size) <= 0) return caches;
-    for (std::size_t level = 0; level < caches.levels.size(); ++level) {
-        caches.levels[level].size =
-            static_cast<std::uint64_t>(std::max(sysconf(names[level].size), 0l));
-        caches.levels[level].ways =
-            static_cast<std::uint32_t>(std::max(sysconf(names[level].ways), 0l));
-    }
-    if (const auto line = sysconf(_SC_LEVEL1_DCACHE_LINESIZE); line > 0)
-        caches.line = static_cast<std::uint64_t>(line);
+    if (!read_caches(caches) && !ask_library(caches)) return {};
     if (const auto pages = pages_in_tlb(); pages > 0) caches.pages_in_tlb = pages;
     return caches;
 }
