@@ -13,12 +13,10 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 
-from workloads import programs
+from workloads import cells, print_summary, programs, seconds
 
 
 def main():
@@ -32,12 +30,6 @@ def main():
     table = {}
     with tempfile.TemporaryDirectory(prefix="bench-replicas-") as folder:
         output = os.path.join(folder, "profile.json")
-
-        def seconds(command):
-            began = time.monotonic()
-            subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                           stderr=subprocess.DEVNULL, check=True)
-            return time.monotonic() - began
 
         def profile(command, *words):
             seconds([shadowprof, "run", "-q", "-o", output, *words, "--", *command])
@@ -60,11 +52,8 @@ def main():
                 speed = seen["coverage"]["instructions"] / seen["cost"]["extra_cpu"]
                 table[name][way] = rate / speed
             print(f"{name:10} {native:7.2f}s {rate / 1e9:9.2f}"
-                  + "".join(f" {ratio:11.2f}x" for ratio in table[name].values()), flush=True)
-        if table:
-            for what, of in (("median", statistics.median), ("worst", max)):
-                print(f"{what:10} {'':18}"
-                      + "".join(f" {of([row[way] for row in table.values()]):11.2f}x" for way in ways))
+                  + cells(table[name].values()), flush=True)
+        print_summary(table, 29)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump(table, file, indent=1)

@@ -13,18 +13,10 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 
-from workloads import programs
-
-def seconds(command):
-    began = time.monotonic()
-    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                   stderr=subprocess.DEVNULL, check=True)
-    return time.monotonic() - began
+from workloads import cells, print_summary, programs, seconds
 
 
 def main():
@@ -66,11 +58,8 @@ def main():
                     ratios[tool].append(seconds(words + command) / native)
             table[name] = {tool: statistics.median(r) for tool, r in ratios.items()}
             print(f"{name:10} {statistics.median(natives):7.2f}s"
-                  + "".join(f" {ratio:11.2f}x" for ratio in table[name].values()), flush=True)
-        if table:
-            for what, of in (("median", statistics.median), ("worst", max)):
-                print(f"{what:10} {'':8}"
-                      + "".join(f" {of([row[t] for row in table.values()]):11.2f}x" for t in tools))
+                  + cells(table[name].values()), flush=True)
+        print_summary(table, 19)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump(table, file, indent=1)

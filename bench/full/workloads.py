@@ -1,7 +1,11 @@
-"""Programs that compute, as commands on inputs of any size: at scale 1 each takes some ten seconds."""
+"""Programs that compute, as commands on inputs of any size (at scale 1 each takes some ten
+seconds), how long they take, and the table of that."""
 
 import os
 import random
+import statistics
+import subprocess
+import time
 
 SQL = (
     "create table t(a integer primary key, b text, c real);"
@@ -60,3 +64,21 @@ def programs(folder, scale):
         "perl": lambda: ["perl", "-e", PERL.format(n(60e6))],
         "sqlite3": lambda: ["sqlite3", ":memory:", SQL.format(n(8e6))],
     }
+
+
+def seconds(command):
+    began = time.monotonic()
+    subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    return time.monotonic() - began
+
+
+def cells(ratios):
+    return "".join(f" {ratio:11.2f}x" for ratio in ratios)
+
+
+def print_summary(table, width):
+    """Of the programs' rows, each a ratio per column."""
+    rows = [list(row.values()) for row in table.values()]
+    for what, of in (("median", statistics.median), ("worst", max)):
+        if rows:
+            print(f"{what:{width}}" + cells(of(column) for column in zip(*rows)))

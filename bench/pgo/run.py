@@ -70,7 +70,11 @@ class Sqlite:
         self.more = [f"-I{source}", "-DSQLITE_THREADSAFE=0", "-DSQLITE_OMIT_LOAD_EXTENSION", "-lm"]
 
     def command(self, binary, what):
-        return [binary, "-batch", ":memory:", f".read {HERE / (what + '.sql')}"]
+        items, sales, factor = {"train": (8000, 60000, 3), "long": (80000, 900000, 3),
+                                "measure": (20000, 250000, 7)}[what]
+        sizes = [f".parameter set @{name} {value}"
+                 for name, value in (("items", items), ("sales", sales), ("factor", factor))]
+        return [binary, "-batch", ":memory:", *sizes, f".read {HERE / 'work.sql'}"]
 
 
 PROGRAMS = {"lua": Lua, "sqlite": Sqlite}

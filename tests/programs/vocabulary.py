@@ -15,6 +15,12 @@ import time
 SHADOWPROF = os.environ["SHADOWPROF"]
 SCHEMA = os.environ["SCHEMA"]
 SKIPPED = 77
+UNDISTURBED = b"""epoll_wait: 0 EINTR, 0 unexpected
+sigtimedwait: 0 EINTR, 0 unexpected
+semtimedop: 0 EINTR, 0 unexpected
+recv: 0 EINTR, 0 unexpected
+0 wrong results
+"""
 HOTLISTS = ("stacks", "paths", "edges", "calls", "methods", "values", "latencies")
 
 
@@ -164,6 +170,22 @@ def stop(process):
     if process.poll() is None:
         process.send_signal(signal.SIGKILL)
     process.wait()
+
+
+@contextlib.contextmanager
+def undisturbed_threads(program):
+    """The program of 50 threads, half of which sleep, after they have begun. When it is told to end
+    it tells what disturbed it: nothing has."""
+    target = subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        check_equal("the first line", target.stdout.readline(), b"ready\n")
+        time.sleep(1)
+        yield target
+        said, _ = target.communicate(timeout=60)
+        check_equal("what the target tells", said, UNDISTURBED)
+        check_equal("its exit status", target.returncode, 0)
+    finally:
+        stop(target)
 
 
 def state_of(pid):
