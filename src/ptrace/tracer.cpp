@@ -125,16 +125,13 @@ std::optional<Event> Tracer::wait(Clock::time_point deadline) {
     while (alive_ && !wake_requested.exchange(false)) {
         if (next_look_ != Clock::time_point::max()) look_for_missed_threads();
         if (auto event = next_event()) {
-            if (event->kind == EventKind::process_gone) {
-                alive_ = false;
-                end_ = *event;
-            }
+            alive_ = event->kind != EventKind::process_gone;
             return event;
         }
         if (Clock::now() >= deadline) return {};
         alarm_->sleep_until_news(deadline);
     }
-    return end_;
+    return {};
 }
 
 // Without waiting.

@@ -192,7 +192,6 @@ class Tracer {
     pid_t pid_;
     bool launched_;
     bool alive_ = true;
-    std::optional<Event> end_;  // told to all who wait after it, whoever heard of it first
     std::unique_ptr<NewsAlarm> alarm_;
     std::unique_ptr<ParentThread> parent_;  // of a launched program
     std::map<pid_t, std::unique_ptr<Thread>> threads_;

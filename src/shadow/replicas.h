@@ -88,7 +88,7 @@ class Replicas {
     std::size_t busy_ = 0;
     std::vector<Outcome> outcomes_;
     std::optional<std::string> ending_;  // all of them
-    bool closed_ = false;
+    bool hurried_ = false, closed_ = false;
     std::vector<pid_t> worker_ids_;
     std::vector<std::thread> workers_;
 };

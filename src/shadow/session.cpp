@@ -11,6 +11,7 @@
 #include "shadow/computed.h"
 #include "shadow/emulated_bursts.h"
 #include "shadow/full_program.h"
+#include "shadow/page_copies.h"
 #include "shadow/shadow_sampling.h"
 #include "shadow/step_bursts.h"
 #include "shadow/whole_program.h"
@@ -105,6 +106,8 @@ Result Session::finish() {
 
 void Session::trace_target() {
     try {
+        // Takes some ten milliseconds, which the target need not wait for.
+        if (options_.mode == Mode::shadow) PageCopies::prices();
         const auto tracer = take_hold_of(target_, options_);
         const auto began = Clock::now();
         pid_ = result_.pid = tracer->pid();

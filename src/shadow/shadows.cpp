@@ -20,8 +20,9 @@ constexpr std::chrono::milliseconds between_looks{5};
 constexpr std::chrono::milliseconds await_sample{3000}, await_removal{20'000}, await_running{100};
 // Shorter samples than the shortest are the business of bursts, which go on after any system call.
 constexpr std::uint64_t first_length = 160'000, shortest_length = 80'000;
-// Replicas that were of no use, one after the other, before we give up.
-constexpr unsigned most_failures = 4, most_starved = 2;
+// Replicas that were of no use, one after the other, before we give up: what makes all processors
+// busy may pass, unless it is there from the beginning.
+constexpr unsigned most_failures = 4, most_starved = 2, most_starved_at_first = 1;
 // What replicas cost is known after some. Where the budget lets there be fewer than two a second,
 // bursts tell more.
 constexpr std::uint64_t enough_to_know = 4;
@@ -34,7 +35,6 @@ Shadows::Shadows(Workplace place)
       watch_(place_.tracer.pid()),
       copies_(place_.tracer.pid()),
       length_(first_length, shortest_length, place_.options.sample_size) {
-    PageCopies::prices();
     const auto processors = ptrace::processors_for(place_.tracer.pid());
     if (place_.options.load)
         most_at_once_ =
@@ -142,7 +142,10 @@ void Shadows::look_after_replicas() {
             failures_ = failed ? failures_ + 1 : 0;
             replicas_computed_ += outcome.computed;
             saw_something_ |= outcome.instructions > 0;
-            if (failures_ < (outcome.starved ? most_starved : most_failures)) continue;
+            const auto most = !outcome.starved ? most_failures
+                              : saw_something_ ? most_starved
+                                               : most_starved_at_first;
+            if (failures_ < most) continue;
             impossible_ = outcome.lacks_memory
                               ? "the program keeps memory from its children, MADV_DONTFORK"
                           : outcome.starved ? "all processors are busy"
@@ -196,6 +199,12 @@ void Shadows::leave_no_trace() {
         }
         const auto event = place_.tracer.wait(Clock::now() + std::chrono::milliseconds{2});
         if (!event) continue;
+        // That is the session's to hear, and of the program that was there is nothing left.
+        if (event->kind == ptrace::EventKind::process_gone ||
+            event->kind == ptrace::EventKind::exec) {
+            place_.tracer.give_back(*event);
+            return;
+        }
         const bool is_it = event->thread && event->thread->tid() == asked;
         if (is_it) asked = 0;
         if (!is_it || event->kind != ptrace::EventKind::interrupted) {

@@ -43,7 +43,6 @@ class Shadows : public Bursts {
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
     bool found(ptrace::Thread& thread);
     emu::translator::TranslatedReplica::Length length_of_next() const;
-    void after_exec();
     void look_after_replicas();
     void await_first_sample();
     void leave_no_trace();

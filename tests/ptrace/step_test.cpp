@@ -32,7 +32,8 @@ TEST_CASE("a program that is stepped through does what it does natively") {
     for (const Arguments& scenario :
          {Arguments{"exit", "7"}, Arguments{"kill-self", "15"}, Arguments{"segfault"},
           Arguments{"run-children", "1"}, Arguments{"shares-memory"}, Arguments{"storm", "3"},
-          Arguments{"leader-exits-first"}, Arguments{"own-traps", int1_is_got_past() ? "int1" : ""}}) {
+          Arguments{"leader-exits-first"},
+          Arguments{"own-traps", int1_is_got_past() ? "int1" : ""}}) {
         CAPTURE(scenario[0]);
         Arguments command{target_program()};
         command.insert(command.end(), scenario.begin(), scenario.end());

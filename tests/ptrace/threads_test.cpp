@@ -125,8 +125,7 @@ TEST_CASE("killing the program at any moment ends everything") {
             CHECK(gone);
             CHECK(!tracer->alive());
             CHECK(tracer->threads().empty());
-            // Whoever asks later hears it, too.
-            CHECK(tracer->wait(Clock::now() + 1ms)->kind == EventKind::process_gone);
+            CHECK(!tracer->wait(Clock::now() + 1ms));
         });
         CHECK(target.exit_status() == SIGKILL);
     }
