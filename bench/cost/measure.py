@@ -16,6 +16,7 @@ The first samples of a session cost more than the later ones and hold the rate d
 goes on for some seconds before the first window."""
 
 import argparse
+import contextlib
 import itertools
 import json
 import math
@@ -112,10 +113,11 @@ class PersistentSession:
     def holds_up_target(self):
         return not self.target.many_threads and "t" in states(self.target.pid)
 
-    def profile(self, seconds):
+    @contextlib.contextmanager
+    def profiling(self):
         began = time.monotonic()
         self.process.send_signal(signal.SIGCONT)
-        time.sleep(seconds)
+        yield
         self.pause()
         self.seconds += time.monotonic() - began
 
@@ -133,10 +135,11 @@ class Sessions:
         self.command = command + [str(target.pid)]
         self.seconds = 0
 
-    def profile(self, seconds):
+    @contextlib.contextmanager
+    def profiling(self):
         began = time.monotonic()
         profiler = subprocess.Popen(self.command, stdin=subprocess.DEVNULL)
-        time.sleep(seconds)
+        yield
         profiler.send_signal(signal.SIGINT)
         if profiler.wait() != 0:
             raise SystemExit("shadowprof failed")
@@ -162,20 +165,32 @@ def check_unchanged(before, now):
         raise SystemExit("mapped since it was attached to: " + "".join(set(now) ^ set(before)))
 
 
-def speed_during(target, action):
-    before, began = target.progress(), time.monotonic()
-    action()
-    after, ended = target.progress(), time.monotonic()
+def next_step(target):
+    """Its progress, and the time, when it next makes some: a compressor that reads by blocks does so
+    ten times a second, and half a block is 10 % of a window."""
+    before = target.progress()
+    deadline = time.monotonic() + 1
+    while True:
+        now, at = time.monotonic(), target.progress()
+        if at != before or now > deadline:
+            return at, now
+        time.sleep(0.0005)
+
+
+def speed(target, length):
+    before, began = next_step(target)
+    time.sleep(length)
+    after, ended = next_step(target)
     return (after - before) / (ended - began)
 
 
-def one_four(target, length, treat, treated_outside):
+def one_four(target, length, treatment, treated_outside):
     """The slowdown by the treatment."""
     speeds = {True: 0.0, False: 0.0}
     for inside in (False, True, True, False):
         treated = inside != treated_outside
-        action = treat if treated else time.sleep
-        speeds[treated] += speed_during(target, lambda: action(length))
+        with treatment() if treated else contextlib.nullcontext():
+            speeds[treated] += speed(target, length)
     return speeds[False] / speeds[True] - 1
 
 
@@ -212,9 +227,9 @@ def measure(name, options):
                 break
             treated_outside = turn // 4 % 2 == 1
             if turn % 4 == 3:
-                without.append(one_four(target, options.window, time.sleep, treated_outside))
+                without.append(one_four(target, options.window, contextlib.nullcontext, treated_outside))
             else:
-                with_it.append(one_four(target, options.window, session.profile, treated_outside))
+                with_it.append(one_four(target, options.window, session.profiling, treated_outside))
             check_unchanged(mapped, without_nursery(mappings(target)))
         session.end()
         check_unchanged(mapped, mappings(target))

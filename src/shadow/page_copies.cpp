@@ -22,8 +22,9 @@ using ptrace::Clock;
 constexpr std::size_t page = 4096, line = 64;
 // More than a core's own caches hold, as are most programs' pages when they are written.
 constexpr std::size_t pages = 2048;
-// The thread's own time in fork(2), in which nobody holds it: 800 MB in small pages took 12 ms.
-constexpr Seconds of_fork{60e-6}, of_page_table{29e-6};
+// The thread's own time in fork(2), in which nobody holds it: 800 MB in small pages took 12 ms. And
+// the replica is the child of a child, which the thread waits for: two wake-ups and an exit.
+constexpr Seconds of_page_table{29e-6}, of_midwife{130e-6};
 constexpr double pages_in_table = 512;
 
 // What a program has in its caches, which copies displace.
@@ -47,8 +48,10 @@ Seconds write_to_all(volatile char* memory) {
 }
 
 // Of all pages, with a child that shares them, alive or dead.
-std::optional<Seconds> write_to_shared(volatile char* memory, bool alive) {
+std::optional<Seconds> write_to_shared(volatile char* memory, bool alive, Seconds& forked) {
+    const auto began = computed(CLOCK_THREAD_CPUTIME_ID);
     const pid_t us = getpid(), child = fork();
+    forked = computed(CLOCK_THREAD_CPUTIME_ID) - began;
     if (child < 0) return {};
     if (child == 0) {
         // Whatever becomes of us, it does not stay, with what we have open.
@@ -67,17 +70,21 @@ std::optional<Seconds> write_to_shared(volatile char* memory, bool alive) {
 }
 
 PageCopies::Prices measure() {
-    constexpr PageCopies::Prices usual{Seconds{2e-6}, Seconds{0.8e-6}};
+    constexpr PageCopies::Prices usual{Seconds{2e-6}, Seconds{0.8e-6}, Seconds{60e-6}};
     auto* const memory = static_cast<char*>(
         mmap(nullptr, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (memory == MAP_FAILED) return usual;
     madvise(memory, pages * page, MADV_NOHUGEPAGE);
     write_to_all(memory);
-    const auto shared = write_to_shared(memory, true), left = write_to_shared(memory, false);
+    Seconds forked{}, forked_again{};
+    const auto shared = write_to_shared(memory, true, forked);
+    const auto left = write_to_shared(memory, false, forked_again);
     const auto own = write_to_all(memory);
     munmap(memory, pages * page);
     if (!shared || !left) return usual;
-    return {std::max(Seconds{0}, *shared - own) / pages, std::max(Seconds{0}, *left - own) / pages};
+    const Seconds of_tables = of_page_table * pages / pages_in_table;
+    return {std::max(Seconds{0}, *shared - own) / pages, std::max(Seconds{0}, *left - own) / pages,
+            std::max(usual.of_fork, std::min(forked, forked_again) - of_tables)};
 }
 
 }  // namespace
@@ -99,10 +106,15 @@ Seconds PageCopies::price_so_far(std::size_t alive) {
     const auto extra = std::clamp(count - own_rate_ * passed.count(), 0.0, protected_);
     protected_ -= extra;
     extra_ += extra;
-    auto price = extra * (were_alive > 0 ? prices().of_copy : prices().of_aftermath);
+    auto price = extra * prices().of_aftermath;
+    if (were_alive > 0) {
+        Seconds trying{};
+        const auto of_fresh_page = fresh_pages_.surcharge(target_, trying);
+        price = extra * (prices().of_copy + of_fresh_page) + trying;
+    }
     if (alive > were_alive) {
         protected_ = static_cast<double>(ptrace::anonymous_pages(target_).value_or(0));
-        price += of_fork + protected_ / pages_in_table * of_page_table;
+        price += prices().of_fork + of_midwife + protected_ / pages_in_table * of_page_table;
     }
     if (were_alive == 0) {
         // The last second counts most.

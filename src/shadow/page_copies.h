@@ -10,6 +10,7 @@
 
 #include "ptrace/process_info.h"
 #include "ptrace/tracer.h"
+#include "shadow/fresh_pages.h"
 #include "shadow/options.h"
 
 namespace shadowprof::shadow {
@@ -26,8 +27,9 @@ class PageCopies {
 
     // What a first write costs here, to a page that a replica shares and to one that a dead one
     // shared: measured in a process of our own. Takes some ten milliseconds.
+    // And a fork of a small process.
     struct Prices {
-        Seconds of_copy, of_aftermath;
+        Seconds of_copy, of_aftermath, of_fork;
     };
     static Prices prices();
 
@@ -40,6 +42,7 @@ class PageCopies {
     double own_rate_ = 0;   // faults a second
     bool knows_own_rate_ = false;
     double extra_ = 0;
+    FreshPages fresh_pages_;
 };
 
 }  // namespace shadowprof::shadow
