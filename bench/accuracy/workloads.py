@@ -24,7 +24,7 @@ def _many_functions(folder, scale):
     path = os.path.join(folder, "many.c")
     chance = random.Random(2)
     with open(path, "w", encoding="ascii") as file:
-        file.write("#include <stdint.h>\n")
+        file.write("typedef unsigned long uint64_t;\n")
         for i in range(max(1, int(4000 * scale))):
             a, b, c = (chance.randrange(1, 1000) for _ in range(3))
             file.write(

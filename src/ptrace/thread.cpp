@@ -5,6 +5,8 @@
 
 namespace shadowprof::ptrace {
 
+thread_local Clock::time_point Thread::last_asked_;
+
 std::optional<Registers> Thread::registers() const {
     return registers_of(tid_);
 }
@@ -71,6 +73,7 @@ bool Thread::listen() {
 bool Thread::interrupt() {
     if (stopped_) return false;
     interrupt_wanted_ = request(PTRACE_INTERRUPT, tid_) == 0;
+    if (interrupt_wanted_) last_asked_ = Clock::now();
     return interrupt_wanted_;
 }
 

@@ -39,6 +39,9 @@
 namespace shadowprof::ptrace {
 namespace {
 
+// After an interruption, without sleeping.
+constexpr std::chrono::microseconds worth_watching{60};
+
 std::atomic<bool> wake_requested{false};
 std::atomic<pid_t> waiting_thread{0};
 
@@ -128,7 +131,11 @@ std::optional<Event> Tracer::wait(Clock::time_point deadline) {
             alive_ = event->kind != EventKind::process_gone;
             return event;
         }
-        if (Clock::now() >= deadline) return {};
+        const auto now = Clock::now();
+        if (now >= deadline) return {};
+        // A thread stands still from when it stops until it is heard of: a wake-up less is a third
+        // of that, and a running one stops within microseconds.
+        if (now < Thread::last_asked_ + worth_watching) continue;
         alarm_->sleep_until_news(deadline);
     }
     return {};

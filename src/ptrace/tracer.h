@@ -103,6 +103,8 @@ class Thread {
         std::uint64_t times_slept_since;  // the thread's count at the last time
     };
 
+    static thread_local Clock::time_point last_asked_;  // when this tracing thread last interrupted
+
     pid_t process_;
     pid_t tid_;
     bool stopped_ = false;
