@@ -126,14 +126,28 @@ class Browser:
         self.wait_for("document.readyState === 'complete' && document.querySelector('#tabs button')")
 
     def click(self, selector):
-        """A real click, at the middle of what it hits."""
-        x, y = self.run(f"""(() => {{
-            const found = document.querySelector({json.dumps(selector)});
-            if (!found) throw new Error("nothing is " + {json.dumps(selector)});
-            found.scrollIntoView({{block: "center", inline: "center"}});
-            const box = found.getBoundingClientRect();
-            return [box.left + box.width / 2, box.top + box.height / 2];
-        }})()""")
+        """A real click, at the middle of what it hits, when that is drawn and stays where it is: a table
+        makes its rows anew when it is told its size."""
+        deadline = time.monotonic() + 30
+        while not (place := self.run(f"""new Promise((answer) => {{
+            const found = () => document.querySelector({json.dumps(selector)});
+            if (!found()) throw new Error("nothing is " + {json.dumps(selector)});
+            found().scrollIntoView({{block: "center", inline: "center"}});
+            const where = (element) => {{
+                const box = element.getBoundingClientRect();
+                return [box.left + box.width / 2, box.top + box.height / 2];
+            }};
+            const element = found(), before = where(element);
+            const frames = (n, then) => n === 0 ? then() : requestAnimationFrame(() => frames(n - 1, then));
+            frames(3, () => {{
+                const now = found() === element ? where(element) : [];
+                const hit = now.length ? document.elementFromPoint(...now) : null;
+                answer(now[0] === before[0] && now[1] === before[1] && element.contains(hit) ? now : null);
+            }});
+        }})""")):
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"{selector} does not stand still, or something covers it")
+        x, y = place
         for kind in ("mousePressed", "mouseReleased"):
             self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
