@@ -48,13 +48,7 @@ class CompareText {
 
   private:
     void fact(const std::string& label, const std::string& text, Tint tint = Tint::none) {
-        auto lines = wrap_words(text, label_columns, width_);
-        lines.pop_back();
-        out_ += paint_.dim(pad_right(label, label_columns)) +
-                (tint == Tint::bold     ? paint_.bold(lines)
-                 : tint == Tint::accent ? paint_.accent(lines)
-                                        : lines) +
-                "\n";
+        out_ += labelled_line(paint_, label, text, label_columns, width_, tint);
     }
 
     void profile(const std::string& label, const ComparedProfile& p) {

@@ -38,13 +38,7 @@ class DiffText {
 
   private:
     void fact(const std::string& label, const std::string& text, Tint tint = Tint::none) {
-        auto lines = wrap_words(text, label_columns, width_);
-        lines.pop_back();
-        out_ += paint_.dim(pad_right(label, label_columns)) +
-                (tint == Tint::bold     ? paint_.bold(lines)
-                 : tint == Tint::accent ? paint_.accent(lines)
-                                        : lines) +
-                "\n";
+        out_ += labelled_line(paint_, label, text, label_columns, width_, tint);
     }
 
     void whole(const std::string& label, const Change& c, Unit unit, std::string_view of) {

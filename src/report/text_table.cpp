@@ -200,4 +200,15 @@ std::string wrap_words(const std::string& text, std::size_t indent, std::size_t 
     return out + "\n";
 }
 
+std::string labelled_line(const Paint& paint, const std::string& label, const std::string& text,
+                          std::size_t label_columns, std::size_t width, Tint tint) {
+    auto lines = wrap_words(text, label_columns, width);
+    lines.pop_back();
+    return paint.dim(pad_right(label, label_columns)) +
+           (tint == Tint::bold     ? paint.bold(lines)
+            : tint == Tint::accent ? paint.accent(lines)
+                                   : lines) +
+           "\n";
+}
+
 }  // namespace shadowprof::report

@@ -64,4 +64,8 @@ std::string wrap_steps(const std::vector<std::string>& steps, std::size_t indent
 // Words into lines of at most `width`; the lines after the first are indented.
 std::string wrap_words(const std::string& text, std::size_t indent, std::size_t width);
 
+// What the text is about, in so many columns, and the text beside it; bold or accented by `tint`.
+std::string labelled_line(const Paint& paint, const std::string& label, const std::string& text,
+                          std::size_t label_columns, std::size_t width, Tint tint);
+
 }  // namespace shadowprof::report

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "emu/translator/faults.h"
 #include "emu/translator/guest_registers.h"
 #include "emu/translator/stored_value.h"
 
@@ -16,19 +17,6 @@ using ptrace::Registers;
 namespace {
 
 constexpr std::uint64_t most_units_at_a_time = slot_room / sizeof(trace::SegmentId);
-
-bool is_fault(const ptrace::Event& event) {
-    switch (event.signal) {
-        case SIGSEGV:
-        case SIGBUS:
-        case SIGFPE:
-        case SIGILL:
-        case SIGTRAP:
-            return event.info.si_code > 0;
-        default:
-            return false;
-    }
-}
 
 }  // namespace
 
@@ -177,7 +165,7 @@ std::optional<CachedRun::End> CachedRun::on_signal(ptrace::Thread& thread,
     const auto registers = thread.registers();
     if (!registers) return End::gone;
     const auto position = translator_->locate(registers->rip() - (event.signal == SIGTRAP));
-    if (!is_fault(event) || !position) {
+    if (!emu::translator::is_fault(event) || !position) {
         undelivered_signal_ = event.signal;
         thread.resume_to_system_call();
         return {};

@@ -12,6 +12,7 @@
 #include <limits>
 
 #include "base/error.h"
+#include "emu/translator/faults.h"
 #include "ptrace/movable.h"
 #include "ptrace/planned_calls.h"
 #include "ptrace/process_info.h"
@@ -29,20 +30,6 @@ constexpr std::uint64_t system_call_length = 2;
 bool will_be_restarted(std::int64_t result) {
     constexpr std::int64_t restart_sys = -512, restart_block = -516;
     return restart_block <= result && result <= restart_sys && result != -515;
-}
-
-// Raised by the instruction that the thread executes, not by somebody.
-bool is_fault(const ptrace::Event& event) {
-    switch (event.signal) {
-        case SIGSEGV:
-        case SIGBUS:
-        case SIGFPE:
-        case SIGILL:
-        case SIGTRAP:
-            return event.info.si_code > 0;
-        default:
-            return false;
-    }
 }
 
 }  // namespace
