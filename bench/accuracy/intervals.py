@@ -29,7 +29,7 @@ from common import build, machine, profile
 WORKLOADS = {
     # name: source, arguments
     "phases": ("phases.c", ["600M", "4M"]),
-    "requests of 10,000": ("requests.c", ["40k", "10k", "30"]),
+    "requests of 10,000": ("requests.c", ["100k", "10k", "30"]),
     "requests of 1,000,000": ("requests.c", ["600", "1M", "30"]),
     "branches": ("branches.c", ["2G"]),
 }

@@ -104,7 +104,9 @@ News look_for_news(pid_t tid, int how) {
 }  // namespace
 
 Tracer::Tracer(pid_t pid, bool launched)
-    : pid_(pid), launched_(launched), alarm_(std::make_unique<NewsAlarm>()) {}
+    : pid_(pid), launched_(launched), alarm_(std::make_unique<NewsAlarm>()) {
+    wake_up_promptly();
+}
 
 std::vector<Thread*> Tracer::threads() {
     std::vector<Thread*> all;

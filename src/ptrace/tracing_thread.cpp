@@ -1,6 +1,8 @@
 #include "ptrace/tracing_thread.h"
 
 #include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cstdint>
 #include <string>
@@ -10,6 +12,18 @@
 #include "ptrace/system.h"
 
 namespace shadowprof::ptrace {
+namespace {
+
+// Of sched_setattr(2): <linux/sched/types.h> and <sched.h> cannot be included together.
+struct SchedulingAttributes {
+    std::uint32_t size, policy;
+    std::uint64_t flags;
+    std::int32_t nice;
+    std::uint32_t priority;
+    std::uint64_t runtime, deadline, period;
+};
+
+}  // namespace
 
 void prepare_tracing_thread() {
     InheritedSignals::remember();
@@ -18,6 +32,16 @@ void prepare_tracing_thread() {
     sigemptyset(&alarm);
     sigaddset(&alarm, NewsAlarm::signal());
     pthread_sigmask(SIG_BLOCK, &alarm, nullptr);
+}
+
+// Fair scheduling lets a thread that wakes up displace another if it wants to run for a shorter
+// time. This is the shortest that can be asked for; it is a request, not a limit.
+void wake_up_promptly() {
+    constexpr std::uint64_t shortest_slice = 100'000;
+    SchedulingAttributes attributes{};
+    if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
+    attributes.runtime = shortest_slice;
+    syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 
 bool may_trace_anything() {

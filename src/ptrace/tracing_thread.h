@@ -7,6 +7,11 @@ namespace shadowprof::ptrace {
 // news of its tracees (news_alarm.h).
 void prepare_tracing_thread();
 
+// When this thread wakes up, it comes before threads that have been running for a while, whatever
+// they are (Linux 6.12). Where all processors are busy it would otherwise have to wait until one of
+// them sleeps, and that may be the target: it would never be seen running.
+void wake_up_promptly();
+
 // Has the capability to trace any process (of this user namespace), whoever owns it.
 bool may_trace_anything();
 

@@ -24,9 +24,6 @@ class Budget {
     Budget(double share, std::optional<Seconds> least_period, Random random)
         : share_(share), least_period_(least_period), random_(random) {}
 
-    // Before anything is known of the costs: soon, so that short programs are seen as well.
-    Seconds first_wait() { return Seconds{random_.exponential(first_mean)}; }
-
     void spent_on_sample(Seconds cost) {
         spent_on_samples_ += cost;
         ++samples_;
@@ -35,15 +32,18 @@ class Budget {
     void spent_on_last_sample(Seconds cost) { spent_on_samples_ += cost; }
     void spent_besides(Seconds cost) { spent_besides_ += cost; }
 
+    // What there is between two samples, on average.
     Seconds mean_wait() const {
         const auto affordable =
             samples_ == 0 ? Seconds{first_mean}
                           : spent_on_samples_ / static_cast<double>(samples_) / share_left();
         return std::max(affordable, least_period_.value_or(Seconds{0}));
     }
-    Seconds next_wait() { return Seconds{random_.exponential(mean_wait().count())}; }
+    // How many times that it shall be this time.
+    double draw() { return random_.exponential(1); }
 
   private:
+    // Before anything is known of the costs: soon, so that short programs are seen as well.
     static constexpr double first_mean = 0.02;
     static constexpr double kept_for_samples = 0.1;
 

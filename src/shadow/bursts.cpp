@@ -1,16 +1,44 @@
 #include "shadow/bursts.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
 
+#include "ptrace/memory.h"
 #include "shadow/choose_thread.h"
 
 namespace shadowprof::shadow {
 
+namespace {
+
+ptrace::Clock::time_point after(ptrace::Clock::time_point then, Seconds wait) {
+    return then + std::chrono::duration_cast<ptrace::Clock::duration>(wait);
+}
+
+bool comes_from_kernel(const ptrace::Thread& thread, const ptrace::Registers& registers) {
+    if (registers.in_system_call()) return true;
+    using Instruction = std::array<std::uint8_t, 2>;
+    constexpr Instruction system_call{0x0f, 0x05};
+    const auto before = registers.rip() - system_call.size();
+    return ptrace::Memory{thread.tid()}.read_as<Instruction>(before) == system_call;
+}
+
+}  // namespace
+
 Bursts::Bursts(Workplace place)
     : place_(std::move(place)),
       price_(place_.options.mode != Mode::shadow),
-      budget_(place_.options.overhead, place_.options.period, place_.random.fork()) {
-    schedule(budget_.first_wait());
+      budget_(place_.options.overhead, place_.options.period, place_.random.fork()),
+      wait_(budget_.draw()) {}
+
+// What the last sample costs comes to light while the next is being waited for: so when that is
+// due is asked anew each time.
+ptrace::Clock::time_point Bursts::next_tick() const {
+    if (has_enough() && !in_progress()) return ptrace::Clock::time_point::max();
+    const auto* const given = std::get_if<Seconds>(&wait_);
+    const Seconds wait = given ? *given : std::get<double>(wait_) * time_between_samples();
+    return after(scheduled_, wait);
 }
 
 void Bursts::tick() {
@@ -19,20 +47,42 @@ void Bursts::tick() {
         if (in_progress()) schedule(patience);
         return;
     }
-    if (has_enough()) {
-        next_tick_ = ptrace::Clock::time_point::max();
+    if (has_enough()) return;
+    if (!std::exchange(is_prepared_, false))
+        get_ready();
+    else
+        ask();
+}
+
+void Bursts::get_ready() {
+    auto* const thread = choose_running_thread(place_.tracer, place_.random);
+    chosen_ = thread ? thread->tid() : 0;
+    const auto stat = thread ? ptrace::thread_stat(place_.tracer.pid(), chosen_) : std::nullopt;
+    is_prepared_ = may_begin();
+    if (!is_prepared_) {
+        schedule_next();
         return;
     }
+    if (stat) displacer_.send(stat->processor, after(ptrace::Clock::now(), rest));
+    schedule(rest - ahead);
+}
+
+void Bursts::ask() {
     schedule_next();
-    if (asked_.size() >= most_asked) return;
-    // A burst that had to wait for the profilers would let its thread wait as well.
-    if (place_.digester.is_behind()) return;
-    if (!prepare()) return;
-    auto* thread = choose_running_thread(place_.tracer, place_.random);
-    if (!thread || asked_.contains(thread) || !is_free(*thread)) return;
+    auto* thread = place_.tracer.thread(chosen_);
+    if (!thread || thread->stopped() || !ptrace::is_running(place_.tracer.pid(), chosen_))
+        thread = choose_running_thread(place_.tracer, place_.random);
+    if (!thread || asked_.contains(thread) || !is_free(*thread)) return displacer_.release();
     price_.interrupting();
+    displacer_.await();
     const auto now = ptrace::Clock::now();
     if (thread->interrupt()) asked_[thread] = now;
+    displacer_.release();
+}
+
+// A burst that had to wait for the profilers would let its thread wait as well.
+bool Bursts::may_begin() {
+    return asked_.size() < most_asked && !place_.digester.is_behind() && prepare();
 }
 
 bool Bursts::take(const ptrace::Event& event) {
@@ -59,12 +109,13 @@ bool Bursts::has_enough() const {
     return most && samples_ >= *most;
 }
 
-// A thread that is stopped on its way out of a system call spent its time there, and not in the
-// code behind the call, which it has not reached: no sample begins there.
+// A thread that is stopped on its way out of a system call, or before the first instruction behind
+// it, spent its time in the kernel, which it leaves with interrupts disabled, and not in the code
+// behind the call: no sample begins there.
 void Bursts::use_stop(ptrace::Thread& thread, ptrace::Clock::time_point stopped) {
     place_.tracer.repair_interrupted_call(thread);
     const auto registers = thread.registers();
-    if (registers && registers->is_64bit() && !registers->in_system_call()) {
+    if (registers && registers->is_64bit() && !comes_from_kernel(thread, *registers)) {
         schedule(patience);
         begin(thread, *registers);
     } else {
@@ -107,14 +158,20 @@ void Bursts::pay_once(Seconds held) {
 }
 
 // Where more samples would hardly tell more, they may be fewer, until the program behaves anew.
-void Bursts::schedule_next() {
+Seconds Bursts::time_between_samples() const {
     constexpr double good = 0.01, longest = 10;
     const double known = good / place_.precision;
-    schedule(budget_.next_wait() * std::clamp(known * known, 1.0, longest));
+    return mean_wait() * std::clamp(known * known, 1.0, longest);
 }
 
 void Bursts::schedule(Seconds wait) {
-    next_tick_ = ptrace::Clock::now() + std::chrono::duration_cast<ptrace::Clock::duration>(wait);
+    scheduled_ = ptrace::Clock::now();
+    wait_ = wait;
+}
+
+void Bursts::schedule_next() {
+    scheduled_ = ptrace::Clock::now();
+    wait_ = budget_.draw();
 }
 
 }  // namespace shadowprof::shadow

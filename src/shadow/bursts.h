@@ -6,7 +6,9 @@
 
 #include <cstdint>
 #include <map>
+#include <variant>
 
+#include "ptrace/displacer.h"
 #include "shadow/budget.h"
 #include "shadow/price.h"
 #include "shadow/sampling.h"
@@ -17,7 +19,7 @@ class Bursts : public Sampling {
   public:
     explicit Bursts(Workplace place);
 
-    ptrace::Clock::time_point next_tick() const override { return next_tick_; }
+    ptrace::Clock::time_point next_tick() const override;
     void tick() override;
     bool take(const ptrace::Event& event) override;
     bool is_complete() const override { return has_enough() && !in_progress(); }
@@ -48,6 +50,7 @@ class Bursts : public Sampling {
     void pay_once(Seconds held);
     // Between samples, as the budget has it.
     Seconds mean_wait() const { return budget_.mean_wait(); }
+    // When nothing else is to be done before that.
     void schedule(Seconds wait);
     void schedule_next();
 
@@ -57,16 +60,33 @@ class Bursts : public Sampling {
     Workplace place_;
 
   private:
+    // So long, or, by the budget, until so many times the mean time between samples is over.
+    using Wait = std::variant<Seconds, double>;
+
     // A thread that is asked to stop must first get a core. Where many wait for one, that takes
     // many times as long as the budget lets pass between samples: so others are asked meanwhile.
     static constexpr std::size_t most_asked = 16;
+    // Preparing takes a processor for a while. Where each of them has work that is somebody's whom
+    // the program waits for, say, and we would find it asleep: so things may first take their usual
+    // course again.
+    static constexpr Seconds rest{0.002};
+    // We are there some time before whoever runs is displaced.
+    static constexpr Seconds ahead{60e-6};
 
+    Seconds time_between_samples() const;
     bool has_enough() const;
+    bool may_begin();
+    void get_ready();
+    void ask();
     void use_stop(ptrace::Thread& thread, ptrace::Clock::time_point stopped);
 
+    ptrace::Displacer displacer_;
     Price price_;
     Budget budget_;
-    ptrace::Clock::time_point next_tick_;
+    ptrace::Clock::time_point scheduled_ = ptrace::Clock::now();
+    Wait wait_;  // since then
+    bool is_prepared_ = false;
+    pid_t chosen_ = 0;
     std::map<ptrace::Thread*, ptrace::Clock::time_point> asked_;  // to stop, and have not yet
     std::uint64_t samples_ = 0;
     Cost cost_;

@@ -1,0 +1,96 @@
+#include "ptrace/displacer.h"
+
+#include <immintrin.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <ctime>
+
+#include "ptrace/tracing_thread.h"
+
+namespace shadowprof::ptrace {
+namespace {
+
+// Where a processor has threads that are not to be displaced, nothing is lost but exactness. And if
+// the one that waits is itself displaced meanwhile, ours does not stay for it.
+constexpr std::chrono::microseconds latest{60}, longest_stay{50};
+
+template <typename Condition>
+void spin_until(Condition condition, Clock::time_point deadline) {
+    while (!condition() && Clock::now() < deadline) _mm_pause();
+}
+
+void sleep_until(Clock::time_point when) {
+    constexpr long in_second = 1'000'000'000;
+    const long nanoseconds = when.time_since_epoch() / std::chrono::nanoseconds{1};
+    const timespec time{nanoseconds / in_second, nanoseconds % in_second};
+    clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &time, nullptr);
+}
+
+}  // namespace
+
+Displacer::Displacer() {
+    sem_init(&sent_, 0, 0);
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    thread_ = std::thread{[this] { run(); }};
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+Displacer::~Displacer() {
+    closing_ = true;
+    sem_post(&sent_);
+    thread_.join();
+    sem_destroy(&sent_);
+}
+
+void Displacer::send(int processor, Clock::time_point when) {
+    if (state_ != State::home || !move_to(processor)) return;
+    when_ = when;
+    state_ = State::coming;
+    sem_post(&sent_);
+}
+
+void Displacer::await() {
+    if (state_ == State::coming)
+        spin_until([this] { return state_ != State::coming; }, when_ + latest);
+}
+
+void Displacer::release() {
+    auto state = state_.load();
+    while (state == State::coming || state == State::there)
+        if (state_.compare_exchange_weak(state, State::released)) return;
+}
+
+bool Displacer::move_to(int processor) {
+    if (processor == processor_) return true;
+    if (tid_ == 0) return false;  // it has not begun yet
+    cpu_set_t there;
+    CPU_ZERO(&there);
+    CPU_SET(static_cast<std::size_t>(processor), &there);
+    if (sched_setaffinity(tid_, sizeof there, &there) != 0) return false;
+    processor_ = processor;
+    return true;
+}
+
+void Displacer::run() {
+    wake_up_promptly();
+    prctl(PR_SET_TIMERSLACK, 1);
+    tid_ = gettid();
+    while (true) {
+        while (sem_wait(&sent_) != 0 && errno == EINTR) {
+        }
+        if (closing_) return;
+        sleep_until(when_);
+        auto expected = State::coming;
+        if (state_.compare_exchange_strong(expected, State::there))
+            spin_until([this] { return state_ != State::there; }, Clock::now() + longest_stay);
+        state_ = State::home;
+    }
+}
+
+}  // namespace shadowprof::ptrace

@@ -1,0 +1,52 @@
+// Keeps a processor from its thread for the moment in which that is asked to stop.
+//
+// A thread that is asked from another processor runs on until an interrupt reaches it, and under a
+// hypervisor that takes twenty microseconds. If it makes a system call meanwhile, it stops behind
+// the call. Code that is never further than that from the next system call, a server's for
+// instance, would hardly ever be seen, and its beginnings more often than its ends.
+//
+// But a thread that has been displaced from its processor when it is asked stops where it was
+// displaced. That must not be done from another processor either, for the same reason: so a thread
+// of ours goes there some time before and sleeps until the moment has come.
+#pragma once
+
+#include <semaphore.h>
+#include <sys/types.h>
+
+#include <atomic>
+#include <thread>
+
+#include "ptrace/tracer.h"
+
+namespace shadowprof::ptrace {
+
+class Displacer {
+  public:
+    Displacer();
+    ~Displacer();
+    Displacer(const Displacer&) = delete;
+    Displacer& operator=(const Displacer&) = delete;
+
+    // Whoever runs on this processor then will be displaced.
+    void send(int processor, Clock::time_point when);
+    // Until that has happened, or it is clear that it will not.
+    void await();
+    void release();
+
+  private:
+    // `coming` and `there` are of one errand.
+    enum class State { home, coming, there, released };
+
+    void run();
+    bool move_to(int processor);
+
+    std::atomic<State> state_{State::home};
+    std::atomic<pid_t> tid_{0};
+    std::atomic<bool> closing_{false};
+    Clock::time_point when_;
+    int processor_ = -1;
+    sem_t sent_;
+    std::thread thread_;
+};
+
+}  // namespace shadowprof::ptrace
