@@ -77,6 +77,9 @@ class Assembler {
         core_operand(true, 0x83, 0, offset);
         raw(value);
     }
+    void address_in_core(HostRegister reg, std::size_t offset) {
+        core_operand(true, 0x8d, reg, offset);
+    }
     void compare_core32(std::size_t offset, std::int8_t value) {
         core_operand(false, 0x83, 7, offset);
         raw(value);

@@ -158,7 +158,7 @@ void BlockCompiler::compile_instruction(std::size_t index) {
         case vmaskmovdqu:
             return store_with_implicit_address(index);
         case movdir64b:
-            return __builtin_cpu_supports("movdir64b") ? move_64_bytes(index) : computing(index);
+            return move_64_bytes(index);
         case clzero:
             return access_by(clear_line, index);
         case rdfsbase:

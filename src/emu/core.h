@@ -122,6 +122,8 @@ struct alignas(64) Core {
     ViewTable table;
     std::byte* substitutes;  // see core_helpers.cpp
 
+    alignas(64) std::byte nobodys_line[64];
+
     TlbEntry read_tlb[tlb_size];
     TlbEntry write_tlb[tlb_size];
     JumpEntry jumps[2][jump_table_size];  // unrecorded, recorded
