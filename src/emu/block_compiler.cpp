@@ -160,7 +160,7 @@ void BlockCompiler::compile_instruction(std::size_t index) {
         case movdir64b:
             return move_64_bytes(index);
         case clzero:
-            return access_by(clear_line, index);
+            return clear_cache_line(index);
         case rdfsbase:
         case rdgsbase:
         case wrfsbase:

@@ -29,6 +29,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -166,6 +167,8 @@ class BlockCompiler {
     void save_or_restore_state(std::size_t index);
     void gather_or_scatter(std::size_t index);
     void access_by(void (*helper)(Core*, std::uint64_t) noexcept, std::size_t index);
+    void try_at_rax(std::size_t index, std::span<const std::byte> instruction);
+    void clear_cache_line(std::size_t index);
     void move_64_bytes(std::size_t index);
     void segment_base(std::size_t index);
     void call_ordinary(OrdinaryFunction function, std::uint64_t argument);

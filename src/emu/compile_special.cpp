@@ -1,6 +1,8 @@
 // String instructions, whole register files to and from memory, and what else needs a helper.
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <cstddef>
 
 #include "emu/block_compiler.h"
 #include "emu/core_helpers.h"
@@ -138,17 +140,32 @@ void BlockCompiler::access_by(void (*helper)(Core*, std::uint64_t) noexcept, std
     exit_if_code_changed(index);
 }
 
-// A helper does what the program wants. Whether the processor knows the instruction is tried on
-// bytes of our own: it may execute what a hypervisor hides from cpuid.
+// What a helper does for the program: whether the processor knows the instruction is tried on bytes
+// of our own, at rax. It may execute what a hypervisor hides from cpuid, or refuse some prefixes.
+void BlockCompiler::try_at_rax(std::size_t index, std::span<const std::byte> instruction) {
+    a_.address_in_core(rax, offsetof(Core, nobodys_line));
+    mark(index);
+    for (const auto byte : instruction) {
+        constexpr std::array change_address{0x64, 0x65, 0x67};
+        if (std::ranges::count(change_address, std::to_integer<int>(byte)) == 0) a_.raw(byte);
+    }
+    clobber(rax);
+}
+
+void BlockCompiler::clear_cache_line(std::size_t index) {
+    try_at_rax(index, at(index).encoding());
+    access_by(clear_line, index);
+}
+
 void BlockCompiler::move_64_bytes(std::size_t index) {
     const auto& i = at(index);
     const auto& destination = i.operands()[0];
     const auto& source = i.operands()[1];
     capture_before_helper(index);
     save_flags();
-    a_.address_in_core(rax, offsetof(Core, nobodys_line));
-    mark(index);
-    a_.raw(0x66, 0x0f, 0x38, 0xf8, 0x00);  // movdir64b rax, [rax]
+    constexpr std::array from_rax_to_rax{std::byte{0x66}, std::byte{0x0f}, std::byte{0x38},
+                                         std::byte{0xf8}, std::byte{0x00}};
+    try_at_rax(index, from_rax_to_rax);
     a_.load(rax, general_at(destination.reg.number));
     if (source.memory.address_bits == 32) a_.move32(rax, rax);
     a_.store(offsetof(Core, scratch), rax);

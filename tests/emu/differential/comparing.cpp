@@ -154,14 +154,9 @@ std::string Differential::differences(const emu::Stop& stop, const NativeEnd& na
             if (changes_flags_before_it_faults(step.instruction))
                 ignored_flags |= step.instruction.flags_written;
     compare(interpreted_, interpreted_arena_, ignored_flags, differences);
-    // Large areas are written in an order of the CPU's own.
-    const bool is_large = std::any_of(steps_.begin(), steps_.end(), [](const Step& step) {
-        const auto operands = step.instruction.operands();
-        return std::any_of(operands.begin(), operands.end(), [](const Operand& operand) {
-            return operand.kind == OperandKind::memory && operand.bits > 512;
-        });
-    });
-    if (!is_large && native.address_known && stop.kind == emu::StopKind::memory_fault &&
+    const bool faults_in_any_order = std::ranges::any_of(
+        steps_, [](const Step& step) { return accesses_in_any_order(step.instruction); });
+    if (!faults_in_any_order && native.address_known && stop.kind == emu::StopKind::memory_fault &&
         (native.fault_address.value ^ stop.fault_address.value) & emu::page_mask)
         differences += fmt::format("  fault address {:x} | {:x}\n", stop.fault_address.value,
                                    native.fault_address.value);

@@ -103,6 +103,16 @@ bool changes_flags_before_it_faults(const Instruction& i) {
     return __builtin_cpu_is("amd") && i.repeat != decoder::Repeat::none && i.flags_written != 0;
 }
 
+bool accesses_in_any_order(const Instruction& i) {
+    const auto is_memory = [](const Operand& operand) {
+        return operand.kind == OperandKind::memory;
+    };
+    if (decoder::is_string(i.mnemonic)) return std::ranges::count_if(i.operands(), is_memory) == 2;
+    return std::ranges::any_of(i.operands(), [&](const Operand& operand) {
+        return is_memory(operand) && operand.bits > 512;
+    });
+}
+
 bool loses_x87_pointers() {
     return __builtin_cpu_is("amd");
 }

@@ -71,6 +71,8 @@ inline constexpr Exception exceptions[] = {
      "run again is left out"},
     {"on AMD's processors: the flags after a repeated comparison that faults",
      Exception::Kind::by_rule, "they are those of the last comparison, elsewhere as they were"},
+    {"the address of a fault where large areas or two strings are accessed",
+     Exception::Kind::by_rule, "processors differ in what they access first"},
     {"the order of faults (translator, with values)", Exception::Kind::by_rule,
      "memory is read for its value before the instruction has a chance to refuse"},
 };
@@ -86,6 +88,9 @@ bool saves_to_narrow_segment(const decoder::Instruction& i);
 bool tells_what_is_in_use(const decoder::Instruction& i);
 // Who is moved to another processor meanwhile sees another number.
 bool tells_processor(const decoder::Instruction& i);
+
+// Large areas, and two strings: which access faults first is the processor's choice.
+bool accesses_in_any_order(const decoder::Instruction& i);
 
 // The above that are told by their encoding: they are not run.
 bool is_different_on_amd(const decoder::Instruction& i);
