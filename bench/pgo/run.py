@@ -61,7 +61,7 @@ class Lua:
         self.more = ["-DLUA_USE_POSIX", f"-I{self.source}", "-lm"]
 
     def command(self, binary, what):
-        return [binary, HERE / "work.lua", {"train": "3", "long": "60", "measure": "15"}[what]]
+        return [binary, HERE / "work.lua", {"train": "3", "long": "300", "measure": "15"}[what]]
 
 
 class Sqlite:
@@ -70,11 +70,12 @@ class Sqlite:
         self.more = [f"-I{source}", "-DSQLITE_THREADSAFE=0", "-DSQLITE_OMIT_LOAD_EXTENSION", "-lm"]
 
     def command(self, binary, what):
-        items, sales, factor = {"train": (8000, 60000, 3), "long": (80000, 900000, 3),
-                                "measure": (20000, 250000, 7)}[what]
+        items, sales, factor, times = {"train": (8000, 60000, 3, 1), "long": (8000, 60000, 3, 200),
+                                       "measure": (20000, 250000, 7, 1)}[what]
         sizes = [f".parameter set @{name} {value}"
                  for name, value in (("items", items), ("sales", sales), ("factor", factor))]
-        return [binary, "-batch", ":memory:", *sizes, f".read {HERE / 'work.sql'}"]
+        once = [*sizes, f".read {HERE / 'work.sql'}", "DROP TABLE sale; DROP TABLE item;"]
+        return [binary, "-batch", ":memory:", *once * times]
 
 
 PROGRAMS = {"lua": Lua, "sqlite": Sqlite}

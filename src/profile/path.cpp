@@ -36,7 +36,9 @@ class PathReader : public Reader {
         : profiler_(profiler),
           sample_(profiler.store_.open(start.sample)),
           walker_(profiler.blocks_),
-          at_head_known_(start.from_thread_start) {}
+          at_head_known_(start.from_thread_start) {
+        PathStore::weigh(sample_, start.weight);
+    }
 
     void digest(const trace::TraceChunk& chunk) override {
         profiler_.learn_blocks();

@@ -104,12 +104,14 @@ void PathStore::close_all() {
 }
 
 void PathStore::fold(Sample& sample) {
-    auto total = sample.unknown_;
-    for (const auto path : sample.touched_) total += sample.pending_[path];
+    const auto weight = std::exchange(sample.weight_, 1);
+    const auto unknown = weight * std::exchange(sample.unknown_, 0);
+    auto total = unknown;
+    for (const auto path : sample.touched_) total += weight * sample.pending_[path];
     for (const auto path : sample.touched_)
-        paths_[path].statistics.add_sample(std::exchange(sample.pending_[path], 0), total);
+        paths_[path].statistics.add_sample(weight * std::exchange(sample.pending_[path], 0), total);
     sample.touched_.clear();
-    totals_.unknown += std::exchange(sample.unknown_, 0);
+    totals_.unknown += unknown;
     totals_.add_sample(total);
 }
 

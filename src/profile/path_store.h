@@ -11,6 +11,7 @@
 // unknown; what stays keeps its exact count since it was admitted.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <utility>
@@ -33,11 +34,16 @@ class PathStore {
         std::vector<std::uint64_t> pending_;  // by path
         std::vector<std::uint32_t> touched_;
         std::uint64_t unknown_ = 0;
+        std::uint64_t weight_ = 1;
     };
 
     PathStore(std::size_t most_paths, std::uint64_t seed);
 
     Sample& open(trace::SampleId sample) { return samples_.open(sample); }
+    // See TraceStart::weight.
+    static void weigh(Sample& sample, std::uint32_t weight) {
+        sample.weight_ = std::max<std::uint64_t>(sample.weight_, weight);
+    }
     void count(Sample& sample, PathKey key, std::span<const trace::BlockId> blocks,
                std::uint64_t times = 1) {
         auto path = find(key);

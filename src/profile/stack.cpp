@@ -16,7 +16,7 @@ class NothingToRead : public Reader {
 std::unique_ptr<Reader> StackProfiler::open(const trace::TraceStart& start) {
     auto& stacks = samples_.open(start.sample);
     // A thread's own first instruction has no callers: it is no interruption of anything.
-    if (!start.from_thread_start) stacks.push_back(start.call_stack);
+    if (!start.from_thread_start) stacks.insert(stacks.end(), start.weight, start.call_stack);
     return std::make_unique<NothingToRead>();
 }
 

@@ -78,7 +78,9 @@ void TransitionCounts::count_another(Row& row, trace::BlockId from, trace::Block
 }
 
 std::unique_ptr<Reader> TransitionProfiler::open(const trace::TraceStart& start) {
-    return std::make_unique<TransitionReader>(blocks_, samples_.open(start.sample));
+    auto& counts = samples_.open(start.sample);
+    counts.weigh(start.weight);
+    return std::make_unique<TransitionReader>(blocks_, counts);
 }
 
 void TransitionProfiler::count(trace::SampleId sample, const Counts& counts) {

@@ -5,6 +5,7 @@
 // table.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -67,7 +68,7 @@ class TransitionCounts {
     void drain(const trace::BlockTable& blocks, Visit visit) {
         const auto pass = [&](trace::BlockId from, trace::BlockId to, std::uint64_t count) {
             const auto& next = blocks.at(to);
-            visit(blocks.at(from), next.start, next.place, count);
+            visit(blocks.at(from), next.start, next.place, count * weight_);
         };
         for (const auto from : touched_) {
             auto& row = rows_[static_cast<std::uint32_t>(from)];
@@ -82,9 +83,13 @@ class TransitionCounts {
         });
         others_.clear();
         for (const auto& [key, exit] : exits_)
-            visit(blocks.at(key.first), key.second, exit.first, exit.second);
+            visit(blocks.at(key.first), key.second, exit.first, exit.second * weight_);
         exits_.clear();
+        weight_ = 1;
     }
+
+    // See TraceStart::weight.
+    void weigh(std::uint32_t weight) { weight_ = std::max<std::uint64_t>(weight_, weight); }
 
   private:
     struct Row {
@@ -107,6 +112,7 @@ class TransitionCounts {
     std::vector<Row> rows_;                // by block
     std::vector<trace::BlockId> touched_;  // their rows have counts; may repeat
     FlatMap<std::uint64_t> others_;
+    std::uint64_t weight_ = 1;
     std::map<std::pair<trace::BlockId, Address>, std::pair<Location, std::uint64_t>> exits_;
 };
 

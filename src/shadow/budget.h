@@ -32,17 +32,26 @@ class Budget {
     void spent_on_last_sample(Seconds cost) { spent_on_samples_ += cost; }
     void spent_besides(Seconds cost) { spent_besides_ += cost; }
 
-    // What there is between two samples, on average.
-    Seconds mean_wait() const {
+    // Between two samples, if the next ones cost what the others did.
+    Seconds affordable_wait() const {
         const auto affordable =
             samples_ == 0 ? Seconds{first_mean}
                           : spent_on_samples_ / static_cast<double>(samples_) / share_left();
         return std::max(affordable, least_period_.value_or(Seconds{0}));
     }
+    // What there is between two samples, on average.
+    Seconds mean_wait() const {
+        const Seconds elapsed = ptrace::Clock::now() - began_;
+        const auto until_paid = (spent_on_samples_ - credit) / share_left() - elapsed;
+        return std::max(affordable_wait(), until_paid);
+    }
     // How many times that it shall be this time.
     double draw() { return random_.exponential(1); }
 
   private:
+    // Samples become dearer while a program's memory grows. What has been overdrawn by more than
+    // this is paid back first.
+    static constexpr Seconds credit{0.003};
     // Before anything is known of the costs: soon, so that short programs are seen as well.
     static constexpr double first_mean = 0.02;
     static constexpr double kept_for_samples = 0.1;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdint>
 #include <utility>
 
@@ -128,6 +129,7 @@ trace::TraceStart Bursts::next_sample() {
     trace::TraceStart start;
     start.trace = place_.numbers.next_trace();
     start.sample = place_.numbers.next_sample();
+    start.weight = weight_of_next();
     ++samples_;
     return start;
 }
@@ -158,10 +160,20 @@ void Bursts::pay_once(Seconds held) {
 }
 
 // Where more samples would hardly tell more, they may be fewer, until the program behaves anew.
-Seconds Bursts::time_between_samples() const {
-    constexpr double good = 0.01, longest = 10;
+double Bursts::samples_in_one() const {
+    constexpr double good = 0.01, most = 10;
     const double known = good / place_.precision;
-    return mean_wait() * std::clamp(known * known, 1.0, longest);
+    return std::clamp(known * known, 1.0, most);
+}
+
+Seconds Bursts::time_between_samples() const {
+    return budget_.mean_wait() * samples_in_one();
+}
+
+// On average exactly that; what is left of whole numbers is left to chance.
+std::uint32_t Bursts::weight_of_next() {
+    const double weight = samples_in_one(), whole = std::floor(weight);
+    return static_cast<std::uint32_t>(whole) + (place_.random.chance(weight - whole) ? 1 : 0);
 }
 
 void Bursts::schedule(Seconds wait) {

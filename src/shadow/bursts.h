@@ -48,8 +48,7 @@ class Bursts : public Sampling {
     void pay(Seconds price);
     // What sampling costs once, however many samples there are.
     void pay_once(Seconds held);
-    // Between samples, as the budget has it.
-    Seconds mean_wait() const { return budget_.mean_wait(); }
+    Seconds affordable_wait() const { return budget_.affordable_wait(); }
     // When nothing else is to be done before that.
     void schedule(Seconds wait);
     void schedule_next();
@@ -73,7 +72,10 @@ class Bursts : public Sampling {
     // We are there some time before whoever runs is displaced.
     static constexpr Seconds ahead{60e-6};
 
+    // Those that are left out for each that is taken, and that one.
+    double samples_in_one() const;
     Seconds time_between_samples() const;
+    std::uint32_t weight_of_next();
     bool has_enough() const;
     bool may_begin();
     void get_ready();

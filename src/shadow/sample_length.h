@@ -34,9 +34,11 @@ class SampleLength {
         next_ = std::max(next_ / shrinks_by, static_cast<double>(shortest_));
         has_ended_early_ = true;
     }
+    // As long as nothing speaks against it samples are as long as is wanted: if they grew step by
+    // step, the beginning of a program that runs for a second would count for next to nothing.
     void ended_in_time() {
-        const auto by = has_ended_early_ ? grows_slowly_by_ : shrinks_by;
-        next_ = std::min(next_ * by, static_cast<double>(wanted_));
+        const auto longest = static_cast<double>(wanted_);
+        next_ = has_ended_early_ ? std::min(next_ * grows_slowly_by_, longest) : longest;
     }
 
   private:

@@ -158,7 +158,7 @@ void Shadows::look_after_replicas() {
     }
     const bool is_our_choice =
         place_.options.may_be_shorter && !place_.options.load && !place_.options.period;
-    if (is_our_choice && forks_ >= enough_to_know && mean_wait() > longest_wait)
+    if (is_our_choice && forks_ >= enough_to_know && affordable_wait() > longest_wait)
         impossible_ = "it is so large that forking it costs too much";
     next_look_ = alive_ > 0 ? now + between_looks : Clock::time_point::max();
 }

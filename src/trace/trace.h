@@ -41,6 +41,9 @@ struct TraceStart {
     TraceId trace{};
     SampleId sample{};
     Contents contents = Contents::everything;
+    // So many samples would have been taken instead of this one, had the profile not been well
+    // known already: it counts as that many. Nothing else makes samples of one run unequal.
+    std::uint32_t weight = 1;
     // The Trace begins with the thread's own first instruction, so it begins at a path head.
     bool from_thread_start = false;
     // Return addresses, innermost first, if the stack could be unwound; the first entry is the

@@ -22,6 +22,19 @@
 
 namespace shadowprof::emu::translator {
 
+// Executed in segments.
+struct Work {
+    std::uint64_t segments = 0, indirect = 0;  // jumps, calls and returns that may lead anywhere
+    std::uint64_t instructions = 0;
+
+    Work& operator+=(const Work& other) {
+        segments += other.segments;
+        indirect += other.indirect;
+        instructions += other.instructions;
+        return *this;
+    }
+};
+
 class NativeTime {
   public:
     explicit NativeTime(pid_t replica)
@@ -30,10 +43,11 @@ class NativeTime {
           faults_(ptrace::minor_faults(replica).value_or(0)) {}
 
     // Nanoseconds of the original's, since this was made.
-    double estimate(std::uint64_t segments, std::uint64_t stops) const {
+    double estimate(const Work& work, std::uint64_t stops) const {
         const auto computed = ptrace::process_cpu_time(replica_).value_or(computed_) - computed_;
         const auto faults = ptrace::minor_faults(replica_).value_or(faults_) - faults_;
-        const auto besides = of_segment * static_cast<double>(segments) +
+        const auto besides = of_segment * static_cast<double>(work.segments) +
+                             of_indirect * static_cast<double>(work.indirect) +
                              of_stop * static_cast<double>(stops) +
                              of_fault * static_cast<double>(faults);
         // Where much else goes on the prices are too rough.
@@ -42,8 +56,9 @@ class NativeTime {
     }
 
   private:
-    static constexpr double of_segment = 0.5, of_stop = 3000, of_fault = 1000;  // nanoseconds
-    static constexpr double smallest_part = 0.4;
+    // Nanoseconds.
+    static constexpr double of_segment = 0.8, of_indirect = 0.8, of_stop = 3000, of_fault = 2000;
+    static constexpr double smallest_part = 0.3;
 
     pid_t replica_;
     std::uint64_t computed_, faults_;

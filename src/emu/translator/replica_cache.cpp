@@ -104,17 +104,22 @@ void ReplicaCache::Turn::wait_until_emptied() {
     code().look_through(guest_.pid_, guest_.maps_);
 }
 
-std::uint64_t ReplicaCache::Turn::instructions_in(std::span<const trace::SegmentId> segments) {
-    auto& lengths = guest_.cache_.lengths_;
+Work ReplicaCache::Turn::work_of(std::span<const trace::SegmentId> segments) {
+    using enum trace::BlockExit;
+    auto& known = guest_.cache_.work_;
     const auto& table = guest_.cache_.segments_;
-    for (auto n = lengths.size(); n < table.size(); ++n) {
-        std::uint32_t length = 0;
-        for (const auto block : table.at(trace::SegmentId{static_cast<std::uint32_t>(n)}))
-            length += static_cast<std::uint32_t>(code().block(block).instructions.size());
-        lengths.push_back(length);
+    for (auto n = known.size(); n < table.size(); ++n) {
+        Work work{.segments = 1};
+        for (const auto id : table.at(trace::SegmentId{static_cast<std::uint32_t>(n)})) {
+            const auto& block = code().block(id);
+            work.instructions += block.instructions.size();
+            work.indirect +=
+                block.exit == indirect_jump || block.exit == indirect_call || block.exit == return_;
+        }
+        known.push_back(work);
     }
-    std::uint64_t sum = 0;
-    for (const auto segment : segments) sum += lengths[static_cast<std::size_t>(segment)];
+    Work sum;
+    for (const auto segment : segments) sum += known[static_cast<std::size_t>(segment)];
     return sum;
 }
 

@@ -20,6 +20,7 @@
 
 #include "emu/guest_code.h"
 #include "emu/translator/hot_code.h"
+#include "emu/translator/native_time.h"
 #include "emu/translator/shared_memory.h"
 #include "emu/translator/translator.h"
 #include "ptrace/nursery.h"
@@ -74,7 +75,7 @@ class ReplicaCache {
         HotCode& hot_code() { return *guest_.cache_.hot_code_; }
         GuestCode& code() { return guest_.cache_.code_; }
         void mappings_may_have_changed() { code().mappings_may_have_changed(); }
-        std::uint64_t instructions_in(std::span<const trace::SegmentId> segments);
+        Work work_of(std::span<const trace::SegmentId> segments);
 
       private:
         void wait_until_emptied();
@@ -100,7 +101,7 @@ class ReplicaCache {
     std::unique_ptr<SharedMemory> memory_;
     std::unique_ptr<Translator> translator_;
     std::unique_ptr<HotCode> hot_code_;
-    std::vector<std::uint32_t> lengths_;  // of segments, in instructions
+    std::vector<Work> work_;  // of each segment
 
     std::mutex mutex_;
     std::condition_variable changed_;

@@ -50,7 +50,7 @@ TranslatedReplica::End TranslatedReplica::run(Length length, Random& random) {
                    : on_signal(*registers, stop.info);
         if (next == Next::enter) next = enter() ? Next::go_on : Next::end;
     }
-    end_.instructions = counted_ + recording_.instructions_in_bursts();
+    end_.instructions = work_.instructions + recording_.instructions_in_bursts();
     end_.is_complete = share_ >= 1;
     return end_;
 }
@@ -127,7 +127,7 @@ TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers
         case Request::look: {
             if (is_warming_up()) {
                 const auto skipped = recording_.skip();
-                warming_segments_ += skipped.size();
+                warming_ += turn.work_of(skipped);
                 turn.hot_code().look_at(skipped, random);
                 recording_.go_on_for(part_of_warming_up);
                 break;
@@ -135,8 +135,8 @@ TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers
             if (is_caught_spinning(turn, read(turn, random))) return end(waits_in_a_loop);
             if (is_long_enough()) return end("sample size");
             // At the same rate.
-            const auto left = static_cast<double>(segments_) * (1 - share_) / share_;
-            if (segments_ == 0)
+            const auto left = static_cast<double>(work_.segments) * (1 - share_) / share_;
+            if (work_.segments == 0)
                 recording_.go_on();
             else
                 recording_.go_on_for(static_cast<std::uint64_t>(std::min(left, 1e9)) + 1);
@@ -165,7 +165,7 @@ TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers
 // yet and code that is not translated: it is not part of the sample.
 bool TranslatedReplica::is_warming_up() {
     if (is_warm_ || !time_) return false;
-    if (time_->estimate(warming_segments_, stops_) < wanted_.nanoseconds) return true;
+    if (time_->estimate(warming_, stops_) < wanted_.nanoseconds) return true;
     is_warm_ = true;
     time_.emplace(replica_.pid());
     stops_ = 0;
@@ -173,9 +173,9 @@ bool TranslatedReplica::is_warming_up() {
 }
 
 bool TranslatedReplica::is_long_enough() {
-    const auto done = counted_ + recording_.instructions_in_bursts();
+    const auto done = work_.instructions + recording_.instructions_in_bursts();
     share_ = static_cast<double>(done) / static_cast<double>(wanted_.instructions);
-    if (time_) share_ = std::max(share_, time_->estimate(segments_, stops_) / wanted_.nanoseconds);
+    if (time_) share_ = std::max(share_, time_->estimate(work_, stops_) / wanted_.nanoseconds);
     return share_ >= 1;
 }
 
@@ -183,8 +183,7 @@ std::span<const trace::SegmentId> TranslatedReplica::read(ReplicaCache::Turn& tu
                                                           Random& random) {
     const auto executed = recording_.read();
     if (executed.empty()) return executed;
-    segments_ += executed.size();
-    counted_ += turn.instructions_in(executed);
+    work_ += turn.work_of(executed);
     turn.hot_code().look_at(executed, random);
     return executed;
 }

@@ -82,12 +82,12 @@ class TranslatedReplica {
     std::optional<NativeTime> time_;
     std::uint64_t stops_ = 0;
     bool is_warm_ = false;
-    std::uint64_t warming_segments_ = 0;
+    Work warming_;
     int looks_for_spinning_ = 2;  // that are left: a look is not cheap
     ptrace::Registers at_last_yield_;
     int yields_in_vain_ = 0;
-    double share_ = 0;                          // of what is wanted, that is done
-    std::uint64_t segments_ = 0, counted_ = 0;  // instructions in so many lean segments
+    double share_ = 0;  // of what is wanted, that is done
+    Work work_;         // in lean segments
     End end_;
 };
 
