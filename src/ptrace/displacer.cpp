@@ -16,7 +16,7 @@ namespace {
 
 // Where a processor has threads that are not to be displaced, nothing is lost but exactness. And if
 // the one that waits is itself displaced meanwhile, ours does not stay for it.
-constexpr std::chrono::microseconds latest{60}, longest_stay{50};
+constexpr std::chrono::microseconds latest{60}, longest_stay{100};
 
 template <typename Condition>
 void spin_until(Condition condition, Clock::time_point deadline) {
@@ -55,9 +55,11 @@ void Displacer::send(int processor, Clock::time_point when) {
     sem_post(&sent_);
 }
 
-void Displacer::await() {
+std::optional<Clock::time_point> Displacer::await() {
     if (state_ == State::coming)
         spin_until([this] { return state_ != State::coming; }, when_ + latest);
+    if (state_ != State::there) return {};
+    return arrived_;
 }
 
 void Displacer::release() {
@@ -86,6 +88,7 @@ void Displacer::run() {
         }
         if (closing_) return;
         sleep_until(when_);
+        arrived_ = Clock::now();
         auto expected = State::coming;
         if (state_.compare_exchange_strong(expected, State::there))
             spin_until([this] { return state_ != State::there; }, Clock::now() + longest_stay);

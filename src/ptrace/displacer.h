@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <optional>
 #include <thread>
 
 #include "ptrace/tracer.h"
@@ -29,8 +30,10 @@ class Displacer {
 
     // Whoever runs on this processor then will be displaced.
     void send(int processor, Clock::time_point when);
-    // Until that has happened, or it is clear that it will not.
-    void await();
+    // Waits until that has happened, and tells when, or until it is clear that it will not. To be
+    // called no sooner: who waits takes a processor from others, and those that the displaced one
+    // waits for would not be served.
+    std::optional<Clock::time_point> await();
     void release();
 
   private:
@@ -43,7 +46,7 @@ class Displacer {
     std::atomic<State> state_{State::home};
     std::atomic<pid_t> tid_{0};
     std::atomic<bool> closing_{false};
-    Clock::time_point when_;
+    Clock::time_point when_, arrived_;
     int processor_ = -1;
     sem_t sent_;
     std::thread thread_;

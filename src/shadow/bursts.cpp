@@ -56,7 +56,7 @@ void Bursts::tick() {
 }
 
 void Bursts::get_ready() {
-    auto* const thread = choose_running_thread(place_.tracer, place_.random);
+    auto* const thread = choose_thread(place_.tracer, place_.random);
     chosen_ = thread ? thread->tid() : 0;
     const auto stat = thread ? ptrace::thread_stat(place_.tracer.pid(), chosen_) : std::nullopt;
     is_prepared_ = may_begin();
@@ -64,20 +64,22 @@ void Bursts::get_ready() {
         schedule_next();
         return;
     }
+    price_.interrupting();
     if (stat) displacer_.send(stat->processor, after(ptrace::Clock::now(), rest));
-    schedule(rest - ahead);
+    schedule(rest);
 }
 
+// Whether it runs must be asked at the very moment: of threads that also ran some time before, none
+// has just been woken.
 void Bursts::ask() {
     schedule_next();
+    const auto displaced = displacer_.await();
     auto* thread = place_.tracer.thread(chosen_);
     if (!thread || thread->stopped() || !ptrace::is_running(place_.tracer.pid(), chosen_))
         thread = choose_running_thread(place_.tracer, place_.random);
-    if (!thread || asked_.contains(thread) || !is_free(*thread)) return displacer_.release();
-    price_.interrupting();
-    displacer_.await();
-    const auto now = ptrace::Clock::now();
-    if (thread->interrupt()) asked_[thread] = now;
+    const auto since = displaced.value_or(ptrace::Clock::now());
+    if (thread && !asked_.contains(thread) && is_free(*thread) && thread->interrupt())
+        asked_[thread] = since;
     displacer_.release();
 }
 

@@ -69,8 +69,6 @@ class Bursts : public Sampling {
     // the program waits for, say, and we would find it asleep: so things may first take their usual
     // course again.
     static constexpr Seconds rest{0.002};
-    // We are there some time before whoever runs is displaced.
-    static constexpr Seconds ahead{60e-6};
 
     // Those that are left out for each that is taken, and that one.
     double samples_in_one() const;

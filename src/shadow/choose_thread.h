@@ -21,6 +21,13 @@ inline ptrace::Thread* choose_running_thread(ptrace::Tracer& tracer, Random& ran
     return nullptr;
 }
 
+// One that runs now, or, if all sleep, any: that one may run soon.
+inline ptrace::Thread* choose_thread(ptrace::Tracer& tracer, Random& random) {
+    if (auto* const running = choose_running_thread(tracer, random)) return running;
+    const auto all = tracer.threads();
+    return all.empty() ? nullptr : all[random.below(all.size())];
+}
+
 // When it matters that a thread is stopped, and not which.
 inline ptrace::Thread* choose_thread_at_rest(ptrace::Tracer& tracer) {
     for (auto* thread : tracer.threads())

@@ -14,8 +14,9 @@ namespace {
 
 using ptrace::Clock;
 
-// While replicas live, and for a while after, what they do to the target is looked at so often.
-constexpr std::chrono::milliseconds between_looks{5};
+// What replicas do to the target is looked at so often while they live, and afterwards: what they
+// left behind comes to light then.
+constexpr std::chrono::milliseconds between_looks{5}, between_later_looks{100};
 // At the end.
 constexpr std::chrono::milliseconds await_sample{3000}, await_removal{20'000}, await_running{100};
 // Shorter samples than the shortest are the business of bursts, which go on after any system call.
@@ -25,7 +26,7 @@ constexpr std::uint64_t first_length = 160'000, shortest_length = 80'000;
 constexpr unsigned most_failures = 4, most_starved = 2, most_starved_at_first = 1;
 // What replicas cost is known after some. Where the budget lets there be fewer than two a second,
 // bursts tell more.
-constexpr std::uint64_t enough_to_know = 4;
+constexpr std::uint64_t enough_to_know = 3;
 constexpr Seconds longest_wait{0.5};
 
 }  // namespace
@@ -160,7 +161,9 @@ void Shadows::look_after_replicas() {
         place_.options.may_be_shorter && !place_.options.load && !place_.options.period;
     if (is_our_choice && forks_ >= enough_to_know && affordable_wait() > longest_wait)
         impossible_ = "it is so large that forking it costs too much";
-    next_look_ = alive_ > 0 ? now + between_looks : Clock::time_point::max();
+    next_look_ = alive_ > 0   ? now + between_looks
+                 : forks_ > 0 ? now + between_later_looks
+                              : Clock::time_point::max();
 }
 
 void Shadows::wind_up(const std::string& reason) {
