@@ -7,6 +7,16 @@
 
 namespace shadowprof::trace {
 
+namespace {
+
+std::uint64_t hash_of(std::span<const BlockId> blocks) {
+    std::uint64_t hash = blocks.size();
+    for (const auto block : blocks) hash = combine_hashes(hash, static_cast<std::uint32_t>(block));
+    return hash;
+}
+
+}  // namespace
+
 SegmentTable::SegmentTable() : pages_(std::make_unique<std::atomic<Page*>[]>(most_pages)) {}
 
 SegmentTable::~SegmentTable() {
@@ -17,6 +27,9 @@ SegmentTable::~SegmentTable() {
 SegmentId SegmentTable::publish(std::span<const BlockId> blocks) {
     SHADOWPROF_ASSERT(!blocks.empty(), "a segment without blocks");
     const auto id = size_.load(std::memory_order_relaxed);
+    const auto [known, is_new] = known_.try_emplace(hash_of(blocks), id);
+    if (!is_new && std::ranges::equal(at(SegmentId{known->second}), blocks))
+        return SegmentId{known->second};
     SHADOWPROF_ASSERT(id / segments_per_page < most_pages, "too many segments");
     auto& page = pages_[id / segments_per_page];
     if (id % segments_per_page == 0) page.store(new Page, std::memory_order_release);

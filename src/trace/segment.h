@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "trace/block.h"
@@ -26,7 +27,8 @@ class SegmentTable {
     SegmentTable(const SegmentTable&) = delete;
     SegmentTable& operator=(const SegmentTable&) = delete;
 
-    // At least one block.
+    // At least one block. The same blocks yield the same segment: where a program has more code than
+    // the code cache holds, it is translated again and again.
     SegmentId publish(std::span<const BlockId> blocks);
     std::span<const BlockId> at(SegmentId id) const;
     std::uint32_t size() const { return size_.load(std::memory_order_acquire); }
@@ -41,6 +43,7 @@ class SegmentTable {
 
     std::unique_ptr<std::atomic<Page*>[]> pages_;
     std::atomic<std::uint32_t> size_{0};
+    std::unordered_map<std::uint64_t, std::uint32_t> known_;  // by their blocks' hash
     // Where the publisher keeps blocks; the last store has room left.
     std::vector<std::unique_ptr<BlockId[]>> stores_;
     std::size_t room_ = 0;
