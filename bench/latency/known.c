@@ -82,8 +82,8 @@ __attribute__((noinline)) uint64_t walk(const struct node** place, int steps) {
     uint64_t sum = 0;
     const struct node* node = *place;
     for (; steps > 0; --steps) {
-        sum += node->payload[0];
-        node = node->next;  // waits, or the payload before it: they share a line
+        sum += node->payload[0];  // waits, or the next line's load: they share a cache line
+        node = node->next;        // likewise waits
     }
     *place = node;
     return sum;
@@ -109,7 +109,7 @@ struct tree_node {
     uint64_t keys[7];
     uint64_t first_child;
 };
-enum { levels = 7 };
+enum { levels = 8 };
 
 __attribute__((noinline)) uint64_t look_up(const struct tree_node* tree, uint64_t key) {
     uint64_t node = 0;

@@ -90,7 +90,8 @@ def known(options, names):
 def far_operand(found, entry):
     """Of the two loads of `multiply` the one at the lower address is the one from 256 MB."""
     places = [found["locations"][e["location"]] for e in found["latencies"]["entries"]]
-    loads = sorted(p["offset"] for p in places if p.get("function", "").startswith("multiply"))
+    loads = sorted(p["offset"] for p in places
+                   if p.get("function", "").startswith("multiply") and "*8" in p.get("text", ""))
     return found["locations"][entry["location"]]["offset"] == loads[0]
 
 

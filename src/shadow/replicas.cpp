@@ -62,7 +62,8 @@ Replicas::Replicas(const Workplace& place, ptrace::Nursery& nursery, std::size_t
     : place_(place),
       nursery_(nursery),
       cache_(place.tracer.pid(), place.blocks, place.modules, place.segments, place.code.plan()),
-      target_(place.tracer.pid()) {
+      target_(place.tracer.pid()),
+      warm_up_(place.options.warm_up) {
     for (std::size_t n = 0; n < most_at_once; ++n) workers_.emplace_back([this] { work(); });
 }
 
@@ -191,13 +192,14 @@ Replicas::Outcome Replicas::live(Job& job) {
                     .fraction = place_.options.exhaustive ? 1.0 : place_.options.value_fraction},
          .loads = {.wanted = place_.code.plan().has(trace::Capture::latency),
                    .timed = place_.options.clock_is_usable,
-                   .warm_up = place_.options.warm_up}},
+                   .warm_up = warm_up_}},
         job.start.sample,
         job.start.trace};
     recording.begin_stream(cache_.memory(), cache_.area_number(*guest));
     emu::translator::TranslatedReplica engine{*replica, cache_, *guest, *world, recording};
     const auto end = engine.run(job.length, job.random);
     recording.end_stream();
+    if (end.is_complete) adapt_warm_up(end.segments);
     outcome.computed = computed_by(*replica);
 
     trace::TraceEnd last;
@@ -222,6 +224,12 @@ Replicas::Outcome Replicas::live(Job& job) {
     place_.digester.end(std::move(last));
     place_.digester.end_sample(job.start.sample);
     return told(std::move(outcome));
+}
+
+// Where each load waits for memory a sample's time is over before caches would be warm, which are
+// of little use to it anyway: better half of it than none.
+void Replicas::adapt_warm_up(std::uint64_t segments) {
+    if (segments < warm_up_ + warm_up_ / 4) warm_up_ = segments / 2;
 }
 
 // What a program keeps from its children (MADV_DONTFORK) its replicas do not have.

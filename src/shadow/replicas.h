@@ -3,6 +3,7 @@
 // program in the code cache, and kills it. Nothing of this is on the target's time.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -72,6 +73,7 @@ class Replicas {
 
     void work();
     Outcome live(Job& job);
+    void adapt_warm_up(std::uint64_t segments);
     bool target_has(Address address) const;
     // Lives on the worker's stack while the replica does.
     class Registered;
@@ -80,6 +82,7 @@ class Replicas {
     ptrace::Nursery& nursery_;
     emu::translator::ReplicaCache cache_;
     pid_t target_;
+    std::atomic<std::uint64_t> warm_up_;  // before loads are timed, in segments
 
     mutable std::mutex mutex_;
     std::condition_variable changed_;

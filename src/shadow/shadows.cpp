@@ -157,8 +157,10 @@ void Shadows::look_after_replicas() {
         is_biased_ = true;
         impossible_ = "calls that replicas cannot make follow each other too closely";
     }
-    const bool is_our_choice =
-        place_.options.may_be_shorter && !place_.options.load && !place_.options.period;
+    // Bursts know nothing of latencies.
+    const bool is_our_choice = place_.options.may_be_shorter && !place_.options.load &&
+                               !place_.options.period &&
+                               !place_.code.plan().has(trace::Capture::latency);
     if (is_our_choice && forks_ >= enough_to_know && affordable_wait() > longest_wait)
         impossible_ = "it is so large that forking it costs too much";
     next_look_ = alive_ > 0   ? now + between_looks

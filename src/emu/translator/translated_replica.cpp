@@ -52,6 +52,7 @@ TranslatedReplica::End TranslatedReplica::run(Length length, Random& random) {
     }
     end_.instructions = work_.instructions + recording_.instructions_in_bursts();
     end_.is_complete = share_ >= 1;
+    end_.segments = work_.segments;
     return end_;
 }
 

@@ -45,6 +45,7 @@ class TranslatedReplica {
         std::optional<Address> unmapped;  // it had nothing there, and needed it
         std::uint64_t instructions = 0;
         bool is_complete = false;  // as many as were wanted
+        std::uint64_t segments = 0;
     };
     // How much: whichever comes first, or a little more.
     struct Length {
