@@ -1,6 +1,7 @@
 #include "ptrace/cpu_follower.h"
 
 #include "ptrace/process_info.h"
+#include "ptrace/processors.h"
 
 namespace shadowprof::ptrace {
 namespace {
@@ -25,10 +26,7 @@ void CpuFollower::look() {
     if (!stat || stat->processor == here_) return;
     // We may have been confined to fewer CPUs than the program.
     if (!CPU_ISSET(static_cast<std::size_t>(stat->processor), &before_)) return;
-    cpu_set_t there;
-    CPU_ZERO(&there);
-    CPU_SET(static_cast<std::size_t>(stat->processor), &there);
-    if (sched_setaffinity(0, sizeof there, &there) == 0) here_ = stat->processor;
+    if (confine_to(stat->processor)) here_ = stat->processor;
 }
 
 }  // namespace shadowprof::ptrace

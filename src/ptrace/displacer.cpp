@@ -1,7 +1,6 @@
 #include "ptrace/displacer.h"
 
 #include <immintrin.h>
-#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -9,6 +8,7 @@
 #include <cerrno>
 #include <ctime>
 
+#include "ptrace/processors.h"
 #include "ptrace/tracing_thread.h"
 
 namespace shadowprof::ptrace {
@@ -71,10 +71,7 @@ void Displacer::release() {
 bool Displacer::move_to(int processor) {
     if (processor == processor_) return true;
     if (tid_ == 0) return false;  // it has not begun yet
-    cpu_set_t there;
-    CPU_ZERO(&there);
-    CPU_SET(static_cast<std::size_t>(processor), &there);
-    if (sched_setaffinity(tid_, sizeof there, &there) != 0) return false;
+    if (!confine_to(processor, tid_)) return false;
     processor_ = processor;
     return true;
 }

@@ -88,6 +88,11 @@ bool answered_eintr(const Registers& registers) {
            find_call(registers.raw.orig_rax) != nullptr;
 }
 
+bool is_system_call_at(pid_t process, Address address) {
+    constexpr std::uint16_t system_call = 0x050f;
+    return Memory{process}.read_as<std::uint16_t>(address) == system_call;
+}
+
 void issue_again(Registers& registers) {
     registers.raw.rax = registers.raw.orig_rax;
     registers.raw.rip -= system_call_length;

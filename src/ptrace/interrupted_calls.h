@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "base/address.h"
 #include "ptrace/registers.h"
 
 namespace shadowprof::ptrace {
@@ -26,6 +27,7 @@ namespace shadowprof::ptrace {
 bool answered_eintr(const Registers&);
 
 constexpr std::uint64_t system_call_length = 2;
+bool is_system_call_at(pid_t process, Address);
 
 void issue_again(Registers&);
 void answer_eintr(Registers&);  // undoes issue_again()

@@ -83,9 +83,8 @@ bool uses_restartable_sequences(const Thread& thread) {
 }
 
 bool is_about_to_resume_a_sleep(const Thread& thread, const Registers& registers) {
-    constexpr std::uint16_t system_call_instruction = 0x050f;
     return registers.raw.rax == SYS_restart_syscall &&
-           Memory{thread.tid()}.read_as<std::uint16_t>(registers.rip()) == system_call_instruction;
+           is_system_call_at(thread.tid(), registers.rip());
 }
 
 }  // namespace shadowprof::ptrace

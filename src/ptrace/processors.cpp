@@ -63,6 +63,13 @@ double limit_by_groups(pid_t pid) {
 
 }  // namespace
 
+bool confine_to(int processor, pid_t tid) {
+    cpu_set_t there;
+    CPU_ZERO(&there);
+    CPU_SET(static_cast<std::size_t>(processor), &there);
+    return sched_setaffinity(tid, sizeof there, &there) == 0;
+}
+
 double processors_for(pid_t pid) {
     cpu_set_t ours;
     const double usable = sched_getaffinity(0, sizeof ours, &ours) == 0 ? CPU_COUNT(&ours) : 1;

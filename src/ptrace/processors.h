@@ -9,4 +9,7 @@ namespace shadowprof::ptrace {
 
 double processors_for(pid_t pid);
 
+// From now on the thread (0: this one) runs there and nowhere else.
+bool confine_to(int processor, pid_t tid = 0);
+
 }  // namespace shadowprof::ptrace

@@ -340,9 +340,7 @@ bool Tracer::repair_interrupted_call(Thread& thread) {
         for (int signal = 1; signal <= 64; ++signal)
             if ((causes >> (signal - 1) & 1) && sets->acts_on(signal)) return false;
     }
-    constexpr std::uint16_t system_call_instruction = 0x050f;
-    const auto instruction = registers->rip() - system_call_length;
-    if (Memory{pid_}.read_as<std::uint16_t>(instruction) != system_call_instruction) return false;
+    if (!is_system_call_at(pid_, registers->rip() - system_call_length)) return false;
     const bool again = is_still_in_reissued_call(thread, *registers);
     const auto first = again ? thread.reissue_->first : Clock::now();
     if (const auto timeout = again ? timeout_of_call(pid_, *registers) : std::nullopt;

@@ -1,12 +1,11 @@
 #include "shadow/bursts.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <utility>
 
-#include "ptrace/memory.h"
+#include "ptrace/interrupted_calls.h"
 #include "shadow/choose_thread.h"
 
 namespace shadowprof::shadow {
@@ -18,11 +17,8 @@ ptrace::Clock::time_point after(ptrace::Clock::time_point then, Seconds wait) {
 }
 
 bool comes_from_kernel(const ptrace::Thread& thread, const ptrace::Registers& registers) {
-    if (registers.in_system_call()) return true;
-    using Instruction = std::array<std::uint8_t, 2>;
-    constexpr Instruction system_call{0x0f, 0x05};
-    const auto before = registers.rip() - system_call.size();
-    return ptrace::Memory{thread.tid()}.read_as<Instruction>(before) == system_call;
+    return registers.in_system_call() ||
+           ptrace::is_system_call_at(thread.tid(), registers.rip() - ptrace::system_call_length);
 }
 
 }  // namespace
@@ -178,14 +174,9 @@ std::uint32_t Bursts::weight_of_next() {
     return static_cast<std::uint32_t>(whole) + (place_.random.chance(weight - whole) ? 1 : 0);
 }
 
-void Bursts::schedule(Seconds wait) {
+void Bursts::schedule(Wait wait) {
     scheduled_ = ptrace::Clock::now();
     wait_ = wait;
-}
-
-void Bursts::schedule_next() {
-    scheduled_ = ptrace::Clock::now();
-    wait_ = budget_.draw();
 }
 
 }  // namespace shadowprof::shadow

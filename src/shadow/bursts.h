@@ -49,9 +49,11 @@ class Bursts : public Sampling {
     // What sampling costs once, however many samples there are.
     void pay_once(Seconds held);
     Seconds affordable_wait() const { return budget_.affordable_wait(); }
+    // So long, or, by the budget, until so many times the mean time between samples is over.
+    using Wait = std::variant<Seconds, double>;
     // When nothing else is to be done before that.
-    void schedule(Seconds wait);
-    void schedule_next();
+    void schedule(Wait wait);
+    void schedule_next() { schedule(budget_.draw()); }
 
     // A thread that sleeps in a system call during its burst is let go after this.
     static constexpr Seconds patience{0.1};
@@ -59,9 +61,6 @@ class Bursts : public Sampling {
     Workplace place_;
 
   private:
-    // So long, or, by the budget, until so many times the mean time between samples is over.
-    using Wait = std::variant<Seconds, double>;
-
     // A thread that is asked to stop must first get a core. Where many wait for one, that takes
     // many times as long as the budget lets pass between samples: so others are asked meanwhile.
     static constexpr std::size_t most_asked = 16;

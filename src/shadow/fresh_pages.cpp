@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ptrace/process_info.h"
+#include "ptrace/processors.h"
 #include "shadow/computed.h"
 
 namespace shadowprof::shadow {
@@ -20,11 +21,7 @@ constexpr std::chrono::seconds between_tries{3};
 class OnProcessor {
   public:
     explicit OnProcessor(int number) {
-        cpu_set_t there;
-        CPU_ZERO(&there);
-        CPU_SET(static_cast<std::size_t>(number), &there);
-        moved_ = sched_getaffinity(0, sizeof before_, &before_) == 0 &&
-                 sched_setaffinity(0, sizeof there, &there) == 0;
+        moved_ = sched_getaffinity(0, sizeof before_, &before_) == 0 && ptrace::confine_to(number);
     }
     ~OnProcessor() {
         if (moved_) sched_setaffinity(0, sizeof before_, &before_);

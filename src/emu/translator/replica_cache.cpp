@@ -106,20 +106,24 @@ void ReplicaCache::Turn::wait_until_emptied() {
 
 Work ReplicaCache::Turn::work_of(std::span<const trace::SegmentId> segments) {
     using enum trace::BlockExit;
-    auto& known = guest_.cache_.work_;
+    auto& known = guest_.cache_.segments_known_;
     const auto& table = guest_.cache_.segments_;
     for (auto n = known.size(); n < table.size(); ++n) {
-        Work work{.segments = 1};
+        OfSegment work;
         for (const auto id : table.at(trace::SegmentId{static_cast<std::uint32_t>(n)})) {
             const auto& block = code().block(id);
-            work.instructions += block.instructions.size();
+            work.instructions += static_cast<std::uint32_t>(block.instructions.size());
             work.indirect +=
                 block.exit == indirect_jump || block.exit == indirect_call || block.exit == return_;
         }
         known.push_back(work);
     }
-    Work sum;
-    for (const auto segment : segments) sum += known[static_cast<std::size_t>(segment)];
+    Work sum{.segments = segments.size()};
+    for (const auto segment : segments) {
+        const auto& work = known[static_cast<std::size_t>(segment)];
+        sum.instructions += work.instructions;
+        sum.indirect += work.indirect;
+    }
     return sum;
 }
 

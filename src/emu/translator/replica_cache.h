@@ -101,7 +101,10 @@ class ReplicaCache {
     std::unique_ptr<SharedMemory> memory_;
     std::unique_ptr<Translator> translator_;
     std::unique_ptr<HotCode> hot_code_;
-    std::vector<Work> work_;  // of each segment
+    struct OfSegment {  // read for each one that is executed
+        std::uint32_t instructions = 0, indirect = 0;
+    };
+    std::vector<OfSegment> segments_known_;
 
     std::mutex mutex_;
     std::condition_variable changed_;
