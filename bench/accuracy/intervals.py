@@ -28,9 +28,9 @@ from common import build, machine, profile
 
 WORKLOADS = {
     # name: source, arguments
-    "phases": ("phases.c", ["600M", "4M"]),
+    "phases": ("phases.c", ["2G", "4M"]),
     "requests of 10,000": ("requests.c", ["100k", "10k", "30"]),
-    "requests of 1,000,000": ("requests.c", ["600", "1M", "30"]),
+    "requests of 1,000,000": ("requests.c", ["4000", "1M", "30"]),
     "branches": ("branches.c", ["2G"]),
 }
 LEAST_SHARE = 0.02

@@ -17,14 +17,10 @@ using Clock = std::chrono::steady_clock;
 // This process as the guest.
 class OwnPages : public emu::PageSource {
   public:
-    void fetch(Address first, std::span<Page> pages) override {
-        for (std::size_t n = 0; n < pages.size(); ++n) {
-            const auto at = first + n * emu::page_size;
-            if (memory_.read(at, {pages[n].into, emu::page_size}) == emu::page_size)
-                pages[n].readable = pages[n].writable = true;
-            else
-                pages[n].into = nullptr;
-        }
+    Fetched fetch(Address page, std::byte* into, std::size_t begin, std::size_t end) override {
+        const bool is_there =
+            memory_.read(page + begin, {into + begin, end - begin}) == end - begin;
+        return {.readable = is_there, .writable = is_there};
     }
 
   private:
