@@ -12,6 +12,7 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <future>
 #include <string>
 #include <thread>
 
@@ -92,11 +93,23 @@ class Profiler {
                 const sched_param none{};
                 sched_setscheduler(replica->pid(), SCHED_OTHER, &none);
                 replica->call(SYS_getpid, {});
-                replica->run();
+                run_for_a_while(*replica);
             }}.join();
             ++births_;
             return;
         }
+    }
+
+    // To its next system call; one that waits for an alarm, which is not its own, makes none.
+    static void run_for_a_while(Replica& replica) {
+        std::promise<void> done;
+        std::thread limit{[&replica, over = done.get_future()] {
+            if (over.wait_for(std::chrono::milliseconds{20}) != std::future_status::ready)
+                replica.kill();
+        }};
+        replica.run();
+        done.set_value();
+        limit.join();
     }
 
     static constexpr std::size_t file_size = 1 << 20;
