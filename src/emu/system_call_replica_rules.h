@@ -26,12 +26,10 @@ inline constexpr Condition is_own_directory{
         return file.kind == OpenFile::Kind::directory && file.opened_here && file.is_held &&
                !request.facts.faked.names.any();
     }};
-inline constexpr Condition is_unchanged{
-    "it is a directory, or a file that the replica opened itself and that was not changed by faked "
-    "output",
-    [](Request& request) {
+inline constexpr Condition is_own_and_unchanged{
+    "the replica opened it itself, and it was not changed by faked output", [](Request& request) {
         const auto& file = request.file();
-        return file.is_held && request.facts.faked.file(file.id) == nullptr;
+        return file.opened_here && file.is_held && request.facts.faked.file(file.id) == nullptr;
     }};
 inline constexpr Condition is_directory{
     "it is a directory", [](Request& request) {

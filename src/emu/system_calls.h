@@ -87,9 +87,9 @@ struct OpenFile {
     std::optional<std::uint64_t> offset;     // of a regular file
     std::shared_ptr<FileContents> contents;  // of a regular file; null if it cannot be read
     // Replicas: there is a real descriptor for each of the sample's, so that calls on it can be
-    // executed.
+    // executed. To a directory that was open at birth it leads, and no more (O_PATH).
     bool is_held = false;
-    bool opened_here = false;  // by the replica itself: shared with nobody
+    bool opened_here = false;  // by the program in the replica
 };
 
 struct Descriptor {

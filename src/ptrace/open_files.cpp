@@ -90,8 +90,8 @@ void add_details(pid_t pid, OpenDescriptor& open) {
     details.flags = flags & ~O_CLOEXEC;
     details.closes_on_exec = (flags & O_CLOEXEC) != 0;
     details.offset = number_in(status_field(info, "pos"), 10);
-    details.is_locked = info.find("\nlock:") != std::string::npos;
-    details.is_leased = details.is_locked && info.find(" LEASE ") != std::string::npos;
+    details.is_leased =
+        info.find("\nlock:") != std::string::npos && info.find(" LEASE ") != std::string::npos;
     if (!S_ISREG(open.status.st_mode)) return;
     struct statfs system {};
     details.is_made_up =

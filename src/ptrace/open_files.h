@@ -18,7 +18,6 @@ struct OpenDescriptor {
     struct Details {
         int flags = 0;  // as F_GETFL tells them
         std::uint64_t offset = 0;
-        bool is_locked = false;  // by flock(2), fcntl(2) or a lease
         bool is_leased = false;
         bool closes_on_exec = false;
         bool is_made_up = false;  // a regular file of /proc, /sys and their like

@@ -1,6 +1,7 @@
 #include "shadow/replica_queries.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -53,6 +54,20 @@ int ReplicaQueries::put_path(const std::string& path) {
     }
     const std::span text{path.c_str(), path.size() + 1};
     return replica_.memory().write(scratch_, std::as_bytes(text)) ? 0 : EFAULT;
+}
+
+// Who watches the directory is not told of it: O_PATH.
+std::optional<std::int64_t> ReplicaQueries::open_directory_of(pid_t pid, int number,
+                                                              const emu::FileId& id) {
+    if (put_path(fmt::format("/proc/{}/fd/{}", pid, number)) != 0) return {};
+    constexpr int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+    const auto fd =
+        replica_.call(SYS_openat, {as_argument(AT_FDCWD), scratch_.value, as_argument(flags)});
+    if (!fd || *fd < 0) return {};
+    const auto open = ptrace::open_descriptor(replica_.pid(), static_cast<int>(*fd));
+    if (open && emu::FileId{open->status.st_dev, open->status.st_ino} == id) return fd;
+    replica_.call(SYS_close, {static_cast<std::uint64_t>(*fd)});
+    return {};
 }
 
 std::optional<emu::PathStatus> ReplicaQueries::status_of(int directory, const std::string& path,

@@ -19,6 +19,9 @@ class ReplicaQueries : public emu::GuestQueries {
         : replica_(replica), target_(target), thread_(thread), at_birth_(std::move(at_birth)) {}
 
     WorldAtBirth& at_birth() { return at_birth_; }
+    // The directory that process `pid`, as the replica's /proc names it, has open as `number`; no
+    // path leads from it elsewhere, nor does it show what is in it. Nothing if it is another one.
+    std::optional<std::int64_t> open_directory_of(pid_t pid, int number, const emu::FileId& id);
     // What has been mapped into the replica for these questions.
     std::optional<AddressRange> scratch() const;
 

@@ -64,7 +64,7 @@ std::unique_ptr<ReplicaWorld> ReplicaWorld::settle(ptrace::Replica& replica, pid
                                                    std::string& why) {
     std::unique_ptr<ReplicaWorld> world{
         new ReplicaWorld{replica, target, birth, std::move(at_birth)}};
-    if (!world->close_descriptors()) {
+    if (!world->has_closed_everything()) {
         why = "its open files cannot be closed";
         return nullptr;
     }
@@ -74,52 +74,29 @@ std::unique_ptr<ReplicaWorld> ReplicaWorld::settle(ptrace::Replica& replica, pid
     engine_memory.push_back(nursery.place());
     world->facts_.engine_memory = std::move(engine_memory);
     world->learn_facts(target, birth);
+    world->open_directories();
     return world;
 }
 
-bool ReplicaWorld::close_descriptors() {
-    // Everything between two that it keeps. The first time it gets a table of its own: until then
-    // it has the target's, and whatever it closed would be closed there.
-    bool is_own = false;
-    const auto close = [&](std::uint64_t first, std::uint64_t last) {
-        const std::uint64_t flags = is_own ? 0 : CLOSE_RANGE_UNSHARE;
-        if (replica_.call(SYS_close_range, {first, last, flags}) == 0) {
-            is_own = true;
-            return true;
-        }
-        // Before Linux 5.9, or forbidden by a filter.
-        if (!is_own && replica_.call(SYS_unshare, {CLONE_FILES}) != 0) return false;
-        is_own = true;
-        const auto numbers = ptrace::open_numbers(replica_.pid());
-        return numbers && std::all_of(numbers->begin(), numbers->end(), [&](int number) {
-                   const auto fd = static_cast<std::uint64_t>(number);
-                   return fd < first || fd > last || replica_.call(SYS_close, {fd}) == 0;
-               });
-    };
-    std::uint64_t next = 0;
-    for (const auto& [number, descriptor] : queries_.at_birth().open) {
-        if (!descriptor.file->is_held) continue;
-        const auto held = static_cast<std::uint64_t>(number);
-        if (next < held && !close(next, held - 1)) return false;
-        next = held + 1;
-    }
-    return close(next, ~0u) && close_what_was_replaced();
+bool ReplicaWorld::has_closed_everything() {
+    // It did so at birth (ptrace/nursery_stub.cpp), unless that call is unknown, as before
+    // Linux 5.9, or forbidden by a filter.
+    if (replica_.call(SYS_close_range, {0, ~0u, CLOSE_RANGE_UNSHARE}) == 0) return true;
+    if (replica_.call(SYS_unshare, {CLONE_FILES}) != 0) return false;
+    const auto numbers = ptrace::open_numbers(replica_.pid());
+    return numbers && std::all_of(numbers->begin(), numbers->end(), [&](int number) {
+               return replica_.call(SYS_close, {static_cast<std::uint64_t>(number)}) == 0;
+           });
 }
 
-// The target has gone on: numbers that were directories' may have become something else's.
-bool ReplicaWorld::close_what_was_replaced() {
+// Calls with relative paths need them.
+void ReplicaWorld::open_directories() {
     for (auto& [number, descriptor] : queries_.at_birth().open) {
         auto& file = *descriptor.file;
         if (!file.is_held) continue;
-        const auto now = ptrace::open_descriptor(replica_.pid(), number);
-        if (now && S_ISDIR(now->status.st_mode) && now->status.st_dev == file.id.device &&
-            now->status.st_ino == file.id.inode)
-            continue;
-        file.is_held = false;
-        if (now && replica_.call(SYS_close, {static_cast<std::uint64_t>(number)}) != 0)
-            return false;
+        const auto opened = queries_.open_directory_of(facts_.pid, number, file.id);
+        file.is_held = opened && move_to(*opened, number);
     }
-    return true;
 }
 
 void ReplicaWorld::learn_facts(pid_t target, const ptrace::Birth& birth) {
@@ -227,15 +204,18 @@ std::optional<std::int64_t> ReplicaWorld::execute(const emu::SystemCall& call) {
     return any ? make() : result;
 }
 
-// What it opens gets the lowest number that is free, and more are taken than the kernel knows.
-std::optional<std::int64_t> ReplicaWorld::move_to_free_number(std::int64_t fd) {
-    const auto wanted = facts_.descriptors.lowest_free();
-    if (fd == wanted) return fd;
-    const auto real = static_cast<std::uint64_t>(fd);
+bool ReplicaWorld::move_to(std::int64_t fd, int number) {
+    if (fd == number) return true;
+    const auto from = static_cast<std::uint64_t>(fd);
     const auto moved =
-        replica_.call(SYS_fcntl, {real, F_DUPFD, static_cast<std::uint64_t>(wanted)});
-    if (!moved || !replica_.call(SYS_close, {real})) return {};
-    return *moved;
+        replica_.call(SYS_fcntl, {from, F_DUPFD, static_cast<std::uint64_t>(number)});
+    return replica_.call(SYS_close, {from}) && moved == number;
+}
+
+// What it opens gets the lowest number that is free, and more are taken than the kernel knows.
+std::int64_t ReplicaWorld::move_to_free_number(std::int64_t fd) {
+    const int wanted = facts_.descriptors.lowest_free();
+    return move_to(fd, wanted) ? wanted : -EMFILE;
 }
 
 std::int64_t ReplicaWorld::note(const emu::SystemCall& call, std::int64_t result) {
@@ -244,7 +224,7 @@ std::int64_t ReplicaWorld::note(const emu::SystemCall& call, std::int64_t result
         case SYS_open:
         case SYS_openat:
         case SYS_openat2:
-            if (result >= 0) result = move_to_free_number(result).value_or(-EMFILE);
+            if (result >= 0) result = move_to_free_number(result);
             break;
         case SYS_mmap:
             if (result >= 0) {

@@ -51,14 +51,15 @@ class ReplicaWorld : public emu::translator::ReplicaServices {
 
     ReplicaWorld(ptrace::Replica& replica, pid_t target, const ptrace::Birth& birth,
                  WorldAtBirth at_birth);
-    bool close_descriptors();
-    bool close_what_was_replaced();
+    bool has_closed_everything();
+    void open_directories();
     void learn_facts(pid_t target, const ptrace::Birth& birth);
     // A call that concerns the registers, which are the caller's: nothing if it is none.
     std::optional<std::int64_t> change_registers(const emu::SystemCall& call,
                                                  ptrace::Registers& registers);
     std::optional<std::int64_t> execute(const emu::SystemCall& call);
-    std::optional<std::int64_t> move_to_free_number(std::int64_t fd);
+    bool move_to(std::int64_t fd, int number);
+    std::int64_t move_to_free_number(std::int64_t fd);
     std::int64_t note(const emu::SystemCall& call, std::int64_t result);
     std::optional<std::string> serve(const emu::SystemCall& call, ptrace::Registers& registers);
 

@@ -53,8 +53,7 @@ emu::Descriptor describe(pid_t target, pid_t pid, const ptrace::OpenDescriptor& 
     file->status = open.status;
     if (!open.details) return {std::move(file), false};
     file->status_flags = open.details->flags;
-    // A lock would stay for as long as the replica has it.
-    file->is_held = file->kind == Kind::directory && !open.details->is_locked;
+    file->is_held = file->kind == Kind::directory;
     if (is_file(open)) {
         file->offset = open.details->offset;
         const bool may_be_read = (open.details->flags & O_PATH) == 0 && !open.details->is_made_up;
