@@ -72,9 +72,11 @@ shadow::Mode mode_of(const std::string& name) {
     return shadow::Mode::shadow;
 }
 
-std::uint64_t default_size(shadow::Mode mode) {
+std::uint64_t default_size(const shadow::Options& sampling) {
+    if (sampling.mode == shadow::Mode::shadow && sampling.insists_on_latencies)
+        return shadow::Options::default_shadow_for_latencies;
     for (const auto& each : modes)
-        if (each.mode == mode) return each.sample_size;
+        if (each.mode == sampling.mode) return each.sample_size;
     return 0;
 }
 
@@ -88,7 +90,8 @@ shadow::Options sampling_options(const ProfilingOptions& options) {
     shadow::Options sampling;
     const bool whole_program = options.mode.empty() && options.sample_size == 0;
     sampling.mode = whole_program ? shadow::Mode::step : mode_of(options.mode);
-    sampling.sample_size = options.sample_size.value_or(default_size(sampling.mode));
+    sampling.insists_on_latencies = has(options.profiles, latency);
+    sampling.sample_size = options.sample_size.value_or(default_size(sampling));
     sampling.may_be_shorter = !options.sample_size;
     sampling.load = options.load;
     sampling.exhaustive = options.exhaustive;
@@ -279,6 +282,7 @@ shadow::Result profile_target(const ProfilingOptions& options, const shadow::Tar
         why_not_timed = latency_scale.why_not;
         if (options.caches) latency_scale.caches.levels = *options.caches;
         sampling.clock_is_usable = latency_scale.clock_is_usable;
+        sampling.lines_in_last_cache = latency_scale.caches.lines(2);
     }
     shadow::Session session{sampling, target};
     report::Symbols symbols;

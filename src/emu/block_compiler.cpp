@@ -390,16 +390,18 @@ void BlockCompiler::touch(std::size_t index, HostRegister reg, unsigned size, Ac
                           const Body& body) {
     const bool writes = access != Access::read;
     const auto tlb = writes ? offsetof(Core, write_tlb) : offsetof(Core, read_tlb);
-    constexpr auto page = offsetof(TlbEntry, page), host = offsetof(TlbEntry, host);
+    constexpr auto piece = offsetof(TlbEntry, piece), host = offsetof(TlbEntry, host);
     const auto entry = pick(bit(reg) | bit(rax) | reserved_);
     save_flags();
     cache_.flags_live = false;
     a_.move(entry, reg);
-    a_.shift_right(entry, 8);
-    a_.and_imm(entry, (tlb_size - 1) << 4, false);
-    a_.subtract_core(reg, tlb + page, entry);
-    a_.compare_imm(reg, static_cast<std::int32_t>(page_size - size), true);
-    auto* slow = a_.jump_if(Condition::a);
+    a_.shift_right(entry, std::countr_zero(piece_size / sizeof(TlbEntry)));
+    a_.and_imm(entry, (tlb_size - 1) * sizeof(TlbEntry), false);
+    a_.subtract_core(reg, tlb + piece, entry);
+    // What is larger than a piece always takes the slow way.
+    const bool fits = size <= piece_size;
+    a_.compare_imm(reg, fits ? static_cast<std::int32_t>(piece_size - size) : 0, true);
+    auto* slow = a_.jump_if(fits ? Condition::a : Condition::ae);
     a_.add_from_core(reg, tlb + host, entry);
     clobber(reg);
     const auto* inline_again = a_.position();
@@ -415,7 +417,7 @@ void BlockCompiler::touch(std::size_t index, HostRegister reg, unsigned size, Ac
     const bool is_remembered = x87_remembers_operand(at(index));
     late_.push_back([=, this, reserved = reserved_before] {
         a_.join(slow);
-        a_.add_from_core(reg, tlb + page, entry);
+        a_.add_from_core(reg, tlb + piece, entry);
         a_.store(offsetof(Core, slow_address), reg);
         a_.store_imm32(offsetof(Core, slow_access), bits);
         a_.call(code_.resolve);

@@ -18,11 +18,19 @@ namespace shadowprof::emu {
 
 inline constexpr std::uint64_t page_size = 4096;
 inline constexpr std::uint64_t page_mask = ~(page_size - 1);
+// So much of a page is fetched at a time. What is copied out of the caches of the guest's processor
+// it has to fetch back: of a hundred pages, 130 to 380 µs after each burst, while a hundred lines
+// of 64 bytes cost it nothing that could be measured. But a call takes a microsecond whatever its
+// size. All in all a burst of xz costs 830 µs by pages, 770 by 1024 bytes, 540 by 512; one of bzip2
+// 550, 600, 550.
+inline constexpr std::uint64_t piece_size = 512;
+inline constexpr std::uint64_t piece_mask = ~(piece_size - 1);
 
 // One guest page in the private view.
 struct ViewPage {
     std::uint64_t address = 0;
     std::byte* data = nullptr;     // nullptr: an empty place in the table
+    std::uint8_t pieces = 0;       // fetched: bit n is piece n; of an inaccessible page all are
     std::uint64_t code_lines = 0;  // 64-byte lines that hold compiled code: bit n is line n
     bool readable = false;
     bool writable = false;
@@ -37,8 +45,8 @@ struct ViewTable {
 
 inline constexpr unsigned tlb_size = 512;
 struct TlbEntry {
-    std::uint64_t page;  // the guest address it begins at
-    std::uint64_t host;  // where its copy begins
+    std::uint64_t piece;  // the guest address it begins at
+    std::uint64_t host;   // where its copy begins
 };
 
 inline constexpr unsigned jump_table_size = 4096;
@@ -137,7 +145,7 @@ inline constexpr std::uint32_t access_by_substitute = 1u << 18;  // even if it n
 
 // An entry that no address of its index can match.
 constexpr TlbEntry empty_tlb_entry(unsigned index) {
-    return {((index + 1u) % tlb_size) * page_size, 0};
+    return {((index + 1u) % tlb_size) * piece_size, 0};
 }
 constexpr JumpEntry empty_jump_entry(unsigned index) {
     return {index ^ 1u, nullptr};
@@ -151,7 +159,14 @@ constexpr std::uint64_t hash_of_page(std::uint64_t address) {
     return (address >> 12) * 0x9e3779b97f4a7c15u >> 20;
 }
 
-// The page that holds an address; nullptr if it was not fetched yet.
+// Those that hold these bytes of a page.
+constexpr std::uint8_t pieces_of(std::uint64_t offset, std::uint64_t size) {
+    const auto first = offset / piece_size, last = (offset + size - 1) / piece_size;
+    return static_cast<std::uint8_t>((2u << last) - (1u << first));
+}
+static_assert(page_size / piece_size <= 8, "a bit each in ViewPage::pieces");
+
+// The page that holds an address; nullptr if nothing of it was fetched yet.
 inline ViewPage* find_page(const ViewTable& table, std::uint64_t address) {
     const auto wanted = address & page_mask;
     for (auto at = hash_of_page(wanted);; ++at) {

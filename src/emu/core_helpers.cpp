@@ -1,5 +1,7 @@
 #include "emu/core_helpers.h"
 
+#include <bit>
+
 namespace shadowprof::emu {
 
 namespace {
@@ -12,15 +14,27 @@ void copy(std::byte* to, const std::byte* from, std::uint64_t size) {
     asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
 }
 
-// The page of an address, fetched if it is not there yet; it may be inaccessible.
-ViewPage& page_of(Core* core, std::uint64_t address) {
-    if (auto* page = find_page(core->table, address)) return *page;
-    core->call_with_host_state(core, core->fetch_page, address);
-    return *find_page(core->table, address);
+// The page of bytes that lie within one, fetched as far as they are not there yet; it may be
+// inaccessible.
+ViewPage& page_of(Core* core, std::uint64_t address, std::uint64_t size) {
+    const unsigned wanted = pieces_of(address & ~page_mask, size);
+    while (true) {
+        auto* page = find_page(core->table, address);
+        const unsigned missing = page ? wanted & ~page->pieces : wanted;
+        if (!missing) return *page;
+        const auto first = static_cast<unsigned>(std::countr_zero(missing));
+        core->call_with_host_state(core, core->fetch_page,
+                                   (address & page_mask) + first * piece_size);
+    }
 }
 
-unsigned tlb_index(std::uint64_t address) {
-    return (address >> 12) % tlb_size;
+TlbEntry& tlb_entry(Core* core, std::uint64_t address, bool writes) {
+    return (writes ? core->write_tlb : core->read_tlb)[address / piece_size % tlb_size];
+}
+
+void remember(TlbEntry& entry, const ViewPage& page, std::uint64_t address) {
+    entry.piece = address & piece_mask;
+    entry.host = reinterpret_cast<std::uint64_t>(page.data) + (entry.piece - page.address);
 }
 
 std::uint64_t lines_of(std::uint64_t offset, std::uint64_t size) {
@@ -36,11 +50,11 @@ void note_write(Core* core, ViewPage& page, std::uint64_t offset, std::uint64_t 
 
 // The host address of bytes that lie within one page; nullptr if they are not accessible.
 std::byte* reach(Core* core, std::uint64_t address, std::uint64_t size, bool writes) {
-    auto& entry = (writes ? core->write_tlb : core->read_tlb)[tlb_index(address)];
-    const auto offset = address & ~page_mask;
-    if (entry.page == (address & page_mask))
-        return reinterpret_cast<std::byte*>(entry.host) + offset;
-    auto& page = page_of(core, address);
+    auto& entry = tlb_entry(core, address, writes);
+    const auto offset = address & ~page_mask, in_piece = address & ~piece_mask;
+    if (entry.piece == (address & piece_mask) && in_piece + size <= piece_size)
+        return reinterpret_cast<std::byte*>(entry.host) + in_piece;
+    auto& page = page_of(core, address, size);
     if (writes ? !page.writable : !page.readable) {
         core->helper_failed = 1;
         core->fault_address = address;
@@ -49,8 +63,7 @@ std::byte* reach(Core* core, std::uint64_t address, std::uint64_t size, bool wri
     if (writes && page.code_lines) {
         note_write(core, page, offset, size);
     } else {
-        entry.page = page.address;
-        entry.host = reinterpret_cast<std::uint64_t>(page.data);
+        remember(entry, page, address);
     }
     return page.data + offset;
 }
@@ -274,15 +287,13 @@ std::byte* shadowprof_resolve(Core* core) noexcept {
         pending.from = from;
     };
 
-    auto* page = &page_of(core, address);
+    auto* page = &page_of(core, address, first_size);
     if (first_size == size && usable(*page) && !(access & access_by_substitute)) {
         if (writes && page->code_lines) {
             add_pending(*page, offset, size, nullptr);
             core->unfinished = 1;
         } else {
-            auto& entry = (writes ? core->write_tlb : core->read_tlb)[tlb_index(address)];
-            entry.page = page->address;
-            entry.host = reinterpret_cast<std::uint64_t>(page->data);
+            remember(tlb_entry(core, address, writes), *page, address);
         }
         return page->data + offset;
     }
@@ -290,8 +301,8 @@ std::byte* shadowprof_resolve(Core* core) noexcept {
     bool second_usable = false;
     ViewPage* second = nullptr;
     if (first_size < size) {
-        second = &page_of(core, address + first_size);
-        page = &page_of(core, address);  // the table may have grown
+        second = &page_of(core, address + first_size, size - first_size);
+        page = &page_of(core, address, first_size);  // the table may have grown
         second_usable = usable(*second);
     }
     const bool first_usable = usable(*page);
@@ -327,12 +338,12 @@ std::uint64_t shadowprof_peek(Core* core) noexcept {
     const std::uint64_t size = core->slow_access & access_size;
     const auto first = bytes_in_first_page(address, size);
     auto* to = reinterpret_cast<std::byte*>(&value);
-    if (auto& page = page_of(core, address); page.readable)
+    if (auto& page = page_of(core, address, first); page.readable)
         copy(to, page.data + (address & ~page_mask), first);
     else
         return 0;
     if (first < size) {
-        if (auto& page = page_of(core, address + first); page.readable)
+        if (auto& page = page_of(core, address + first, size - first); page.readable)
             copy(to + first, page.data, size - first);
     }
     return value;

@@ -35,31 +35,17 @@ GuestPages::GuestPages(ptrace::Memory memory, bool shares_our_clocks) : memory_(
             if (is_clock_page(mapping)) our_clock_pages_.push_back(mapping);
 }
 
-void GuestPages::fetch(Address first, std::span<Page> pages) {
-    std::size_t fetched = 0;
-    while (fetched < pages.size()) {
-        const auto at = first + fetched * page_size;
-        const auto* mapping = maps_->mapping_at(at);
-        if (!mapping || !mapping->readable) break;
-        if (is_clock_page(*mapping)) {
-            if (!fetch_clock_page(*mapping, at, pages[fetched].into)) break;
-            pages[fetched++].readable = true;
-            continue;
-        }
-        // As many as lie together in this mapping and in our memory.
-        std::size_t run = 1;
-        while (fetched + run < pages.size() && mapping->range.contains(at + run * page_size) &&
-               pages[fetched + run].into == pages[fetched].into + run * page_size)
-            ++run;
-        const auto read = memory_.read(at, {pages[fetched].into, run * page_size}) / page_size;
-        for (std::size_t i = 0; i < read; ++i) {
-            pages[fetched + i].readable = true;
-            pages[fetched + i].writable = mapping->writable;
-        }
-        fetched += read;
-        if (read < run) break;
+PageSource::Fetched GuestPages::fetch(Address page, std::byte* into, std::size_t begin,
+                                      std::size_t end) {
+    const auto* mapping = maps_->mapping_at(page);
+    if (!mapping || !mapping->readable) return {};
+    // All at once: its parts belong together.
+    if (is_clock_page(*mapping)) {
+        const bool copied = fetch_clock_page(*mapping, page, into);
+        return {.readable = copied, .writable = false, .is_all = copied};
     }
-    for (auto& page : pages.subspan(fetched)) page.into = nullptr;
+    if (memory_.read(page + begin, {into + begin, end - begin}) != end - begin) return {};
+    return {.readable = true, .writable = mapping->writable};
 }
 
 // The kernel updates the page some hundred times a second, in well under a microsecond: two equal

@@ -1,8 +1,8 @@
 // Pages of a live process for a private view.
 //
-// Protection comes from the process's mappings, contents from its memory, in one call for pages
-// that lie together. [vvar], which the kernel lets nobody read in another process, is copied from
-// our own: it is the same page, as long as both are in one time namespace.
+// Protection comes from the process's mappings, contents from its memory. [vvar], which the kernel
+// lets nobody read in another process, is copied from our own: it is the same page, as long as both
+// are in one time namespace.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@ class GuestPages : public PageSource {
     // Before a burst: where things are in the guest.
     void use(std::shared_ptr<const ptrace::Maps> maps) { maps_ = std::move(maps); }
 
-    void fetch(Address first, std::span<Page> pages) override;
+    Fetched fetch(Address page, std::byte* into, std::size_t begin, std::size_t end) override;
 
   private:
     bool fetch_clock_page(const ptrace::Mapping& mapping, Address at, std::byte* into) const;

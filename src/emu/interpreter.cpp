@@ -188,8 +188,9 @@ bool Interpreter::still_holds(const trace::Block& block) {
 void Interpreter::watch(Address at, const trace::Block& block) {
     world_->watched.push_back(at);
     view_->mark_code({block.start, block.end()});
-    for (auto page = block.start.value & page_mask; page < block.end().value; page += page_size) {
-        const auto index = static_cast<unsigned>(page / page_size % tlb_size);
+    const auto end = round_up(block.end().value);
+    for (auto piece = block.start.value & page_mask; piece < end; piece += piece_size) {
+        const auto index = static_cast<unsigned>(piece / piece_size % tlb_size);
         core_.write_tlb[index] = empty_tlb_entry(index);
     }
     core_.table = view_->table();

@@ -3,8 +3,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
+#include <bit>
 #include <cstring>
 #include <new>
 
@@ -13,6 +13,7 @@ namespace shadowprof::emu {
 namespace {
 
 constexpr std::size_t first_table_size = 256;
+constexpr auto all_pieces = pieces_of(0, page_size);
 
 Address page_start(Address a) {
     return {a.value & page_mask};
@@ -24,7 +25,7 @@ std::uint64_t next_epoch() {
     return ++epoch;
 }
 
-// Stands for the contents of pages that are not accessible: nobody looks there.
+// Stands for the contents of pages for which there was no room: nobody looks there.
 alignas(page_size) std::byte no_contents[page_size];
 
 }  // namespace
@@ -38,45 +39,45 @@ MemoryView::~MemoryView() {
     for (auto* slab : slabs_) ::munmap(slab, pages_per_slab * page_size);
 }
 
-ViewPage& MemoryView::page(Address at) {
-    if (auto* known = find_page(table_, at.value)) return *known;
-    fetch(page_start(at));
-    return *find_page(table_, at.value);
+ViewPage& MemoryView::page(Address at, std::size_t size) {
+    auto* known = find_page(table_, at.value);
+    if (!known) known = insert(page_start(at));
+    const unsigned missing = pieces_of(at.value & ~page_mask, size) & ~known->pieces;
+    if (missing) fetch(*known, missing);
+    return *known;
 }
 
-void MemoryView::fetch(Address wanted) {
-    if (pages_taken_ + pages_fetched_together > most_pages) {
-        exhausted_ = true;
-        insert(wanted, {no_contents, false, false});
-        return;
-    }
-    std::array<PageSource::Page, pages_fetched_together> pages;
-    // Up to the end of an aligned group, or the first page that is there already.
-    const auto left_in_group =
-        pages_fetched_together - wanted.value / page_size % pages_fetched_together;
-    std::size_t count = 1;
-    while (count < left_in_group && !find_page(table_, wanted.value + count * page_size)) ++count;
-    for (std::size_t i = 0; i < count; ++i) pages[i].into = new_page();
-    source_.fetch(wanted, {pages.data(), count});
-    for (std::size_t i = 0; i < count; ++i) {
-        auto& fetched = pages[i];
-        const bool accessible = fetched.into && (fetched.readable || fetched.writable);
-        if (i > 0 && !accessible) continue;
-        if (!accessible) fetched.into = no_contents;
-        insert(wanted + i * page_size, fetched);
+// Neighbours together.
+void MemoryView::fetch(ViewPage& page, unsigned missing) {
+    while (missing & ~page.pieces) {
+        missing &= ~page.pieces;
+        const auto first = static_cast<unsigned>(std::countr_zero(missing));
+        const auto count = static_cast<unsigned>(std::countr_one(missing >> first));
+        const auto fetched = source_.fetch({page.address}, page.data, first * piece_size,
+                                           (first + count) * piece_size);
+        page.readable = fetched.readable;
+        page.writable = fetched.writable;
+        const bool is_accessible = fetched.readable || fetched.writable;
+        page.pieces |= is_accessible && !fetched.is_all
+                           ? pieces_of(first * piece_size, count * piece_size)
+                           : all_pieces;
     }
 }
 
-ViewPage* MemoryView::insert(Address at, const PageSource::Page& fetched) {
+ViewPage* MemoryView::insert(Address at) {
     if (2 * (used_ + 1) > places_.size()) grow();
     auto place = hash_of_page(at.value);
     while (places_[place & table_.mask].data) ++place;
     auto& page = places_[place & table_.mask];
     page = {};
     page.address = at.value;
-    page.data = fetched.into;
-    page.readable = fetched.readable;
-    page.writable = fetched.writable;
+    exhausted_ = exhausted_ || pages_taken_ == most_pages;
+    if (exhausted_) {
+        page.data = no_contents;
+        page.pieces = all_pieces;
+    } else {
+        page.data = new_page();
+    }
     ++used_;
     return &page;
 }
@@ -123,10 +124,10 @@ std::size_t MemoryView::read(Address from, std::span<std::byte> into) {
     std::size_t done = 0;
     while (done < into.size()) {
         const auto at = from + done;
-        const auto& source = page(at);
-        if (!source.readable) break;
         const auto offset = at.value & ~page_mask;
         const auto size = std::min<std::size_t>(into.size() - done, page_size - offset);
+        const auto& source = page(at, size);
+        if (!source.readable) break;
         std::memcpy(into.data() + done, source.data + offset, size);
         done += size;
     }
@@ -137,10 +138,10 @@ std::size_t MemoryView::write(Address to, std::span<const std::byte> bytes) {
     std::size_t done = 0;
     while (done < bytes.size()) {
         const auto at = to + done;
-        auto& target = page(at);
-        if (!target.writable) break;
         const auto offset = at.value & ~page_mask;
         const auto size = std::min<std::size_t>(bytes.size() - done, page_size - offset);
+        auto& target = page(at, size);
+        if (!target.writable) break;
         std::memcpy(target.data + offset, bytes.data() + done, size);
         for (auto line = offset / 64; line <= (offset + size - 1) / 64; ++line)
             if (target.code_lines >> line & 1) target.code_changed = code_changed_ = true;

@@ -1,6 +1,6 @@
-// A private view of a guest's memory. Pages are fetched from a PageSource when they are first used
-// and copied; what the interpreter writes stays in the copies and never reaches the guest. The view
-// is dropped after a burst, at a cost that goes with the pages it touched.
+// A private view of a guest's memory. Pieces of pages are fetched from a PageSource when they are
+// first used and copied; what the interpreter writes stays in the copies and never reaches the
+// guest. The view is dropped after a burst, at a cost that goes with the pages it touched.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,15 @@ namespace shadowprof::emu {
 
 class PageSource {
   public:
-    struct Page {
-        std::byte* into = nullptr;  // page_size bytes
-        bool readable = false;      // both false: no such page, or not accessible
+    struct Fetched {
+        bool readable = false;  // both false: no such page, or not accessible
         bool writable = false;
+        bool is_all = false;  // of the page
     };
     virtual ~PageSource() = default;
-    // Fills consecutive pages. The first is the one that is wanted; the others are fetched along
-    // with it if that is cheap, and left inaccessible and unfetched (into = nullptr) otherwise.
-    virtual void fetch(Address first, std::span<Page> pages) = 0;
+    // Copies some of a page to its place in `into`, which is of page_size bytes: those from `begin`
+    // to `end`, or all of the page when it is first asked for.
+    virtual Fetched fetch(Address page, std::byte* into, std::size_t begin, std::size_t end) = 0;
 };
 
 class MemoryView : public trace::CodeSource {
@@ -40,8 +40,8 @@ class MemoryView : public trace::CodeSource {
     std::size_t write(Address to, std::span<const std::byte> bytes);
     std::size_t read_code(Address at, std::span<std::byte> into) override { return read(at, into); }
 
-    // Fetched if need be; perhaps inaccessible.
-    ViewPage& page(Address at);
+    // Of bytes that lie within one, which are fetched if need be; perhaps inaccessible.
+    ViewPage& page(Address at, std::size_t size = 1);
 
     // Forgets all pages.
     void drop();
@@ -63,14 +63,11 @@ class MemoryView : public trace::CodeSource {
     bool exhausted() const { return exhausted_; }
 
   private:
-    // A call for one page takes 2.8 µs, one for four neighbours 8 µs, and half of those would never
-    // be used: measured, a burst takes a quarter longer with four and a tenth longer with two.
-    static constexpr std::size_t pages_fetched_together = 1;
     static constexpr std::size_t pages_per_slab = 64;
     static constexpr std::size_t most_pages = 1u << 17;  // 512 MiB
 
-    ViewPage* insert(Address page, const PageSource::Page& fetched);
-    void fetch(Address page);
+    ViewPage* insert(Address page);
+    void fetch(ViewPage& page, unsigned pieces);
     void grow();
     std::byte* new_page();
 

@@ -14,23 +14,23 @@ namespace {
 
 constexpr int most_instructions = 512;
 
-// Pages, and what they held at first.
+// Pieces of pages, and what they held at first.
 class RememberedPages : public PageSource {
   public:
     explicit RememberedPages(PageSource& pages) : pages_(pages) {}
 
-    void fetch(Address first, std::span<Page> pages) override {
-        pages_.fetch(first, pages.first(1));
-        for (auto& neighbour : pages.subspan(1)) neighbour.into = nullptr;
-        const auto& page = pages.front();
-        if (page.into && page.writable)
-            before_.try_emplace(first, page.into, page.into + page_size);
+    Fetched fetch(Address page, std::byte* into, std::size_t begin, std::size_t end) override {
+        const auto fetched = pages_.fetch(page, into, begin, end);
+        if (fetched.is_all) begin = 0, end = page_size;
+        if (fetched.writable) before_.try_emplace(page + begin, into + begin, into + end);
+        return fetched;
     }
 
     bool are_unchanged_in(MemoryView& view) const {
-        std::vector<std::byte> now(page_size);
-        for (const auto& [at, before] : before_)
-            if (view.read(at, now) != page_size || now != before) return false;
+        for (const auto& [at, before] : before_) {
+            std::vector<std::byte> now(before.size());
+            if (view.read(at, now) != now.size() || now != before) return false;
+        }
         return true;
     }
 
@@ -45,12 +45,10 @@ class OwnPages : public PageSource {
         pages_.use(maps_);
     }
 
-    void fetch(Address first, std::span<Page> pages) override {
-        const auto* mapping = maps_ ? maps_->mapping_at(first) : nullptr;
-        if (mapping && !mapping->shared)
-            pages_.fetch(first, pages);
-        else
-            for (auto& page : pages) page.into = nullptr;
+    Fetched fetch(Address page, std::byte* into, std::size_t begin, std::size_t end) override {
+        const auto* mapping = maps_ ? maps_->mapping_at(page) : nullptr;
+        if (!mapping || mapping->shared) return {};
+        return pages_.fetch(page, into, begin, end);
     }
 
   private:

@@ -37,7 +37,7 @@ class PathReader : public Reader {
           sample_(profiler.store_.open(start.sample)),
           walker_(profiler.blocks_),
           at_head_known_(start.from_thread_start) {
-        PathStore::weigh(sample_, start.weight);
+        PathStore::weigh(sample_, start.weight_in_all());
     }
 
     void digest(const trace::TraceChunk& chunk) override {

@@ -40,9 +40,9 @@ class PathStore {
     PathStore(std::size_t most_paths, std::uint64_t seed);
 
     Sample& open(trace::SampleId sample) { return samples_.open(sample); }
-    // See TraceStart::weight.
-    static void weigh(Sample& sample, std::uint32_t weight) {
-        sample.weight_ = std::max<std::uint64_t>(sample.weight_, weight);
+    // See TraceStart::weight_in_all.
+    static void weigh(Sample& sample, std::uint64_t weight) {
+        sample.weight_ = std::max(sample.weight_, weight);
     }
     void count(Sample& sample, PathKey key, std::span<const trace::BlockId> blocks,
                std::uint64_t times = 1) {

@@ -79,7 +79,7 @@ void TransitionCounts::count_another(Row& row, trace::BlockId from, trace::Block
 
 std::unique_ptr<Reader> TransitionProfiler::open(const trace::TraceStart& start) {
     auto& counts = samples_.open(start.sample);
-    counts.weigh(start.weight);
+    counts.weigh(start.weight_in_all());
     return std::make_unique<TransitionReader>(blocks_, counts);
 }
 

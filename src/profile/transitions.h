@@ -88,8 +88,8 @@ class TransitionCounts {
         weight_ = 1;
     }
 
-    // See TraceStart::weight.
-    void weigh(std::uint32_t weight) { weight_ = std::max<std::uint64_t>(weight_, weight); }
+    // See TraceStart::weight_in_all.
+    void weigh(std::uint64_t weight) { weight_ = std::max(weight_, weight); }
 
   private:
     struct Row {

@@ -45,8 +45,9 @@ class Budget {
         const auto until_paid = (spent_on_samples_ - credit) / share_left() - elapsed;
         return std::max(affordable_wait(), until_paid);
     }
-    // How many times that it shall be this time.
-    double draw() { return random_.exponential(1); }
+    // How many times that it shall be this time. The first sample is certain to be soon: in a brief
+    // program there is no time for another.
+    double draw(bool is_first) { return is_first ? 2 * random_.unit() : random_.exponential(1); }
 
   private:
     // Samples become dearer while a program's memory grows. What has been overdrawn by more than

@@ -27,7 +27,7 @@ Bursts::Bursts(Workplace place)
     : place_(std::move(place)),
       price_(place_.options.mode != Mode::shadow),
       budget_(place_.options.overhead, place_.options.period, place_.random.fork()),
-      wait_(budget_.draw()) {}
+      wait_(budget_.draw(true)) {}
 
 // What the last sample costs comes to light while the next is being waited for: so when that is
 // due is asked anew each time.
@@ -128,6 +128,7 @@ trace::TraceStart Bursts::next_sample() {
     start.trace = place_.numbers.next_trace();
     start.sample = place_.numbers.next_sample();
     start.weight = weight_of_next();
+    start.weight_of_counts = weight_of_counts();
     ++samples_;
     return start;
 }
@@ -172,6 +173,14 @@ Seconds Bursts::time_between_samples() const {
 std::uint32_t Bursts::weight_of_next() {
     const double weight = samples_in_one(), whole = std::floor(weight);
     return static_cast<std::uint32_t>(whole) + (place_.random.chance(weight - whole) ? 1 : 0);
+}
+
+std::uint32_t Bursts::weight_of_counts() const {
+    const auto& options = place_.options;
+    if (!options.instructions_a_second) return 1;
+    const double stands_for = *options.instructions_a_second * budget_.mean_wait().count();
+    return static_cast<std::uint32_t>(
+        std::clamp(stands_for / static_cast<double>(options.sample_size), 1.0, 1e6));
 }
 
 void Bursts::schedule(Wait wait) {

@@ -24,6 +24,7 @@ class Bursts : public Sampling {
     bool take(const ptrace::Event& event) override;
     bool is_complete() const override { return has_enough() && !in_progress(); }
     Cost cost() const override { return cost_; }
+    std::uint64_t samples() const { return samples_; }
 
   protected:
     // The thread is stopped, in 64-bit code, and free of side effects of having been interrupted.
@@ -49,11 +50,13 @@ class Bursts : public Sampling {
     // What sampling costs once, however many samples there are.
     void pay_once(Seconds held);
     Seconds affordable_wait() const { return budget_.affordable_wait(); }
+    // … and until what was overdrawn is paid back.
+    Seconds mean_wait() const { return budget_.mean_wait(); }
     // So long, or, by the budget, until so many times the mean time between samples is over.
     using Wait = std::variant<Seconds, double>;
     // When nothing else is to be done before that.
     void schedule(Wait wait);
-    void schedule_next() { schedule(budget_.draw()); }
+    void schedule_next() { schedule(budget_.draw(samples_ == 0)); }
 
     // A thread that sleeps in a system call during its burst is let go after this.
     static constexpr Seconds patience{0.1};
@@ -73,6 +76,7 @@ class Bursts : public Sampling {
     double samples_in_one() const;
     Seconds time_between_samples() const;
     std::uint32_t weight_of_next();
+    std::uint32_t weight_of_counts() const;
     bool has_enough() const;
     bool may_begin();
     void get_ready();

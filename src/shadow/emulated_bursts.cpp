@@ -36,6 +36,10 @@ constexpr unsigned most_answers = 1000;
 constexpr unsigned most_calls_awaited = 16;
 constexpr unsigned most_answers_before = 16;
 
+// What a thread needs to execute natively what its burst has executed, and more, as calls may
+// compute.
+constexpr Seconds longest_way_to_call{20e-3};
+
 bool returns_where_it_was_called(std::int32_t system_call) {
     switch (system_call) {
         case SYS_exit:
@@ -90,14 +94,12 @@ class EmulatedBursts::Pages : public emu::PageSource {
         pages_.use(code_.maps());
         looked_again_ = false;
     }
-    void fetch(Address first, std::span<Page> pages) override {
-        const std::vector<Page> asked(pages.begin(), pages.end());
-        pages_.fetch(first, pages);
-        if (pages.front().into || looked_again_) return;
+    Fetched fetch(Address page, std::byte* into, std::size_t begin, std::size_t end) override {
+        const auto fetched = pages_.fetch(page, into, begin, end);
+        if (fetched.readable || looked_again_) return fetched;
         look_at_mappings();
         looked_again_ = true;
-        std::copy(asked.begin(), asked.end(), pages.begin());
-        pages_.fetch(first, pages);
+        return pages_.fetch(page, into, begin, end);
     }
 
   private:
@@ -139,6 +141,7 @@ struct EmulatedBursts::Burst {
     std::int32_t system_call = 0;
     unsigned calls_before = 0;
     unsigned calls_awaited = 0;
+    std::optional<ptrace::Clock::time_point> on_its_way_since;  // there; nothing: it is in a call
 };
 
 EmulatedBursts::EmulatedBursts(Workplace place)
@@ -149,13 +152,16 @@ EmulatedBursts::EmulatedBursts(Workplace place)
       blocks_(place_.code),
       interpreter_(blocks_),
       length_(std::min(shortest_burst, place_.options.sample_size)),
-      uncut_(place_.options.sample_size, shortest_uncut, place_.options.sample_size),
+      uncut_(shortest_uncut, place_.options.sample_size),
       shares_our_clocks_(ptrace::shares_time_namespace(place_.tracer.pid())) {}
 
 EmulatedBursts::~EmulatedBursts() = default;
 
+// Looking takes a tenth of a millisecond. Of a server most stops are on its way out of the kernel,
+// and no burst begins there: after one of these the next burst looks when it has begun.
 bool EmulatedBursts::prepare() {
-    pages_->look_at_mappings();
+    has_looked_ = std::exchange(has_begun_, false);
+    if (has_looked_) pages_->look_at_mappings();
     return true;
 }
 
@@ -171,6 +177,9 @@ void EmulatedBursts::begin(ptrace::Thread& thread, const ptrace::Registers& regi
         finished(Seconds{0});
         return;
     }
+    has_begun_ = true;
+    if (!has_looked_) pages_->look_at_mappings();
+    has_looked_ = false;
     emu::GuestState state{registers, *extended};
     facts_.reset();
     auto burst = std::make_unique<Burst>(start, place_.digester, place_.code);
@@ -180,12 +189,20 @@ void EmulatedBursts::begin(ptrace::Thread& thread, const ptrace::Registers& regi
     release(thread, waits);
     const auto held = ptrace::Clock::now() - stopped;
     adapt_length(computed(CLOCK_THREAD_CPUTIME_ID) - computed_before);
-    if (waits) waiting_[&thread] = std::move(burst);
+    if (waits) {
+        burst->on_its_way_since = ptrace::Clock::now();
+        waiting_[&thread] = std::move(burst);
+    }
     finished(held);
 }
 
+// A thread that runs on for long did not come to its burst's call: another one has unlocked, say,
+// what the burst saw locked. Its next sample ends that burst.
 bool EmulatedBursts::is_free(const ptrace::Thread& thread) const {
-    return !waiting_.contains(&thread);
+    const auto found = waiting_.find(&thread);
+    if (found == waiting_.end()) return true;
+    const auto& since = found->second->on_its_way_since;
+    return since && ptrace::Clock::now() - *since > longest_way_to_call;
 }
 
 bool EmulatedBursts::go_on(Burst& burst, ptrace::Thread& thread, emu::GuestState& state,
@@ -246,16 +263,20 @@ bool EmulatedBursts::take(const ptrace::Event& event) {
     const auto stopped = ptrace::Clock::now();
     switch (event.kind) {
         case ptrace::EventKind::system_call_entry:
+            burst.on_its_way_since.reset();
             thread.resume_to_system_call();
             break;
         case ptrace::EventKind::system_call_exit: {
             const bool waits = go_on_after_call(burst, thread);
             release(thread, waits);
-            if (!waits) waiting_.erase(found);
+            if (waits)
+                burst.on_its_way_since = ptrace::Clock::now();
+            else
+                waiting_.erase(found);
             break;
         }
         default:
-            // A signal, most likely: it goes elsewhere.
+            // It goes elsewhere, because of a signal, or has been elsewhere for long.
             end(burst, "the thread went elsewhere");
             waiting_.erase(found);
             return Bursts::take(event);
@@ -357,12 +378,13 @@ ptrace::StackSnapshot EmulatedBursts::stack_of(const emu::GuestState& state,
     auto snapshot = ptrace::snapshot_stack(place_.tracer.pid(), registers);
     const auto begin = registers.rsp();
     const auto end = begin + snapshot.bytes.size();
-    for (auto page = begin.value & emu::page_mask; page < end.value; page += emu::page_size) {
-        const auto* copy = emu::find_page(view_.table(), page);
-        if (!copy || !copy->readable) continue;
-        const auto from = std::max(page, begin.value),
-                   to = std::min(page + emu::page_size, end.value);
-        std::copy(copy->data + (from - page), copy->data + (to - page),
+    for (auto piece = begin.value & emu::piece_mask; piece < end.value; piece += emu::piece_size) {
+        const auto* page = emu::find_page(view_.table(), piece);
+        const auto is_held = emu::pieces_of(piece & ~emu::page_mask, emu::piece_size);
+        if (!page || !page->readable || !(page->pieces & is_held)) continue;
+        const auto from = std::max(piece, begin.value),
+                   to = std::min(piece + emu::piece_size, end.value);
+        std::copy(page->data + (from - page->address), page->data + (to - page->address),
                   snapshot.bytes.begin() + static_cast<std::ptrdiff_t>(from - begin.value));
     }
     return snapshot;

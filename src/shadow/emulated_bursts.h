@@ -85,6 +85,7 @@ class EmulatedBursts : public Bursts {
     SampleLength uncut_;    // … and for what ends bursts
     std::map<const ptrace::Thread*, std::unique_ptr<Burst>> waiting_;  // for system calls to return
     bool shares_our_clocks_;
+    bool has_begun_ = true, has_looked_ = false;  // since the last time it prepared; at mappings
 };
 
 }  // namespace shadowprof::shadow

@@ -21,6 +21,9 @@ struct Options {
     Mode mode = Mode::step;
     static constexpr std::uint64_t default_step = 500, default_burst = 5000,
                                    default_shadow = 10'000'000;
+    // Of loads that wait there are few in a sample, and its first part, while caches are cold,
+    // shows none.
+    static constexpr std::uint64_t default_shadow_for_latencies = 80'000'000;
     // Instructions a sample has; 0 in mode step: the whole program.
     std::uint64_t sample_size = 0;
     // Samples may be shorter, where longer ones would not be of all of the code alike.
@@ -29,6 +32,9 @@ struct Options {
     double overhead = 0.01;
     // Mode shadow: average number of live replicas; by default what the idle cores allow.
     std::optional<double> load;
+    // Of the program, in each second of it, that were seen in longer samples before these: so many
+    // the samples count for.
+    std::optional<double> instructions_a_second;
     std::optional<Seconds> period;    // mean time between samples; by default as the budget allows
     std::optional<Seconds> duration;  // stop profiling after this
     std::optional<std::uint64_t> most_samples;
@@ -42,9 +48,13 @@ struct Options {
     double value_fraction = 1.0 / 32;
     // Latency: loads can be timed; and units that a replica executes before it times any, so that
     // the caches of its core hold what the program uses, and the pages it writes are its own. After
-    // so many times are what they will be (bench/latency/warm_up.cpp).
+    // so many times are what they will be (bench/latency/warm_up.cpp); the page tables of half a
+    // gigabyte, chased through, are cold for the longest.
     bool clock_is_usable = true;
-    std::uint64_t warm_up = 65'536;
+    std::uint64_t warm_up = 196'608;
+    std::uint64_t lines_in_last_cache = 0;
+    // They are what is asked for: no bursts instead, which know none, where replicas are dear.
+    bool insists_on_latencies = false;
     // Mode full: whether the program has the random addresses it would have.
     bool randomise_addresses = false;
 };

@@ -1,7 +1,8 @@
 // What looking at the target costs it: more than the time between "it is stopped" and "it may go
 // on". A stop begins before we hear of it and ends after we allowed it to, and afterwards the
 // thread finds its caches and TLB cold. And where every core is busy, the time that the profiler
-// itself computes is taken from somebody, on many-core machines rarely from the target alone.
+// itself computes is taken from somebody: from the target, or from one that it waits for, as a
+// server does for its clients; on many-core machines rarely from either.
 #pragma once
 
 #include <sys/types.h>
@@ -38,7 +39,7 @@ class Price {
     bool computes_beside_;
     int load_file_;
     double cores_;
-    bool we_displace_others_ = false;
+    double busy_ = 0;  // how often every core has had work of late
     Seconds until_heard_{0};
     Seconds computed_before_{0};
 };

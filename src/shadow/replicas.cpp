@@ -22,7 +22,8 @@ constexpr Seconds longest_life{2.0};
 constexpr Seconds long_enough_to_compute{0.3};
 constexpr double least_share = 0.1;
 
-constexpr const char* starved = "all processors are busy";
+// Before a replica begins (adapt_to_samples_of).
+constexpr Seconds shortest_settling{5e-3}, longest_settling{0.2};
 
 Seconds computed_by(const ptrace::Replica& replica) {
     constexpr double nanosecond = 1e-9;
@@ -52,6 +53,18 @@ class Replicas::Registered {
         const std::lock_guard lock{all_.mutex_};
         return at_->ended_by;
     }
+    bool starved() const {
+        const std::lock_guard lock{all_.mutex_};
+        return at_->starved;
+    }
+
+    // Its life begins afterwards.
+    void await_other_lines(Seconds settling) const {
+        if (settling == Seconds{0}) return;
+        std::unique_lock lock{all_.mutex_};
+        all_.ended_.wait_for(lock, settling, [&] { return all_.hurried_ || all_.ending_; });
+        at_->born = ptrace::Clock::now();
+    }
 
   private:
     Replicas& all_;
@@ -63,7 +76,8 @@ Replicas::Replicas(const Workplace& place, ptrace::Nursery& nursery, std::size_t
       nursery_(nursery),
       cache_(place.tracer.pid(), place.blocks, place.modules, place.segments, place.code.plan()),
       target_(place.tracer.pid()),
-      warm_up_(place.options.warm_up) {
+      warm_up_(place.options.warm_up),
+      settling_(place.options.insists_on_latencies ? longest_settling : Seconds{0}) {
     for (std::size_t n = 0; n < most_at_once; ++n) workers_.emplace_back([this] { work(); });
 }
 
@@ -91,8 +105,13 @@ std::size_t Replicas::alive() const {
 
 void Replicas::hurry() {
     const std::lock_guard lock{mutex_};
+    hurry_all();
+}
+
+void Replicas::hurry_all() {
     const sched_param normal{};
     hurried_ = true;
+    ended_.notify_all();
     for (const auto tid : worker_ids_) sched_setscheduler(tid, SCHED_OTHER, &normal);
     for (auto& living : living_) {
         sched_setscheduler(living.replica->pid(), SCHED_OTHER, &normal);
@@ -100,19 +119,22 @@ void Replicas::hurry() {
     }
 }
 
+// The first one goes on as if it were not starving: of a brief program it may be all that is seen.
 void Replicas::end_overdue() {
     const std::lock_guard lock{mutex_};
     const auto now = ptrace::Clock::now();
     for (auto& living : living_) {
         if (!living.ended_by.empty()) continue;
         const Seconds age = now - living.born;
-        if (age > longest_life)
-            living.ended_by = "time limit";
-        else if (!hurried_ && age > long_enough_to_compute &&
-                 computed_by(*living.replica) < least_share * age)
-            living.ended_by = starved;
-        else
+        const bool is_starving = !hurried_ && age > long_enough_to_compute &&
+                                 computed_by(*living.replica) < least_share * age;
+        if (is_starving) living.starved = true;
+        if (is_starving && !has_seen_anything_) {
+            hurry_all();
             continue;
+        }
+        if (!is_starving && age <= longest_life) continue;
+        living.ended_by = is_starving ? "all processors are busy" : "time limit";
         living.replica->kill();
     }
 }
@@ -120,6 +142,7 @@ void Replicas::end_overdue() {
 void Replicas::end_all(const std::string& reason) {
     const std::lock_guard lock{mutex_};
     ending_ = reason;
+    ended_.notify_all();
     for (auto& living : living_) {
         if (living.ended_by.empty()) living.ended_by = reason;
         living.replica->kill();
@@ -147,6 +170,7 @@ void Replicas::work() {
         auto outcome = live(job);
         lock.lock();
         --busy_;
+        if (outcome.instructions > 0) has_seen_anything_ = true;
         outcomes_.push_back(std::move(outcome));
     }
 }
@@ -160,7 +184,7 @@ Replicas::Outcome Replicas::live(Job& job) {
     const Registered registered{*this, *replica};
     const auto told = [&](Outcome so_far) {
         if (const auto by_us = registered.ended_by(); !by_us.empty()) so_far.reason = by_us;
-        so_far.starved = so_far.reason == starved;
+        so_far.starved = registered.starved();
         return so_far;
     };
     auto maps = ptrace::Maps::of(replica->pid());
@@ -192,14 +216,16 @@ Replicas::Outcome Replicas::live(Job& job) {
                     .fraction = place_.options.exhaustive ? 1.0 : place_.options.value_fraction},
          .loads = {.wanted = place_.code.plan().has(trace::Capture::latency),
                    .timed = place_.options.clock_is_usable,
-                   .warm_up = warm_up_}},
+                   .warm_up = warm_up_,
+                   .sample = units_in_sample_}},
         job.start.sample,
         job.start.trace};
     recording.begin_stream(cache_.memory(), cache_.area_number(*guest));
+    registered.await_other_lines(settling_);
     emu::translator::TranslatedReplica engine{*replica, cache_, *guest, *world, recording};
     const auto end = engine.run(job.length, job.random);
     recording.end_stream();
-    if (end.is_complete) adapt_warm_up(end.segments);
+    if (end.is_complete) adapt_to_samples_of(end.segments, job.length.nanoseconds);
     outcome.computed = computed_by(*replica);
 
     trace::TraceEnd last;
@@ -228,7 +254,21 @@ Replicas::Outcome Replicas::live(Job& job) {
 
 // Where each load waits for memory a sample's time is over before caches would be warm, which are
 // of little use to it anyway: better half of it than none.
-void Replicas::adapt_warm_up(std::uint64_t segments) {
+//
+// And there a replica that begins at once finds in the cache that it shares with the original what
+// that has just fetched, and does not wait. While the original executes so many segments it fetches
+// other lines; what it uses again and again it keeps there.
+void Replicas::adapt_to_samples_of(std::uint64_t segments, double nanoseconds) {
+    units_in_sample_ = segments;
+    const auto lines = place_.options.lines_in_last_cache;
+    if (segments > 0 && place_.code.plan().has(trace::Capture::latency)) {
+        const auto of_segment = nanoseconds / static_cast<double>(segments);
+        const Seconds others{1.5e-9 * static_cast<double>(lines) * of_segment};
+        // A program goes over from computing to waiting: so what was right before is not forgotten
+        // at once.
+        const auto next = std::clamp(others, settling_.load() / 2, longest_settling);
+        settling_ = next < shortest_settling ? Seconds{0} : next;
+    }
     if (segments < warm_up_ + warm_up_ / 4) warm_up_ = segments / 2;
 }
 

@@ -69,11 +69,13 @@ class Replicas {
         ptrace::Replica* replica = nullptr;
         ptrace::Clock::time_point born;
         std::string ended_by;  // us
+        bool starved = false;
     };
 
+    void hurry_all();
     void work();
     Outcome live(Job& job);
-    void adapt_warm_up(std::uint64_t segments);
+    void adapt_to_samples_of(std::uint64_t segments, double nanoseconds);
     bool target_has(Address address) const;
     // Lives on the worker's stack while the replica does.
     class Registered;
@@ -83,15 +85,19 @@ class Replicas {
     emu::translator::ReplicaCache cache_;
     pid_t target_;
     std::atomic<std::uint64_t> warm_up_;  // before loads are timed, in segments
+    // As the last one that was complete.
+    std::atomic<std::uint64_t> units_in_sample_ = emu::translator::LoadSampling::never_ends;
+    std::atomic<Seconds> settling_;  // before a replica begins
 
     mutable std::mutex mutex_;
     std::condition_variable changed_;
+    std::condition_variable ended_;  // or hurried
     std::deque<Job> waiting_;
     std::list<Living> living_;
     std::size_t busy_ = 0;
     std::vector<Outcome> outcomes_;
     std::optional<std::string> ending_;  // all of them
-    bool hurried_ = false, closed_ = false;
+    bool has_seen_anything_ = false, hurried_ = false, closed_ = false;
     std::vector<pid_t> worker_ids_;
     std::vector<std::thread> workers_;
 };

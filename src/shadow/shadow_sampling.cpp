@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace shadowprof::shadow {
 
 ShadowSampling::ShadowSampling(Workplace place)
@@ -26,7 +28,12 @@ bool ShadowSampling::take(const ptrace::Event& event) {
 void ShadowSampling::change_way() {
     if (bursts_ || !shadows_->impossible()) return;
     shadows_->wind_up("the end of shadows");
-    if (shadows_->is_better_forgotten()) place_.digester.forget();
+    if (shadows_->is_biased()) {
+        place_.digester.forget();
+    } else {
+        burst_options_.instructions_a_second = shadows_->instructions_a_second();
+        if (auto& most = burst_options_.most_samples) *most -= std::min(*most, shadows_->samples());
+    }
     bursts_ = std::make_unique<EmulatedBursts>(Workplace{
         burst_options_, place_.tracer, place_.code, place_.digester, place_.blocks, place_.modules,
         place_.segments, place_.numbers, place_.precision, place_.random.fork()});
@@ -44,9 +51,12 @@ Cost ShadowSampling::cost() const {
 
 std::vector<std::string> ShadowSampling::warnings() const {
     auto warnings = shadows_->warnings();
-    if (const auto& why = shadows_->impossible())
+    if (const auto& why = shadows_->impossible()) {
         warnings.push_back(
             fmt::format("no replicas of this program ({}): it was sampled in mode burst", *why));
+        if (shadows_->are_too_dear() && place_.code.plan().has(trace::Capture::latency))
+            warnings.push_back("bursts know no latencies: ask for these alone, -p latency");
+    }
     return warnings;
 }
 

@@ -20,14 +20,20 @@ constexpr std::chrono::milliseconds between_looks{5}, between_later_looks{100};
 // At the end.
 constexpr std::chrono::milliseconds await_sample{3000}, await_removal{20'000}, await_running{100};
 // Shorter samples than the shortest are the business of bursts, which go on after any system call.
-constexpr std::uint64_t first_length = 160'000, shortest_length = 80'000;
+constexpr std::uint64_t shortest_length = 80'000;
 // Replicas that were of no use, one after the other, before we give up: what makes all processors
 // busy may pass, unless it is there from the beginning.
 constexpr unsigned most_failures = 4, most_starved = 2, most_starved_at_first = 1;
 // What replicas cost is known after some. Where the budget lets there be fewer than two a second,
-// bursts tell more.
+// bursts tell more; and where they have become so dear, as memory grew, that none could be for so
+// long.
 constexpr std::uint64_t enough_to_know = 3;
-constexpr Seconds longest_wait{0.5};
+constexpr Seconds longest_wait{0.5}, longest_debt{1.0};
+// Samples are longer in proportion where there are fewer of them than that, up to this length.
+constexpr Seconds usual_wait{0.025};
+constexpr double longest_length = 640e6;  // 64 ms (length_of_next)
+// Programs execute that much of what a processor executes at most.
+constexpr double usual_part_of_most = 0.4;
 
 }  // namespace
 
@@ -35,7 +41,7 @@ Shadows::Shadows(Workplace place)
     : Bursts(std::move(place)),
       watch_(place_.tracer.pid()),
       copies_(place_.tracer.pid()),
-      length_(first_length, shortest_length, place_.options.sample_size) {
+      length_(shortest_length, place_.options.sample_size) {
     const auto processors = ptrace::processors_for(place_.tracer.pid());
     if (place_.options.load)
         most_at_once_ =
@@ -112,8 +118,16 @@ void Shadows::begin(ptrace::Thread& thread, const ptrace::Registers&) {
 emu::translator::TranslatedReplica::Length Shadows::length_of_next() const {
     constexpr double per_nanosecond = 10;
     if (!place_.options.may_be_shorter) return {place_.options.sample_size, 0};
-    const auto wanted = length_.next();
-    return {2 * wanted, static_cast<double>(wanted) / per_nanosecond};
+    auto wanted = static_cast<double>(length_.next());
+    // The first would be over, by time, before its code is translated and its caches are warm; and
+    // where the program soon makes a call that ends it, it should have shown something until then.
+    if (forks_ <= 1) return {static_cast<std::uint64_t>(usual_part_of_most * wanted), 0};
+    // Where replicas are dear they are few: then each may as well show more, and stretches of the
+    // program's time have the same weight, however many samples there are in them.
+    const bool would_end_early = length_.next() < place_.options.sample_size;
+    if (!would_end_early)
+        wanted = std::clamp(mean_wait() / usual_wait * wanted, wanted, longest_length);
+    return {static_cast<std::uint64_t>(2 * wanted), wanted / per_nanosecond};
 }
 
 bool Shadows::found(ptrace::Thread& thread) {
@@ -141,12 +155,13 @@ void Shadows::look_after_replicas() {
             if (outcome.end == Replicas::Outcome::End::early) length_.ended_early();
             const bool failed = !outcome.was_born || outcome.lacks_memory || outcome.starved;
             failures_ = failed ? failures_ + 1 : 0;
+            const auto most = !outcome.starved    ? most_failures
+                              : instructions_ > 0 ? most_starved
+                                                  : most_starved_at_first;
             replicas_computed_ += outcome.computed;
-            saw_something_ |= outcome.instructions > 0;
-            const auto most = !outcome.starved ? most_failures
-                              : saw_something_ ? most_starved
-                                               : most_starved_at_first;
+            instructions_ += outcome.instructions;
             if (failures_ < most) continue;
+            is_biased_ |= outcome.lacks_memory;
             impossible_ = outcome.lacks_memory
                               ? "the program keeps memory from its children, MADV_DONTFORK"
                           : outcome.starved ? "all processors are busy"
@@ -157,15 +172,22 @@ void Shadows::look_after_replicas() {
         is_biased_ = true;
         impossible_ = "calls that replicas cannot make follow each other too closely";
     }
-    // Bursts know nothing of latencies.
-    const bool is_our_choice = place_.options.may_be_shorter && !place_.options.load &&
-                               !place_.options.period &&
-                               !place_.code.plan().has(trace::Capture::latency);
-    if (is_our_choice && forks_ >= enough_to_know && affordable_wait() > longest_wait)
+    const auto& options = place_.options;
+    const bool is_our_choice =
+        options.may_be_shorter && !options.load && !options.period && !options.insists_on_latencies;
+    const bool is_dear = affordable_wait() > longest_wait || mean_wait() > longest_debt;
+    if (is_our_choice && forks_ >= enough_to_know && is_dear && !impossible_) {
+        are_too_dear_ = true;
         impossible_ = "it is so large that forking it costs too much";
+    }
     next_look_ = alive_ > 0   ? now + between_looks
                  : forks_ > 0 ? now + between_later_looks
                               : Clock::time_point::max();
+}
+
+double Shadows::instructions_a_second() const {
+    const Seconds elapsed = Clock::now() - began_;
+    return static_cast<double>(instructions_) / elapsed.count();
 }
 
 void Shadows::wind_up(const std::string& reason) {
@@ -182,8 +204,8 @@ void Shadows::wind_up(const std::string& reason) {
 // Of a program that ran so briefly that none is complete.
 void Shadows::await_first_sample() {
     const auto deadline = Clock::now() + await_sample;
-    if (!place_.tracer.alive() && !saw_something_) replicas_->hurry();
-    while (!place_.tracer.alive() && !saw_something_ && replicas_->alive() > 0 &&
+    if (!place_.tracer.alive() && instructions_ == 0) replicas_->hurry();
+    while (!place_.tracer.alive() && instructions_ == 0 && replicas_->alive() > 0 &&
            Clock::now() < deadline) {
         std::this_thread::sleep_for(std::chrono::milliseconds{1});
         look_after_replicas();

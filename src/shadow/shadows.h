@@ -32,13 +32,14 @@ class Shadows : public Bursts {
 
     // Why there can be no replicas of this program, once that is known.
     const std::optional<std::string>& impossible() const { return impossible_; }
-    // What was seen is biased, or so little that it is not worth what it would weigh beside bursts,
-    // which are a thousand times shorter.
-    bool is_better_forgotten() const { return is_biased_ || forks_ < fewest_worth_keeping; }
+    // That is all there is against them.
+    bool are_too_dear() const { return are_too_dear_; }
+    // What they saw is not of everything alike.
+    bool is_biased() const { return is_biased_; }
+    // That were seen of the program, in its seconds so far.
+    double instructions_a_second() const;
 
   private:
-    static constexpr std::uint64_t fewest_worth_keeping = 50;
-
     bool prepare() override;
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
     bool found(ptrace::Thread& thread);
@@ -56,10 +57,10 @@ class Shadows : public Bursts {
     std::size_t most_at_once_ = 0;
     std::optional<std::string> impossible_;
     std::vector<std::string> warnings_;
-    bool is_biased_ = false;
+    bool is_biased_ = false, are_too_dear_ = false;
     std::uint64_t forks_ = 0;
     Seconds replicas_computed_{0};
-    bool saw_something_ = false;
+    std::uint64_t instructions_ = 0;
     unsigned failures_ = 0;  // one after the other
     // The average number of live replicas.
     double alive_seconds_ = 0;

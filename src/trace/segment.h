@@ -27,8 +27,8 @@ class SegmentTable {
     SegmentTable(const SegmentTable&) = delete;
     SegmentTable& operator=(const SegmentTable&) = delete;
 
-    // At least one block. The same blocks yield the same segment: where a program has more code than
-    // the code cache holds, it is translated again and again.
+    // At least one block. The same blocks yield the same segment: where a program has more code
+    // than the code cache holds, it is translated again and again.
     SegmentId publish(std::span<const BlockId> blocks);
     std::span<const BlockId> at(SegmentId id) const;
     std::uint32_t size() const { return size_.load(std::memory_order_acquire); }

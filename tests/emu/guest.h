@@ -32,18 +32,13 @@ class TestGuest : public PageSource, public BlockSource, public BlockSink {
     // Code there may be replaced: it is not read-only file contents.
     void let_code_change(bool yes) { code_changes_ = yes; }
 
-    void fetch(Address first, std::span<Page> pages) override {
+    Fetched fetch(Address page, std::byte* into, std::size_t begin, std::size_t end) override {
         ++fetches;
-        for (std::size_t n = 0; n < pages.size(); ++n) {
-            const auto known = pages_.find(first.value + n * page_size);
-            if (known == pages_.end()) {
-                pages[n].into = nullptr;
-                continue;
-            }
-            std::memcpy(pages[n].into, known->second.bytes.data(), page_size);
-            pages[n].readable = true;
-            pages[n].writable = known->second.writable;
-        }
+        fetched_bytes += end - begin;
+        const auto known = pages_.find(page.value);
+        if (known == pages_.end()) return {};
+        std::memcpy(into + begin, known->second.bytes.data() + begin, end - begin);
+        return {.readable = true, .writable = known->second.writable};
     }
 
     const trace::Block* block_at(Address at, MemoryView& view) override {
@@ -75,6 +70,7 @@ class TestGuest : public PageSource, public BlockSource, public BlockSink {
     std::vector<std::uint64_t> values;
     std::vector<Address> continuations;
     int fetches = 0;
+    std::size_t fetched_bytes = 0;
 
     std::size_t recorded_instructions() const {
         std::size_t sum = 0;

@@ -21,13 +21,31 @@ TEST_CASE("pages are fetched on first use, and once") {
     MemoryView view(guest);
     CHECK(guest.fetches == 0);
     view.page(first_page + 17);
-    view.page(first_page + 4000);
+    view.page(first_page + piece_size - 1);
     CHECK(guest.fetches == 1);
     view.page(first_page + 7 * page_size);
     view.page(first_page);
     CHECK(guest.fetches == 2);
     view.drop();
     view.page(first_page);
+    CHECK(guest.fetches == 3);
+}
+
+TEST_CASE(
+    "only pieces that are used are fetched, neighbours together, and what was written stays") {
+    TestGuest guest;
+    guest.map(first_page);
+    MemoryView view(guest);
+    view.page(first_page + 3 * piece_size);
+    CHECK(guest.fetched_bytes == piece_size);
+    constexpr std::byte one{1};
+    view.write(first_page + 3 * piece_size + 5, {&one, 1});
+    std::array<std::byte, page_size> all{};
+    CHECK(view.read(first_page, all) == page_size);
+    CHECK(guest.fetched_bytes == page_size);
+    CHECK(guest.fetches == 3);
+    CHECK(all[3 * piece_size + 5] == one);
+    CHECK(view.read(first_page, all) == page_size);
     CHECK(guest.fetches == 3);
 }
 

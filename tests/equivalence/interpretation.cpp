@@ -29,26 +29,16 @@ class Recording : public emu::BlockSink {
 
 }  // namespace
 
-void Interpretation::FirstPages::fetch(Address first, std::span<Page> pages) {
-    for (std::size_t n = 0; n < pages.size(); ++n) {
-        const auto at = first + n * emu::page_size;
-        auto& page = pages[n];
-        auto& kept = pages_[at];
-        if (!kept) {
-            kept = std::make_unique<Kept>();
-            Page fetched{kept->bytes.data()};
-            source_.fetch(at, {&fetched, 1});
-            kept->exists = fetched.into != nullptr;
-            kept->readable = fetched.readable;
-            kept->writable = fetched.writable;
-        }
-        page.readable = kept->readable;
-        page.writable = kept->writable;
-        if (kept->exists)
-            std::memcpy(page.into, kept->bytes.data(), kept->bytes.size());
-        else
-            page.into = nullptr;
+emu::PageSource::Fetched Interpretation::FirstPages::fetch(Address page, std::byte* into,
+                                                           std::size_t, std::size_t) {
+    auto& kept = pages_[page];
+    if (!kept) {
+        kept = std::make_unique<Kept>();
+        kept->fetched = source_.fetch(page, kept->bytes.data(), 0, emu::page_size);
+        kept->fetched.is_all = true;
     }
+    std::memcpy(into, kept->bytes.data(), kept->bytes.size());
+    return kept->fetched;
 }
 
 Interpretation::Interpretation(emu::GuestCode& code, const trace::ModuleTable& modules,

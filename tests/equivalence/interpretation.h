@@ -49,11 +49,11 @@ class Interpretation {
       public:
         explicit FirstPages(emu::PageSource& source) : source_(source) {}
         void forget() { pages_.clear(); }
-        void fetch(Address first, std::span<Page> pages) override;
+        Fetched fetch(Address page, std::byte* into, std::size_t begin, std::size_t end) override;
 
       private:
         struct Kept {
-            bool exists = false, readable = false, writable = false;
+            Fetched fetched;
             std::array<std::byte, emu::page_size> bytes;
         };
         emu::PageSource& source_;

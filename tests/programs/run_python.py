@@ -4,7 +4,7 @@ import sys
 
 from vocabulary import check_saw_code_of, same_as_native, scratch
 
-PROGRAM = "print(sum(i * i for i in range(2000000)))"
+PROGRAM = "print(sum(i * i for i in range(8000000)))"
 
 with scratch():
     profile = same_as_native([sys.executable, "-S", "-E", "-c", PROGRAM])

@@ -10,7 +10,7 @@ with scratch():
     for code, command in (
         ("gzip", ["gzip", "-9", "-n", "-c", "text"]),
         ("bzip2", ["bzip2", "-c", "text"]),
-        ("python", ["/usr/bin/python3", "-c", threaded_python(400_000)]),
+        ("python", ["/usr/bin/python3", "-c", threaded_python(1_500_000)]),
     ):
         options = ["--mode", "shadow", "--overhead", "20%", "--sample-size", "1M"]
         profile = same_as_native(command, *options)

@@ -54,6 +54,18 @@ trace::SegmentChunk turns_in_segments(const Loop& loop, std::uint32_t trace, std
     return chunk;
 }
 
+// A sample of one Trace, from its beginning to its end.
+void give_sample(Digester& digester, const Loop& loop, const trace::TraceStart& start, int turns) {
+    const auto trace = static_cast<std::uint32_t>(start.trace);
+    digester.begin(start);
+    if (start.contents == Contents::counts)
+        digester.segments(turns_in_segments(loop, trace, static_cast<std::size_t>(turns)));
+    else
+        digester.chunk(turns_in_blocks(loop, trace, turns));
+    digester.end(end_of(trace, "sample size"));
+    digester.end_sample(start.sample);
+}
+
 struct Workplace {
     explicit Workplace(const Loop& loop) {
         profile::ProfileOptions options;
@@ -114,20 +126,11 @@ TEST_CASE("samples that are forgotten have never been") {
         if (with_others) {
             for (std::uint32_t sample = 0; sample < 3; ++sample) {
                 const auto contents = sample == 1 ? Contents::counts : Contents::everything;
-                digester.begin(start_of(sample, sample, contents));
-                if (contents == Contents::counts)
-                    digester.segments(turns_in_segments(loop, sample, 100));
-                else
-                    digester.chunk(turns_in_blocks(loop, sample, 100));
-                digester.end(end_of(sample, "sample size"));
-                digester.end_sample(trace::SampleId{sample});
+                give_sample(digester, loop, start_of(sample, sample, contents), 100);
             }
             digester.forget();
         }
-        digester.begin(start_of(7, 7, Contents::everything));
-        digester.chunk(turns_in_blocks(loop, 7, 20));
-        digester.end(end_of(7, "sample size"));
-        digester.end_sample(trace::SampleId{7});
+        give_sample(digester, loop, start_of(7, 7, Contents::everything), 20);
         lists.push_back(digester.finish(profile::Seen::samples));
         CHECK_FALSE(digester.failure());
         CHECK(digester.coverage().samples == 1);
@@ -137,6 +140,29 @@ TEST_CASE("samples that are forgotten have never been") {
     CHECK(lists[0].paths->totals == lists[1].paths->totals);
     CHECK(lists[0].values->totals == lists[1].values->totals);
     CHECK(lists[1].edges->entries.size() == 2);
+}
+
+TEST_CASE("a sample counts for those that were left out, and a short one for long ones") {
+    const Loop loop;
+    for (const auto contents : {Contents::everything, Contents::counts}) {
+        Workplace place{loop};
+        auto& digester = *place.digester;
+        for (std::uint32_t sample = 0; sample < 2; ++sample) {
+            auto start = start_of(sample, sample, contents);
+            if (sample == 1) {
+                start.weight = 3;
+                start.weight_of_counts = 100;
+            }
+            give_sample(digester, loop, start, 10);
+        }
+        const auto lists = digester.finish(profile::Seen::samples);
+        CHECK(lists.edges->totals.total == 20 + 300 * 20);
+        CHECK(lists.methods->instructions.total == 30 + 300 * 30);
+        REQUIRE(lists.paths->entries.size() == 1);
+        CHECK(lists.paths->entries[0].statistics.count == 10 + 300 * 10);
+        CHECK(lists.paths->totals.samples == 2);
+        CHECK(digester.coverage().blocks == 40);
+    }
 }
 
 TEST_CASE("samples in segments give what samples in blocks give") {

@@ -13,9 +13,11 @@ namespace {
 
 // Units of a burst.
 constexpr std::int64_t units_of_values = 1024;
-constexpr std::int64_t units_of_timings = 4096;
+constexpr std::int64_t most_units_of_timings = 4096, fewest_units_of_timings = 128;
 // So many that most of what a cache of the first or second level holds is seen again.
-constexpr std::int64_t units_of_accesses = 32768;
+constexpr std::int64_t most_units_of_accesses = 32768, fewest_units_of_accesses = 1024;
+// Where a sample has few units, each takes long: so that it has bursts nonetheless they are short.
+constexpr std::uint64_t burst_in_sample = 32;
 // Of units: what is known of loads grows with these, and so does the time that a replica takes.
 constexpr double fraction_with_timings = 1.0 / 32;
 constexpr double fraction_with_accesses = 1.0 / 32;
@@ -24,17 +26,25 @@ constexpr std::uint64_t mean_loads_between = 128;
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t most_segments_in_chunk = 1u << 16;
 
+std::int64_t part_of_sample(std::uint64_t units, std::int64_t fewest, std::int64_t most) {
+    const auto most_of_all = static_cast<std::uint64_t>(most);
+    const auto part = std::min(units / burst_in_sample, most_of_all);
+    return std::max(fewest, static_cast<std::int64_t>(part));
+}
+
 }  // namespace
 
 ThreadRecording::ThreadRecording(Place place, trace::SampleId sample, trace::TraceId trace)
     : place_(place), sample_(sample), trace_(trace) {
     const auto& loads = place_.loads;
-    bursts_ = {{{Version::values, trace::Contents::values,
-                 place_.values.wanted() ? place_.values.fraction : 0, units_of_values},
-                {Version::accesses, trace::Contents::accesses,
-                 loads.wanted ? fraction_with_accesses : 0, units_of_accesses},
-                {Version::timed, trace::Contents::timings,
-                 loads.wanted && loads.timed ? fraction_with_timings : 0, units_of_timings}}};
+    bursts_ = {
+        {{Version::values, trace::Contents::values,
+          place_.values.wanted() ? place_.values.fraction : 0, units_of_values},
+         {Version::accesses, trace::Contents::accesses, loads.wanted ? fraction_with_accesses : 0,
+          part_of_sample(loads.sample, fewest_units_of_accesses, most_units_of_accesses)},
+         {Version::timed, trace::Contents::timings,
+          loads.wanted && loads.timed ? fraction_with_timings : 0,
+          part_of_sample(loads.sample, fewest_units_of_timings, most_units_of_timings)}}};
 }
 
 void ThreadRecording::begin_stream(SharedMemory& memory, std::uint32_t area) {
@@ -150,7 +160,7 @@ void ThreadRecording::choose_version() {
 void ThreadRecording::restart(std::uint64_t most_segments) {
     constexpr std::uint64_t room = slot_room / sizeof(trace::SegmentId);
     auto wanted = room;
-    if (version_ == Version::timed) wanted = units_of_timings;
+    if (version_ == Version::timed) wanted = static_cast<std::uint64_t>(burst_->units);
     if (version_ == Version::lean) {
         wanted = std::min(room, most_segments);
         for (const auto& burst : bursts_)

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 
 #include "base/random.h"
@@ -31,8 +32,11 @@ struct ValueSampling {
 
 struct LoadSampling {
     bool wanted = false;
-    bool timed = true;          // the clock can be used; otherwise addresses alone are told
-    std::uint64_t warm_up = 0;  // units before the first burst that times loads
+    bool timed = true;                  // the clock can be used; otherwise addresses alone are told
+    std::uint64_t warm_up = 0;          // units before the first burst that times loads
+    std::uint64_t sample = never_ends;  // units that there will be, more or less
+
+    static constexpr auto never_ends = std::numeric_limits<std::uint64_t>::max();
 };
 
 class ThreadRecording {

@@ -16,6 +16,7 @@ using ptrace::Registers;
 namespace {
 
 constexpr std::uint64_t part_of_warming_up = 16 * 1024;  // segments
+constexpr double longest_warm_up = 2e6;                  // nanoseconds of the original's
 
 bool ends_in_a_small_loop(std::span<const trace::SegmentId> executed) {
     constexpr std::size_t most = 4, rounds = 64;
@@ -166,7 +167,8 @@ TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers
 // yet and code that is not translated: it is not part of the sample.
 bool TranslatedReplica::is_warming_up() {
     if (is_warm_ || !time_) return false;
-    if (time_->estimate(warming_, stops_) < wanted_.nanoseconds) return true;
+    if (time_->estimate(warming_, stops_) < std::min(wanted_.nanoseconds, longest_warm_up))
+        return true;
     is_warm_ = true;
     time_.emplace(replica_.pid());
     stops_ = 0;

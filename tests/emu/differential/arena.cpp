@@ -28,19 +28,12 @@ void Arena::protect_read_only_page(bool protect) {
                protect ? PROT_READ : PROT_READ | PROT_WRITE);
 }
 
-void Arena::fetch(Address first, std::span<Page> wanted) {
-    for (std::size_t n = 0; n < wanted.size(); ++n) {
-        const auto at = first + n * page_size;
-        auto& page = wanted[n];
-        const bool is_code = NativeCode::begin <= at && at < NativeCode::begin + NativeCode::size;
-        if (!is_code && (at < begin || at >= begin + size)) {
-            page.into = nullptr;
-            continue;
-        }
-        std::memcpy(page.into, reinterpret_cast<const void*>(at.value), page_size);
-        page.readable = true;
-        page.writable = !is_code && at < begin + writable_pages * page_size;
-    }
+emu::PageSource::Fetched Arena::fetch(Address page, std::byte* into, std::size_t first,
+                                      std::size_t last) {
+    const bool is_code = NativeCode::begin <= page && page < NativeCode::begin + NativeCode::size;
+    if (!is_code && (page < begin || page >= begin + size)) return {};
+    std::memcpy(into + first, reinterpret_cast<const std::byte*>(page.value) + first, last - first);
+    return {.readable = true, .writable = !is_code && page < begin + writable_pages * page_size};
 }
 
 void Arena::randomise(Random& random) {

@@ -22,7 +22,7 @@ class Arena : public emu::PageSource {
     static constexpr std::size_t writable_pages = 2, pages = 3;
     static constexpr std::size_t size = pages * emu::page_size;
 
-    void fetch(Address first, std::span<Page> wanted) override;
+    Fetched fetch(Address page, std::byte* into, std::size_t first, std::size_t last) override;
     std::byte* data() const { return reinterpret_cast<std::byte*>(begin.value); }
     void randomise(Random& random);
     // Puts bytes there, as far as there is memory.

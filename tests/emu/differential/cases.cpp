@@ -148,7 +148,6 @@ void Differential::run_state() {
     ++cases_;
     for (unsigned attempt = 0;; ++attempt) {
         view_.drop();
-        for (std::size_t n = 0; n < Arena::pages; ++n) view_.page(Arena::begin + n * page_size);
         interpreted_ = native_ = translated_ = initial_;
         Sink sink(interpreted_blocks_, interpreted_values_);
         const auto stop =
@@ -162,7 +161,7 @@ void Differential::run_state() {
         }
         for (std::size_t n = 0; n < Arena::pages; ++n)
             std::memcpy(interpreted_arena_.data() + n * page_size,
-                        view_.page(Arena::begin + n * page_size).data, page_size);
+                        view_.page(Arena::begin + n * page_size, page_size).data, page_size);
         const auto native = code_.run(native_);
         std::memcpy(native_arena_.data(), arena_.data(), Arena::size);
         arena_.restore(initial_arena_);
