@@ -59,12 +59,18 @@ class Emitter : public Assembler {
         imm32(id);
     }
     void advance_stream(std::int32_t by) { lea(stream_register, stream_register, none, 1, by); }
-    void push_constant(std::uint64_t value) {
+    void push_constant(std::int32_t value) {
         raw(0x68);
         imm32(static_cast<std::uint32_t>(value));
-        if (static_cast<std::int64_t>(value) == static_cast<std::int32_t>(value)) return;
-        raw(0xc7, 0x44, 0x24, 0x04);
-        imm32(static_cast<std::uint32_t>(value >> 32));
+    }
+    // Of a constant that join() says the place of.
+    std::uint8_t* push_memory() {
+        raw(0xff, 0x35);
+        imm32(0);
+        return at_ - 4;
+    }
+    void align(std::uintptr_t to) {
+        while (reinterpret_cast<std::uintptr_t>(at_) % to != 0) raw(0x90);
     }
     void pop(HostRegister reg) {
         rex(false, 0, 0, reg);

@@ -602,7 +602,7 @@ void UnitCompiler::write_branch(std::size_t block) {
             if (!next) leave_directly(branch.target);
             return;
         case Flow::call:
-            a_.push_constant(branch.end().value);
+            push_return_address(branch);
             if (!next) leave_directly(branch.target);
             return;
         case Flow::indirect_jump:
@@ -627,6 +627,21 @@ void UnitCompiler::write_branch(std::size_t block) {
         case Flow::next:
             return;
     }
+}
+
+// In one store, as the guest would: the return would wait until two have left the store buffer.
+void UnitCompiler::push_return_address(const Instruction& call) {
+    const auto address = call.end().value;
+    const auto narrow = static_cast<std::int32_t>(address);
+    if (static_cast<std::int64_t>(address) == narrow) {
+        a_.push_constant(narrow);
+        return;
+    }
+    late([this, address, place = a_.push_memory()] {
+        a_.align(sizeof address);
+        a_.join(place);
+        a_.data(address);
+    });
 }
 
 void UnitCompiler::write_conditional(std::size_t block) {
@@ -680,7 +695,7 @@ void UnitCompiler::write_target(const Instruction& branch) {
         return;
     }
     load_target(branch);
-    if (branch.flow == Flow::indirect_call) a_.push_constant(branch.end().value);
+    if (branch.flow == Flow::indirect_call) push_return_address(branch);
 }
 
 void UnitCompiler::load_target(const Instruction& branch) {

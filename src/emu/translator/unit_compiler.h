@@ -111,6 +111,7 @@ class UnitCompiler {
     // … its memory operand at the address in a borrowed register, which is given back.
     void write_with_memory_at(const Instruction& instruction, HostRegister borrowed);
     void write_branch(std::size_t block);
+    void push_return_address(const Instruction& call);
     void write_conditional(std::size_t block);
     void write_counted(const Instruction& branch, bool taken_goes_on, std::size_t exit);
     // Of an indirect branch or a return, to rcx.
