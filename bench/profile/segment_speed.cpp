@@ -179,16 +179,14 @@ void print_speed(const char* what, SyntheticProgram& program, std::size_t count)
         for (const auto& chunk : chunks) read(chunk);
         return (processor_time() - began) * 1e9 / static_cast<double>(count);
     };
-    const auto digest = [&](const trace::SegmentChunk& chunk) { counter.digest(chunk); };
-    const auto first = each(digest);
-    double again = std::numeric_limits<double>::max(), size = again;
     std::uint64_t blocks = 0;
-    for (int i = 0; i < 5; ++i) {
-        again = std::min(again, each(digest));
-        size = std::min(size, each([&](const trace::SegmentChunk& chunk) {
-                            blocks += counter.size_of(chunk).blocks;
-                        }));
-    }
+    const auto digest = [&](const trace::SegmentChunk& chunk) {
+        blocks += counter.digest(chunk).blocks;
+    };
+    const auto first = each(digest);
+    double again = std::numeric_limits<double>::max();
+    constexpr int times = 5;
+    for (int i = 0; i < times; ++i) again = std::min(again, each(digest));
     const auto began = processor_time();
     std::uint64_t paths = 0;
     const auto transitions = static_cast<double>(counter.transitions());
@@ -199,9 +197,9 @@ void print_speed(const char* what, SyntheticProgram& program, std::size_t count)
     std::printf(
         "%-12s %9.0f transitions, %7u segments of %.1f blocks: %5.2f ns a segment, first time "
         "%5.2f; "
-        "sizes %4.2f; drained in %.0f ms, %.0f ns a transition (%llu)\n",
+        "drained in %.0f ms, %.0f ns a transition (%llu)\n",
         what, transitions, program.segments.size(),
-        static_cast<double>(blocks) / 5 / static_cast<double>(count), again, first, size,
+        static_cast<double>(blocks) / (1 + times) / static_cast<double>(count), again, first,
         drained * 1e3, drained * 1e9 / transitions, static_cast<unsigned long long>(paths));
 }
 

@@ -34,21 +34,28 @@ void SegmentCounter::begin(const trace::TraceStart& start) {
     open_[start.trace] = start.from_thread_start ? at_head : somewhere;
 }
 
-void SegmentCounter::digest(const trace::SegmentChunk& chunk) {
+SegmentCounter::Size SegmentCounter::digest(const trace::SegmentChunk& chunk) {
+    learn_sizes();
+    Size size;
+    const auto count_run = [&](const SegmentId* begin, const SegmentId* end, StateId state) {
+        const auto of_run = size_of({begin, end});
+        size.blocks += of_run.blocks;
+        size.instructions += of_run.instructions;
+        return count({begin, end}, state);
+    };
     auto& state = open_.at(chunk.trace);
-    auto continuation = chunk.continuations.begin();
-    const auto* const end = chunk.segments.data() + chunk.segments.size();
-    for (const auto* run = chunk.segments.data(); run != end;) {
+    const auto* run = chunk.segments.data();
+    const auto* const end = run + chunk.segments.size();
+    for (const auto& continuation : chunk.continuations) {
         const auto* const run_end = std::find(run, end, trace::segment_discontinuity);
-        state = count({run, run_end}, state);
-        if (run_end == end) break;
-        SHADOWPROF_ASSERT(continuation != chunk.continuations.end(),
-                          "a discontinuity without its continuation");
-        leave(state, continuation->address, continuation->place, false);
-        ++continuation;
+        SHADOWPROF_ASSERT(run_end != end, "a continuation without its discontinuity");
+        state = count_run(run, run_end, state);
+        leave(state, continuation.address, continuation.place, false);
         state = at_head;
         run = run_end + 1;
     }
+    state = count_run(run, end, state);
+    return size;
 }
 
 void SegmentCounter::finish(const trace::TraceEnd& end) {
@@ -71,22 +78,27 @@ void SegmentCounter::leave(StateId state, Address next, const trace::Location& p
         ++abandoned_paths_;
 }
 
-SegmentCounter::Size SegmentCounter::size_of(const trace::SegmentChunk& chunk) {
+void SegmentCounter::learn_sizes() {
     for (auto i = static_cast<std::uint32_t>(sizes_.size()); i < segments_.size(); ++i) {
-        auto& size = sizes_.emplace_back();
-        for (const auto block : segments_.at(SegmentId{i})) {
-            ++size.blocks;
-            size.instructions += blocks_.at(block).instructions.size();
-        }
+        const auto blocks = segments_.at(SegmentId{i});
+        std::uint64_t instructions = 0;
+        for (const auto block : blocks) instructions += blocks_.at(block).instructions.size();
+        sizes_.push_back(std::uint64_t{blocks.size()} << 32 | instructions);
     }
-    Size sum;
-    for (const auto segment : chunk.segments) {
-        if (segment == trace::segment_discontinuity) continue;
-        const auto& size = sizes_[static_cast<std::uint32_t>(segment)];
-        sum.blocks += size.blocks;
-        sum.instructions += size.instructions;
+}
+
+SegmentCounter::Size SegmentCounter::size_of(std::span<const SegmentId> run) const {
+    constexpr std::size_t most_at_a_time = 1u << 20;  // neither half overflows
+    Size size;
+    while (!run.empty()) {
+        const auto part = run.first(std::min(run.size(), most_at_a_time));
+        std::uint64_t sum = 0;
+        for (const auto segment : part) sum += sizes_[static_cast<std::uint32_t>(segment)];
+        size.blocks += sum >> 32;
+        size.instructions += static_cast<std::uint32_t>(sum);
+        run = run.subspan(part.size());
     }
-    return sum;
+    return size;
 }
 
 // --- The table

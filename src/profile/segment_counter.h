@@ -47,15 +47,15 @@ class SegmentCounter {
     SegmentCounter(const trace::BlockTable& blocks, const trace::SegmentTable& segments,
                    std::size_t most_transitions = default_most_transitions);
 
-    void begin(const trace::TraceStart& start);
-    void digest(const trace::SegmentChunk& chunk);
-    void finish(const trace::TraceEnd& end);
-
+    // Of what was executed.
     struct Size {
         std::uint64_t blocks = 0;
         std::uint64_t instructions = 0;
     };
-    Size size_of(const trace::SegmentChunk& chunk);
+
+    void begin(const trace::TraceStart& start);
+    Size digest(const trace::SegmentChunk& chunk);
+    void finish(const trace::TraceEnd& end);
 
     std::size_t transitions() const { return transitions_; }  // known
     bool should_be_drained() const { return transitions_ > most_transitions_; }
@@ -128,6 +128,8 @@ class SegmentCounter {
     StateId next_after(StateId state, trace::SegmentId segment);
     bool begins_path(trace::SegmentId before, trace::SegmentId segment) const;
 
+    void learn_sizes();
+    Size size_of(std::span<const trace::SegmentId> run) const;
     StateId count(std::span<const trace::SegmentId> run, StateId state);
     StateId count_in_lanes(std::span<const trace::SegmentId> run, StateId state);
     void follow(Lane& lane);
@@ -150,7 +152,8 @@ class SegmentCounter {
     Table table_;             // at most half full
     unsigned shift_ = 0;
     std::size_t transitions_ = 0;
-    std::vector<Size> sizes_;  // by segment
+    // By segment: its blocks in the upper half, so that one addition sums both.
+    std::vector<std::uint64_t> sizes_;
 
     std::map<trace::TraceId, StateId> open_;
     // What is no transition.

@@ -209,9 +209,8 @@ void Digester::read(trace::TraceChunk& chunk) {
 void Digester::read(trace::SegmentChunk& chunk) {
     const auto& open = open_.at(chunk.trace);
     auto& counter = counter_of(open);
-    counter.digest(chunk);
+    const auto size = counter.digest(chunk);
     if (counter.should_be_drained()) drain(open.sample, counter);
-    const auto size = counter.size_of(chunk);
     cover(size.blocks, size.instructions);
 }
 

@@ -174,9 +174,8 @@ TEST_CASE("what one hand-made Trace gives") {
                       trace::segment_discontinuity,
                       interruption};
     chunk.continuations = {{Address{0x104}, at(0x104)}, {Address{0x308}, at(0x308)}};
-    counter.digest(chunk);
+    const auto size = counter.digest(chunk);
     CHECK(counter.transitions() == 5);  // the third loop is known by then
-    const auto size = counter.size_of(chunk);
     CHECK(size.blocks == 10);
     CHECK(size.instructions == 3 + 3 * 3 + 1 + 1);
     trace::TraceEnd end;
