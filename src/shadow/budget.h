@@ -47,7 +47,11 @@ class Budget {
     }
     // How many times that it shall be this time. The first sample is certain to be soon: in a brief
     // program there is no time for another.
-    double draw(bool is_first) { return is_first ? 2 * random_.unit() : random_.exponential(1); }
+    double draw(bool is_first) {
+        constexpr double soon = 2;
+        const auto times = random_.exponential(1);
+        return is_first && times > soon ? soon * random_.unit() : times;
+    }
 
   private:
     // Samples become dearer while a program's memory grows. What has been overdrawn by more than
