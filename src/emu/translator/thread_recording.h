@@ -63,6 +63,8 @@ class ThreadRecording {
     void end_stream();
 
     Version version() const { return version_; }
+    // Of those that interrupt the lean version.
+    bool is_in_burst() const { return version_ != Version::lean && !always_values(); }
     // Where to write next, of a thread that is about to enter the cache; and when it has left it.
     std::uint64_t stream() const { return stream_; }
     void left_at(std::uint64_t stream) { stream_ = stream & ~alias; }

@@ -64,6 +64,9 @@ class TranslatedReplica {
     Next on_signal(const ptrace::Registers& registers, const siginfo_t& info);
     bool enter();
     bool is_warming_up();
+    std::uint64_t instructions_in_bursts() const {
+        return recording_.instructions_in_bursts() + timed_instructions_;
+    }
     bool is_long_enough();
     bool yields_in_vain();
     bool is_caught_spinning(ReplicaCache::Turn& turn, std::span<const trace::SegmentId> executed);
@@ -87,8 +90,9 @@ class TranslatedReplica {
     int looks_for_spinning_ = 2;  // that are left: a look is not cheap
     ptrace::Registers at_last_yield_;
     int yields_in_vain_ = 0;
-    double share_ = 0;  // of what is wanted, that is done
-    Work work_;         // in lean segments
+    double share_ = 0;                      // of what is wanted, that is done
+    Work work_;                             // in lean segments
+    std::uint64_t timed_instructions_ = 0;  // and in those that time loads
     End end_;
 };
 
