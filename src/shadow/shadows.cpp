@@ -121,7 +121,10 @@ emu::translator::TranslatedReplica::Length Shadows::length_of_next() const {
     auto wanted = static_cast<double>(length_.next());
     // The first would be over, by time, before its code is translated and its caches are warm; and
     // where the program soon makes a call that ends it, it should have shown something until then.
-    if (forks_ <= 1) return {static_cast<std::uint64_t>(usual_part_of_most * wanted), 0};
+    // Not where latencies are wanted: one by instructions, in code that waits, outweighs all
+    // others.
+    if (forks_ <= 1 && !place_.options.insists_on_latencies)
+        return {static_cast<std::uint64_t>(usual_part_of_most * wanted), 0};
     // Where replicas are dear they are few: then each may as well show more, and stretches of the
     // program's time have the same weight, however many samples there are in them.
     const bool would_end_early = length_.next() < place_.options.sample_size;
