@@ -93,7 +93,11 @@ SegmentCounter::Size SegmentCounter::size_of(std::span<const SegmentId> run) con
     while (!run.empty()) {
         const auto part = run.first(std::min(run.size(), most_at_a_time));
         std::uint64_t sum = 0;
-        for (const auto segment : part) sum += sizes_[static_cast<std::uint32_t>(segment)];
+        for (const auto segment : part) {
+            const auto number = static_cast<std::uint32_t>(segment);
+            SHADOWPROF_ASSERT(number < sizes_.size(), "a discontinuity without its continuation");
+            sum += sizes_[number];
+        }
         size.blocks += sum >> 32;
         size.instructions += static_cast<std::uint32_t>(sum);
         run = run.subspan(part.size());

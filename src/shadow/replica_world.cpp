@@ -64,7 +64,7 @@ std::unique_ptr<ReplicaWorld> ReplicaWorld::settle(ptrace::Replica& replica, pid
                                                    std::string& why) {
     std::unique_ptr<ReplicaWorld> world{
         new ReplicaWorld{replica, target, birth, std::move(at_birth)}};
-    if (!world->has_closed_everything()) {
+    if (!world->close_everything()) {
         why = "its open files cannot be closed";
         return nullptr;
     }
@@ -78,7 +78,7 @@ std::unique_ptr<ReplicaWorld> ReplicaWorld::settle(ptrace::Replica& replica, pid
     return world;
 }
 
-bool ReplicaWorld::has_closed_everything() {
+bool ReplicaWorld::close_everything() {
     // It did so at birth (ptrace/nursery_stub.cpp), unless that call is unknown, as before
     // Linux 5.9, or forbidden by a filter.
     if (replica_.call(SYS_close_range, {0, ~0u, CLOSE_RANGE_UNSHARE}) == 0) return true;

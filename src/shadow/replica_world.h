@@ -51,7 +51,7 @@ class ReplicaWorld : public emu::translator::ReplicaServices {
 
     ReplicaWorld(ptrace::Replica& replica, pid_t target, const ptrace::Birth& birth,
                  WorldAtBirth at_birth);
-    bool has_closed_everything();
+    bool close_everything();
     void open_directories();
     void learn_facts(pid_t target, const ptrace::Birth& birth);
     // A call that concerns the registers, which are the caller's: nothing if it is none.
