@@ -179,10 +179,7 @@ void print_speed(const char* what, SyntheticProgram& program, std::size_t count)
         for (const auto& chunk : chunks) read(chunk);
         return (processor_time() - began) * 1e9 / static_cast<double>(count);
     };
-    std::uint64_t blocks = 0;
-    const auto digest = [&](const trace::SegmentChunk& chunk) {
-        blocks += counter.digest(chunk).blocks;
-    };
+    const auto digest = [&](const trace::SegmentChunk& chunk) { counter.digest(chunk); };
     const auto first = each(digest);
     double again = std::numeric_limits<double>::max();
     constexpr int times = 5;
@@ -190,7 +187,7 @@ void print_speed(const char* what, SyntheticProgram& program, std::size_t count)
     const auto began = processor_time();
     std::uint64_t paths = 0;
     const auto transitions = static_cast<double>(counter.transitions());
-    counter.drain([&](const Counts& counts) {
+    const auto size = counter.drain([&](const Counts& counts) {
         for (const auto& path : counts.paths) paths += path.count;
     });
     const auto drained = processor_time() - began;
@@ -199,7 +196,7 @@ void print_speed(const char* what, SyntheticProgram& program, std::size_t count)
         "%5.2f; "
         "drained in %.0f ms, %.0f ns a transition (%llu)\n",
         what, transitions, program.segments.size(),
-        static_cast<double>(blocks) / (1 + times) / static_cast<double>(count), again, first,
+        static_cast<double>(size.blocks) / (1 + times) / static_cast<double>(count), again, first,
         drained * 1e3, drained * 1e9 / transitions, static_cast<unsigned long long>(paths));
 }
 

@@ -18,7 +18,9 @@ namespace {
 
 constexpr unsigned first_table_power = 12;
 constexpr std::size_t huge_page = 2u << 20;
-constexpr std::size_t shortest_lane = 64;
+// Lanes that lie a page apart would all be in the same few places of the first cache, which has
+// fewer of them than there are lanes.
+constexpr std::size_t shortest_lane = 64, longest_lane = 1008;
 constexpr std::ptrdiff_t longest_search = 1024;
 constexpr std::size_t paths_in_a_piece = 1u << 16;
 
@@ -34,28 +36,20 @@ void SegmentCounter::begin(const trace::TraceStart& start) {
     open_[start.trace] = start.from_thread_start ? at_head : somewhere;
 }
 
-SegmentCounter::Size SegmentCounter::digest(const trace::SegmentChunk& chunk) {
-    learn_sizes();
-    Size size;
-    const auto count_run = [&](const SegmentId* begin, const SegmentId* end, StateId state) {
-        const auto of_run = size_of({begin, end});
-        size.blocks += of_run.blocks;
-        size.instructions += of_run.instructions;
-        return count({begin, end}, state);
-    };
+void SegmentCounter::digest(const trace::SegmentChunk& chunk) {
     auto& state = open_.at(chunk.trace);
+    undrained_ += chunk.segments.size();
     const auto* run = chunk.segments.data();
     const auto* const end = run + chunk.segments.size();
     for (const auto& continuation : chunk.continuations) {
         const auto* const run_end = std::find(run, end, trace::segment_discontinuity);
         SHADOWPROF_ASSERT(run_end != end, "a continuation without its discontinuity");
-        state = count_run(run, run_end, state);
+        state = count({run, run_end}, state);
         leave(state, continuation.address, continuation.place, false);
         state = at_head;
         run = run_end + 1;
     }
-    state = count_run(run, end, state);
-    return size;
+    state = count({run, end}, state);
 }
 
 void SegmentCounter::finish(const trace::TraceEnd& end) {
@@ -76,33 +70,6 @@ void SegmentCounter::leave(StateId state, Address next, const trace::Location& p
         ++concluded_[state];
     else
         ++abandoned_paths_;
-}
-
-void SegmentCounter::learn_sizes() {
-    for (auto i = static_cast<std::uint32_t>(sizes_.size()); i < segments_.size(); ++i) {
-        const auto blocks = segments_.at(SegmentId{i});
-        std::uint64_t instructions = 0;
-        for (const auto block : blocks) instructions += blocks_.at(block).instructions.size();
-        sizes_.push_back(std::uint64_t{blocks.size()} << 32 | instructions);
-    }
-}
-
-SegmentCounter::Size SegmentCounter::size_of(std::span<const SegmentId> run) const {
-    constexpr std::size_t most_at_a_time = 1u << 20;  // neither half overflows
-    Size size;
-    while (!run.empty()) {
-        const auto part = run.first(std::min(run.size(), most_at_a_time));
-        std::uint64_t sum = 0;
-        for (const auto segment : part) {
-            const auto number = static_cast<std::uint32_t>(segment);
-            SHADOWPROF_ASSERT(number < sizes_.size(), "a discontinuity without its continuation");
-            sum += sizes_[number];
-        }
-        size.blocks += sum >> 32;
-        size.instructions += static_cast<std::uint32_t>(sum);
-        run = run.subspan(part.size());
-    }
-    return size;
 }
 
 // --- The table
@@ -147,6 +114,8 @@ UnfinishedPath SegmentCounter::path_in(StateId id) const {
 }
 
 SegmentCounter::StateId SegmentCounter::next_after(StateId state, SegmentId segment) {
+    SHADOWPROF_ASSERT(static_cast<std::uint32_t>(segment) < segments_.size(),
+                      "a discontinuity without its continuation");
     auto path = path_in(state);
     const auto blocks = segments_.at(segment);
     bool begun_here = path.empty();
@@ -175,7 +144,11 @@ bool SegmentCounter::begins_path(SegmentId before, SegmentId segment) const {
 // --- Counting
 
 SegmentCounter::StateId SegmentCounter::count(std::span<const SegmentId> run, StateId state) {
-    if (run.size() >= lanes_at_a_time * shortest_lane) return count_in_lanes(run, state);
+    while (run.size() >= lanes_at_a_time * shortest_lane) {
+        const auto part = std::min(run.size(), lanes_at_a_time * longest_lane);
+        state = count_in_lanes(run.first(part), state);
+        run = run.subspan(part);
+    }
     Lane lane{run.data(), run.data() + run.size(), state};
     follow(lane);
     return lane.state;
@@ -278,7 +251,8 @@ void SegmentCounter::make_table(unsigned power) {
 
 // --- Handing on
 
-void SegmentCounter::drain(const std::function<void(const Counts&)>& take) {
+SegmentCounter::Size SegmentCounter::drain(const std::function<void(const Counts&)>& take) {
+    Size size;
     Counts counts;
     const auto hand_on = [&] { take(std::exchange(counts, {})); };
     FlatMap<std::uint64_t> passes;
@@ -289,7 +263,7 @@ void SegmentCounter::drain(const std::function<void(const Counts&)>& take) {
     std::vector<std::uint64_t> segment_counts(segments_.size());
     for (auto& transition : table_) {
         if (transition.count == 0) continue;
-        const auto count = std::exchange(transition.count, 0);
+        const std::uint64_t count = std::exchange(transition.count, 0);
         const auto segment = segment_of(transition.key);
         const auto blocks = segments_.at(segment);
         segment_counts[static_cast<std::uint32_t>(segment)] += count;
@@ -308,6 +282,9 @@ void SegmentCounter::drain(const std::function<void(const Counts&)>& take) {
     for (std::uint32_t segment = 0; segment < segment_counts.size(); ++segment) {
         if (segment_counts[segment] == 0) continue;
         const auto blocks = segments_.at(SegmentId{segment});
+        size.blocks += segment_counts[segment] * blocks.size();
+        for (const auto block : blocks)
+            size.instructions += segment_counts[segment] * blocks_.at(block).instructions.size();
         for (std::size_t i = 1; i < blocks.size(); ++i)
             pass(blocks[i - 1], blocks[i], segment_counts[segment]);
     }
@@ -321,7 +298,9 @@ void SegmentCounter::drain(const std::function<void(const Counts&)>& take) {
         counts.add_path(path_in(state).blocks(), count);
     counts.unknown_paths += std::exchange(abandoned_paths_, 0);
     hand_on();
-    if (should_be_drained()) forget_transitions();
+    undrained_ = 0;
+    if (has_too_many_transitions()) forget_transitions();
+    return size;
 }
 
 // But not where the open Traces are.

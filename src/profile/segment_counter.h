@@ -43,25 +43,26 @@ namespace shadowprof::profile {
 class SegmentCounter {
   public:
     static constexpr std::size_t default_most_transitions = 1u << 21;
-    // When there are more, the counter asks to be drained; it needs about 150 bytes for each.
+    // When there are more, the counter asks to be drained; it needs about 100 bytes for each.
     SegmentCounter(const trace::BlockTable& blocks, const trace::SegmentTable& segments,
                    std::size_t most_transitions = default_most_transitions);
 
+    void begin(const trace::TraceStart& start);
+    void digest(const trace::SegmentChunk& chunk);
+    void finish(const trace::TraceEnd& end);
+
+    std::size_t transitions() const { return transitions_; }  // known
+    bool should_be_drained() const {
+        return has_too_many_transitions() || undrained_ > most_undrained;
+    }
     // Of what was executed.
     struct Size {
         std::uint64_t blocks = 0;
         std::uint64_t instructions = 0;
     };
-
-    void begin(const trace::TraceStart& start);
-    Size digest(const trace::SegmentChunk& chunk);
-    void finish(const trace::TraceEnd& end);
-
-    std::size_t transitions() const { return transitions_; }  // known
-    bool should_be_drained() const { return transitions_ > most_transitions_; }
-    // Gives what was counted, in pieces, and forgets it. Transitions are kept, unless there are too
-    // many: they will be met again.
-    void drain(const std::function<void(const Counts&)>& take);
+    // Gives what was counted, in pieces, and forgets it; tells how much it was. Transitions are
+    // kept, unless there are too many: they will be met again.
+    Size drain(const std::function<void(const Counts&)>& take);
 
   private:
     enum class StateId : std::uint32_t {};
@@ -78,11 +79,13 @@ class SegmentCounter {
         std::uint8_t length = 0;  // of the path
         bool head_is_known = false;
     };
-    struct alignas(32) Transition {
+    struct alignas(16) Transition {
         std::uint64_t key = no_key;
-        std::uint64_t count = 0;
+        std::uint32_t count = 0;
         StateId next{};
     };
+    // Segments: no count overflows, and what is known is never old.
+    static constexpr std::uint64_t most_undrained = 1u << 24;
     static constexpr std::uint64_t no_key = ~std::uint64_t{0};
     // Lookups go all over it: in small pages, most of them would wait for the page tables, too.
     class Table {
@@ -128,8 +131,7 @@ class SegmentCounter {
     StateId next_after(StateId state, trace::SegmentId segment);
     bool begins_path(trace::SegmentId before, trace::SegmentId segment) const;
 
-    void learn_sizes();
-    Size size_of(std::span<const trace::SegmentId> run) const;
+    bool has_too_many_transitions() const { return transitions_ > most_transitions_; }
     StateId count(std::span<const trace::SegmentId> run, StateId state);
     StateId count_in_lanes(std::span<const trace::SegmentId> run, StateId state);
     void follow(Lane& lane);
@@ -152,8 +154,7 @@ class SegmentCounter {
     Table table_;             // at most half full
     unsigned shift_ = 0;
     std::size_t transitions_ = 0;
-    // By segment: its blocks in the upper half, so that one addition sums both.
-    std::vector<std::uint64_t> sizes_;
+    std::uint64_t undrained_ = 0;  // segments
 
     std::map<trace::TraceId, StateId> open_;
     // What is no transition.

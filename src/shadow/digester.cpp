@@ -209,9 +209,8 @@ void Digester::read(trace::TraceChunk& chunk) {
 void Digester::read(trace::SegmentChunk& chunk) {
     const auto& open = open_.at(chunk.trace);
     auto& counter = counter_of(open);
-    const auto size = counter.digest(chunk);
+    counter.digest(chunk);
     if (counter.should_be_drained()) drain(open.sample, counter);
-    cover(size.blocks, size.instructions);
 }
 
 void Digester::read(trace::TraceEnd& end) {
@@ -245,9 +244,10 @@ void Digester::read(Forget&) {
 }
 
 void Digester::drain(trace::SampleId sample, profile::SegmentCounter& counter) {
-    counter.drain([&](const profile::Counts& counts) {
+    const auto size = counter.drain([&](const profile::Counts& counts) {
         for (auto& profiler : profilers_) profiler->count(sample, counts);
     });
+    cover(size.blocks, size.instructions);
 }
 
 void Digester::close(trace::SampleId sample) {

@@ -46,7 +46,7 @@ struct Options {
     bool value_context = false;
     // Modes shadow and full: the share of executions whose values are captured.
     double value_fraction = 1.0 / 32;
-    // Latency: loads can be timed; and units that a replica executes before it times any, so that
+    // Latency: loads can be timed; and blocks that a replica executes before it times any, so that
     // the caches of its core hold what the program uses, and the pages it writes are its own. After
     // so many times are what they will be (bench/latency/warm_up.cpp); the page tables of half a
     // gigabyte, chased through, are cold for the longest.

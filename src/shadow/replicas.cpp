@@ -213,6 +213,7 @@ Replicas::Outcome Replicas::live(Job& job) {
     emu::translator::ThreadRecording recording{
         {.code = cache_.code(),
          .segments = place_.segments,
+         .work = cache_.work(),
          .sink = place_.digester,
          .numbers = place_.numbers,
          .random = job.random,
@@ -221,7 +222,7 @@ Replicas::Outcome Replicas::live(Job& job) {
          .loads = {.wanted = place_.code.plan().has(trace::Capture::latency),
                    .timed = place_.options.clock_is_usable,
                    .warm_up = warm_up_,
-                   .sample = units_in_sample_}},
+                   .sample = blocks_in_sample_}},
         job.start.sample,
         job.start.trace};
     recording.begin_stream(cache_.memory(), cache_.area_number(*guest));
@@ -229,7 +230,7 @@ Replicas::Outcome Replicas::live(Job& job) {
     emu::translator::TranslatedReplica engine{*replica, cache_, *guest, *world, recording};
     const auto end = engine.run(job.length, job.random);
     recording.end_stream();
-    if (end.is_complete) adapt_to_samples_of(end.segments, job.length.nanoseconds);
+    if (end.is_complete) adapt_to_samples_of(end.blocks, job.length.nanoseconds);
     outcome.computed = computed_by(*replica);
 
     trace::TraceEnd last;
@@ -260,14 +261,14 @@ Replicas::Outcome Replicas::live(Job& job) {
 // of little use to it anyway: better half of it than none.
 //
 // And there a replica that begins at once finds in the cache that it shares with the original what
-// that has just fetched, and does not wait. While the original executes so many segments it fetches
+// that has just fetched, and does not wait. While the original executes so many blocks it fetches
 // other lines; what it uses again and again it keeps there.
-void Replicas::adapt_to_samples_of(std::uint64_t segments, double nanoseconds) {
-    units_in_sample_ = segments;
+void Replicas::adapt_to_samples_of(std::uint64_t blocks, double nanoseconds) {
+    blocks_in_sample_ = blocks;
     const auto lines = place_.options.lines_in_last_cache;
-    if (segments > 0 && place_.code.plan().has(trace::Capture::latency)) {
-        const auto of_segment = nanoseconds / static_cast<double>(segments);
-        const Seconds others{1.5e-9 * static_cast<double>(lines) * of_segment};
+    if (blocks > 0 && place_.code.plan().has(trace::Capture::latency)) {
+        const auto of_block = nanoseconds / static_cast<double>(blocks);
+        const Seconds others{1.5e-9 * static_cast<double>(lines) * of_block};
         // A program goes over from computing to waiting: so what was right before is not forgotten
         // at once.
         const auto longest =
@@ -275,7 +276,7 @@ void Replicas::adapt_to_samples_of(std::uint64_t segments, double nanoseconds) {
         const auto next = std::clamp(others, settling_.load() / 2, longest);
         settling_ = next < shortest_settling ? Seconds{0} : next;
     }
-    if (segments < warm_up_ + warm_up_ / 4) warm_up_ = segments / 2;
+    if (blocks < warm_up_ + warm_up_ / 4) warm_up_ = blocks / 2;
 }
 
 // What a program keeps from its children (MADV_DONTFORK) its replicas do not have.

@@ -75,7 +75,7 @@ class Replicas {
     void hurry_all();
     void work();
     Outcome live(Job& job);
-    void adapt_to_samples_of(std::uint64_t segments, double nanoseconds);
+    void adapt_to_samples_of(std::uint64_t blocks, double nanoseconds);
     bool target_has(Address address) const;
     // Lives on the worker's stack while the replica does.
     class Registered;
@@ -84,9 +84,9 @@ class Replicas {
     ptrace::Nursery& nursery_;
     emu::translator::ReplicaCache cache_;
     pid_t target_;
-    std::atomic<std::uint64_t> warm_up_;  // before loads are timed, in segments
+    std::atomic<std::uint64_t> warm_up_;  // before loads are timed, in blocks
     // As the last one that was complete.
-    std::atomic<std::uint64_t> units_in_sample_ = emu::translator::LoadSampling::never_ends;
+    std::atomic<std::uint64_t> blocks_in_sample_ = emu::translator::LoadSampling::never_ends;
     std::atomic<Seconds> settling_;  // before a replica begins
 
     mutable std::mutex mutex_;

@@ -2,8 +2,7 @@
 // program goes.
 //
 // Where a thread is seen several times it spends its time: a unit is made that goes the way it was
-// seen to go. Units begin where loops and indirect branches lead, so that they do not begin
-// everywhere. Which are made depends on what the thread does alone, and not on when.
+// seen to go, from there on. Which are made depends on what the thread does alone, and not on when.
 #pragma once
 
 #include <span>
@@ -17,18 +16,15 @@ namespace shadowprof::emu::translator {
 
 class HotCode {
   public:
-    HotCode(Translator& translator, const GuestCode& code, const trace::SegmentTable& segments)
-        : translator_(translator), code_(code), segments_(segments) {}
+    HotCode(Translator& translator, const trace::SegmentTable& segments)
+        : translator_(translator), segments_(segments) {}
 
     // What a thread executed in the lean version.
     void look_at(std::span<const trace::SegmentId> executed, Random& random);
     void forget_everything() { hits_.clear(); }
 
   private:
-    bool begins_unit(trace::SegmentId before, trace::SegmentId segment) const;
-
     Translator& translator_;
-    const GuestCode& code_;
     const trace::SegmentTable& segments_;
     std::unordered_map<trace::BlockId, unsigned> hits_;  // of looks, by first block
 };

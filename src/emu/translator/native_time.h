@@ -19,22 +19,10 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "emu/translator/segment_work.h"
 #include "ptrace/process_info.h"
 
 namespace shadowprof::emu::translator {
-
-// Executed in segments.
-struct Work {
-    std::uint64_t segments = 0, indirect = 0;  // jumps, calls and returns that may lead anywhere
-    std::uint64_t instructions = 0;
-
-    Work& operator+=(const Work& other) {
-        segments += other.segments;
-        indirect += other.indirect;
-        instructions += other.instructions;
-        return *this;
-    }
-};
 
 class NativeTime {
   public:

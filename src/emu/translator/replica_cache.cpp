@@ -6,7 +6,7 @@ namespace shadowprof::emu::translator {
 
 ReplicaCache::ReplicaCache(pid_t target, trace::BlockTable& blocks, trace::ModuleTable& modules,
                            trace::SegmentTable& segments, trace::CapturePlan plan)
-    : code_(target, blocks, modules, plan), segments_(segments) {}
+    : code_(target, blocks, modules, plan), segments_(segments), work_(code_, segments) {}
 
 std::unique_ptr<ReplicaCache::Guest> ReplicaCache::admit(ptrace::Replica& replica,
                                                          const ptrace::Nursery& nursery,
@@ -44,7 +44,7 @@ bool ReplicaCache::make(const ptrace::Nursery& nursery, const ptrace::Maps& maps
         std::make_unique<Translator>(code_, segments_, memory_->tables(), memory_->tables_place());
     for (const auto& arena : memory_->arenas())
         translator_->add_arena(arena.ours, arena.place, arena.size);
-    hot_code_ = std::make_unique<HotCode>(*translator_, code_, segments_);
+    hot_code_ = std::make_unique<HotCode>(*translator_, segments_);
     return true;
 }
 
@@ -102,29 +102,6 @@ void ReplicaCache::Turn::wait_until_emptied() {
     }
     --cache.waiting_;
     code().look_through(guest_.pid_, guest_.maps_);
-}
-
-Work ReplicaCache::Turn::work_of(std::span<const trace::SegmentId> segments) {
-    using enum trace::BlockExit;
-    auto& known = guest_.cache_.segments_known_;
-    const auto& table = guest_.cache_.segments_;
-    for (auto n = known.size(); n < table.size(); ++n) {
-        OfSegment work;
-        for (const auto id : table.at(trace::SegmentId{static_cast<std::uint32_t>(n)})) {
-            const auto& block = code().block(id);
-            work.instructions += static_cast<std::uint32_t>(block.instructions.size());
-            work.indirect +=
-                block.exit == indirect_jump || block.exit == indirect_call || block.exit == return_;
-        }
-        known.push_back(work);
-    }
-    Work sum{.segments = segments.size()};
-    for (const auto segment : segments) {
-        const auto& work = known[static_cast<std::size_t>(segment)];
-        sum.instructions += work.instructions;
-        sum.indirect += work.indirect;
-    }
-    return sum;
 }
 
 }  // namespace shadowprof::emu::translator

@@ -20,7 +20,7 @@
 
 #include "emu/guest_code.h"
 #include "emu/translator/hot_code.h"
-#include "emu/translator/native_time.h"
+#include "emu/translator/segment_work.h"
 #include "emu/translator/shared_memory.h"
 #include "emu/translator/translator.h"
 #include "ptrace/nursery.h"
@@ -75,7 +75,6 @@ class ReplicaCache {
         HotCode& hot_code() { return *guest_.cache_.hot_code_; }
         GuestCode& code() { return guest_.cache_.code_; }
         void mappings_may_have_changed() { code().mappings_may_have_changed(); }
-        Work work_of(std::span<const trace::SegmentId> segments);
 
       private:
         void wait_until_emptied();
@@ -90,6 +89,7 @@ class ReplicaCache {
     std::vector<AddressRange> places() const { return memory_->places(); }
     GuestCode& code() { return code_; }
     trace::SegmentTable& segments() { return segments_; }
+    SegmentWork& work() { return work_; }  // for whoever has the turn
 
   private:
     bool make(const ptrace::Nursery& nursery, const ptrace::Maps& maps, std::string& why);
@@ -101,10 +101,7 @@ class ReplicaCache {
     std::unique_ptr<SharedMemory> memory_;
     std::unique_ptr<Translator> translator_;
     std::unique_ptr<HotCode> hot_code_;
-    struct OfSegment {  // read for each one that is executed
-        std::uint32_t instructions = 0, indirect = 0;
-    };
-    std::vector<OfSegment> segments_known_;
+    SegmentWork work_;
 
     std::mutex mutex_;
     std::condition_variable changed_;

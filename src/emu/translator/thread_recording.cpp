@@ -1,6 +1,7 @@
 #include "emu/translator/thread_recording.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -11,14 +12,15 @@ namespace shadowprof::emu::translator {
 
 namespace {
 
-// Units of a burst.
+// Units of a burst. As far as nothing is known, each has so many blocks.
+constexpr std::uint64_t usual_blocks_in_unit = 3;
 constexpr std::int64_t units_of_values = 1024;
 constexpr std::int64_t most_units_of_timings = 4096, fewest_units_of_timings = 128;
 // So many that most of what a cache of the first or second level holds is seen again.
 constexpr std::int64_t most_units_of_accesses = 32768, fewest_units_of_accesses = 1024;
 // Where a sample has few units, each takes long: so that it has bursts nonetheless they are short.
 constexpr std::uint64_t burst_in_sample = 32;
-// Of units: what is known of loads grows with these, and so does the time that a replica takes.
+// Of blocks: what is known of loads grows with these, and so does the time that a replica takes.
 constexpr double fraction_with_timings = 1.0 / 32;
 constexpr double fraction_with_accesses = 1.0 / 32;
 // From one load that is timed to the next in a burst.
@@ -26,16 +28,16 @@ constexpr std::uint64_t mean_loads_between = 128;
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t most_segments_in_chunk = 1u << 16;
 
-std::int64_t part_of_sample(std::uint64_t units, std::int64_t fewest, std::int64_t most) {
+std::int64_t part_of_sample(std::uint64_t blocks, std::int64_t fewest, std::int64_t most) {
     const auto most_of_all = static_cast<std::uint64_t>(most);
-    const auto part = std::min(units / burst_in_sample, most_of_all);
+    const auto part = std::min(blocks / usual_blocks_in_unit / burst_in_sample, most_of_all);
     return std::max(fewest, static_cast<std::int64_t>(part));
 }
 
 }  // namespace
 
 ThreadRecording::ThreadRecording(Place place, trace::SampleId sample, trace::TraceId trace)
-    : place_(place), sample_(sample), trace_(trace) {
+    : place_(place), sample_(sample), trace_(trace), blocks_in_segment_(usual_blocks_in_unit) {
     const auto& loads = place_.loads;
     bursts_ = {
         {{Version::values, trace::Contents::values,
@@ -53,6 +55,7 @@ void ThreadRecording::begin_stream(SharedMemory& memory, std::uint32_t area) {
     version_ = Version::lean;
     spent_readings_ = most_readings;
     for (auto& burst : bursts_) {
+        burst.blocks = static_cast<std::uint64_t>(burst.units) * usual_blocks_in_unit;
         burst.due = draw_lean_run(burst);
         if (burst.version == Version::timed && burst.fraction > 0)
             burst.due += place_.loads.warm_up;
@@ -68,35 +71,48 @@ void ThreadRecording::end_stream() {
     memory_ = nullptr;
 }
 
-std::span<const trace::SegmentId> ThreadRecording::read() {
+ThreadRecording::Executed ThreadRecording::read() {
     if (!memory_) return {};
-    const auto from = read_up_to_;
     if (writes_values()) {
         read_values();
-        read_up_to_ = stream_;
         return {};
     }
-    read_up_to_ = stream_;
-    const auto count = (stream_ - from) / sizeof(trace::SegmentId);
-    const auto* const begin = reinterpret_cast<const trace::SegmentId*>(memory_->stream_at(from));
-    chunk_.segments.insert(chunk_.segments.end(), begin, begin + count);
-    count_lean(count);
+    const auto executed = look_at_new();
+    chunk_.segments.insert(chunk_.segments.end(), executed.segments.begin(),
+                           executed.segments.end());
+    if (version_ == Version::lean) {
+        work_ += executed.work;
+    } else {
+        blocks_in_burst_ += executed.work.blocks;
+        instructions_in_bursts_ += executed.work.instructions;
+    }
     if (chunk_.segments.size() >= most_segments_in_chunk) flush();
-    return {begin, count};
+    return executed;
 }
 
-std::span<const trace::SegmentId> ThreadRecording::skip() {
-    const auto from = std::exchange(read_up_to_, stream_);
-    if (writes_values()) return {};
-    const auto count = (stream_ - from) / sizeof(trace::SegmentId);
-    count_lean(count);
-    return {reinterpret_cast<const trace::SegmentId*>(memory_->stream_at(from)), count};
+ThreadRecording::Executed ThreadRecording::skip() {
+    if (!writes_values()) return look_at_new();
+    read_up_to_ = stream_;
+    return {};
+}
+
+ThreadRecording::Executed ThreadRecording::look_at_new() {
+    const auto count = (stream_ - read_up_to_) / sizeof(trace::SegmentId);
+    const auto* const begin =
+        reinterpret_cast<const trace::SegmentId*>(memory_->stream_at(read_up_to_));
+    read_up_to_ = stream_;
+    const Executed executed{{begin, count}, place_.work.of({begin, count})};
+    count_lean(executed);
+    return executed;
 }
 
 // What is executed in other versions brings none of them nearer.
-void ThreadRecording::count_lean(std::uint64_t segments) {
-    if (version_ != Version::lean) return;
-    for (auto& burst : bursts_) burst.due -= std::min(burst.due, segments);
+void ThreadRecording::count_lean(const Executed& executed) {
+    if (version_ != Version::lean || executed.segments.empty()) return;
+    const auto blocks = executed.work.blocks;
+    blocks_in_segment_ =
+        static_cast<double>(blocks) / static_cast<double>(executed.segments.size());
+    for (auto& burst : bursts_) burst.due -= std::min(burst.due, blocks);
 }
 
 void ThreadRecording::read_values() {
@@ -116,6 +132,7 @@ void ThreadRecording::read_values() {
 
 void ThreadRecording::read_block_values(const trace::Block& block, const std::byte*& at) {
     burst_chunk_.blocks.push_back(block.id);
+    ++blocks_in_burst_;
     instructions_in_bursts_ += block.instructions.size();
     for (const auto& slot : version_ == Version::accesses ? block.accesses : block.slots) {
         std::uint64_t stored = 0;
@@ -129,9 +146,9 @@ void ThreadRecording::go_on() {
     go_on_for(std::numeric_limits<std::uint64_t>::max());
 }
 
-void ThreadRecording::go_on_for(std::uint64_t segments) {
+void ThreadRecording::go_on_for(std::uint64_t blocks) {
     choose_version();
-    restart(segments);
+    restart(blocks);
 }
 
 void ThreadRecording::choose_version() {
@@ -153,19 +170,20 @@ void ThreadRecording::choose_version() {
         case Version::timed:
             break;
     }
+    burst_->blocks = std::max<std::uint64_t>(blocks_in_burst_, 1);
     burst_->due = draw_lean_run(*burst_);
     end_burst();
 }
 
-void ThreadRecording::restart(std::uint64_t most_segments) {
+void ThreadRecording::restart(std::uint64_t most_blocks) {
     constexpr std::uint64_t room = slot_room / sizeof(trace::SegmentId);
     auto wanted = room;
     if (version_ == Version::timed) wanted = static_cast<std::uint64_t>(burst_->units);
     if (version_ == Version::lean) {
-        wanted = std::min(room, most_segments);
         for (const auto& burst : bursts_)
-            if (burst.fraction > 0) wanted = std::min(wanted, burst.due);
-        wanted = std::max<std::uint64_t>(wanted, 1);
+            if (burst.fraction > 0) most_blocks = std::min(most_blocks, burst.due);
+        const auto segments = std::ceil(static_cast<double>(most_blocks) / blocks_in_segment_);
+        wanted = static_cast<std::uint64_t>(std::clamp(segments, 1.0, static_cast<double>(room)));
     }
     stream_ = memory_->place_of_slot(area_) + slot_room - wanted * sizeof(trace::SegmentId);
     read_up_to_ = stream_;
@@ -173,12 +191,13 @@ void ThreadRecording::restart(std::uint64_t most_segments) {
 
 std::uint64_t ThreadRecording::draw_lean_run(const Burst& burst) {
     if (!(burst.fraction > 0)) return 0;
-    const auto mean = static_cast<double>(burst.units) * (1 / burst.fraction - 1);
+    const auto mean = static_cast<double>(burst.blocks) * (1 / burst.fraction - 1);
     return 1 + static_cast<std::uint64_t>(place_.random.exponential(mean));
 }
 
 void ThreadRecording::begin_burst(Burst& burst) {
     burst_ = &burst;
+    blocks_in_burst_ = 0;
     version_ = burst.version;
     memory_->area(area_).left = burst.units;
     if (version_ == Version::values && always_values()) memory_->area(area_).left = never / 2;

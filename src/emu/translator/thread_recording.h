@@ -2,9 +2,11 @@
 // time to time, in one of the other versions, a burst of segments with the values or the addresses
 // captured in them, or with loads that were timed.
 //
-// Bursts are runs of units, the lengths between which are random: every execution of a block has
-// the same chance. Within a burst that times loads the numbers of loads between those that are
-// timed are random, and so every execution of a load has the same chance, too.
+// Bursts are runs of units; the lengths between them, in blocks, are random: every execution of a
+// block has the same chance. How many blocks a segment has depends on what the code cache has
+// learnt, so nothing is measured in segments. Within a burst that times loads the numbers of loads
+// between those that are timed are random, and so every execution of a load has the same chance,
+// too.
 #pragma once
 
 #include <array>
@@ -14,6 +16,7 @@
 
 #include "base/random.h"
 #include "emu/guest_code.h"
+#include "emu/translator/segment_work.h"
 #include "emu/translator/shared_memory.h"
 #include "emu/translator/unit.h"
 #include "trace/numbers.h"
@@ -24,7 +27,7 @@ namespace shadowprof::emu::translator {
 
 struct ValueSampling {
     bool captures = false;  // anything: there is a version for values
-    double fraction = 0;    // of units, executed in that version
+    double fraction = 0;    // of blocks, executed in that version
 
     bool wanted() const { return captures && fraction > 0; }
     bool always() const { return captures && fraction >= 1; }
@@ -33,8 +36,8 @@ struct ValueSampling {
 struct LoadSampling {
     bool wanted = false;
     bool timed = true;                  // the clock can be used; otherwise addresses alone are told
-    std::uint64_t warm_up = 0;          // units before the first burst that times loads
-    std::uint64_t sample = never_ends;  // units that there will be, more or less
+    std::uint64_t warm_up = 0;          // blocks before the first burst that times loads
+    std::uint64_t sample = never_ends;  // blocks that there will be, more or less
 
     static constexpr auto never_ends = std::numeric_limits<std::uint64_t>::max();
 };
@@ -45,6 +48,7 @@ class ThreadRecording {
     struct Place {
         GuestCode& code;
         trace::SegmentTable& segments;
+        SegmentWork& work;
         trace::TraceSink& sink;
         trace::Numbers& numbers;
         Random& random;
@@ -69,19 +73,24 @@ class ThreadRecording {
     std::uint64_t stream() const { return stream_; }
     void left_at(std::uint64_t stream) { stream_ = stream & ~alias; }
 
-    // Takes over what was written since the last time: in the lean version, the segments that were
-    // executed are told, until the next call.
-    std::span<const trace::SegmentId> read();
+    // In versions that write down nothing else.
+    struct Executed {
+        std::span<const trace::SegmentId> segments;  // until the next call
+        Work work;
+    };
+    // Takes over what was written since the last time.
+    Executed read();
     // The same, but it becomes no part of the Trace, which has not begun yet.
-    std::span<const trace::SegmentId> skip();
+    Executed skip();
     // The slot is full, or the version's time is over: how it goes on, with an empty slot.
     void go_on();
-    // … with no more than so many segments before it asks again, in the lean version.
-    void go_on_for(std::uint64_t segments);
+    // … with about so many blocks at most before it asks again, in the lean version.
+    void go_on_for(std::uint64_t blocks);
     // It left a unit in its middle, before this instruction: what it did of it, as blocks.
     void cut(const Unit& unit, std::size_t block, std::size_t instruction);
     void cut_before(const Unit& unit, Address instruction);
-    // That were executed in bursts with values or addresses, so far.
+    // That was read so far, in the lean version.
+    const Work& work() const { return work_; }
     std::uint64_t instructions_in_bursts() const { return instructions_in_bursts_; }
     // It went somewhere else than the code says.
     void discontinuity(Address continuation);
@@ -92,18 +101,20 @@ class ThreadRecording {
     struct Burst {
         Version version{};
         trace::Contents contents{};
-        double fraction = 0;  // of units
+        double fraction = 0;  // of blocks
         std::int64_t units = 0;
-        std::uint64_t due = 0;  // after so many lean segments
+        std::uint64_t blocks = 0;  // in the last one
+        std::uint64_t due = 0;     // after so many lean blocks
     };
 
     bool writes_values() const {
         return version_ == Version::values || version_ == Version::accesses;
     }
     bool always_values() const { return place_.values.always(); }
-    void count_lean(std::uint64_t segments);
+    Executed look_at_new();
+    void count_lean(const Executed& executed);
     void choose_version();
-    void restart(std::uint64_t most_segments);
+    void restart(std::uint64_t most_blocks);
     std::uint64_t draw_lean_run(const Burst& burst);
     void begin_burst(Burst& burst);
     void end_burst();
@@ -122,12 +133,15 @@ class ThreadRecording {
     std::uint64_t stream_ = 0;      // where it will write next, while it is outside
     std::uint64_t read_up_to_ = 0;  // of what it has written
     Version version_ = Version::lean;
+    double blocks_in_segment_;  // lately
     std::array<Burst, version_count - 1> bursts_;
     trace::SegmentChunk chunk_;
     Burst* burst_ = nullptr;  // under way
     trace::TraceId burst_trace_{};
     trace::SampleId burst_sample_{};
     trace::TraceChunk burst_chunk_;
+    std::uint64_t blocks_in_burst_ = 0;
+    Work work_;
     std::uint64_t instructions_in_bursts_ = 0;
     std::size_t spent_readings_ = most_readings;  // whose intervals are to be drawn again
 };

@@ -40,6 +40,7 @@ TranslatedProcess::TranslatedProcess(ptrace::Tracer& tracer, GuestCode& code,
     : tracer_(tracer),
       code_(code),
       segments_(segments),
+      work_(code_, segments),
       sink_(sink),
       options_(options),
       random_(options.seed),
@@ -120,8 +121,8 @@ TranslatedProcess::Guest& TranslatedProcess::add_guest(ptrace::Thread& thread,
     trace::TraceStart start;
     start.trace = guest.trace = numbers_.next_trace();
     start.sample = sample_;
-    guest.recording.emplace(ThreadRecording::Place{code_, segments_, sink_, numbers_, random_,
-                                                   options_.values, options_.loads, true},
+    guest.recording.emplace(ThreadRecording::Place{code_, segments_, work_, sink_, numbers_,
+                                                   random_, options_.values, options_.loads, true},
                             sample_, start.trace);
     start.contents = trace::Contents::counts;
     start.from_thread_start = from_its_start;
@@ -165,7 +166,7 @@ bool TranslatedProcess::make_cache(ptrace::Thread& thread, std::string& why) {
     if (!memory_) return false;
     translator_ =
         std::make_unique<Translator>(code_, segments_, memory_->tables(), memory_->tables_place());
-    hot_code_ = std::make_unique<HotCode>(*translator_, code_, segments_);
+    hot_code_ = std::make_unique<HotCode>(*translator_, segments_);
     for (const auto& arena : memory_->arenas())
         translator_->add_arena(arena.ours, arena.place, arena.size);
     if (options_.nothing_random) {
@@ -685,8 +686,7 @@ void TranslatedProcess::on_interrupted(Guest& guest) {
 // ---- What they write down
 
 void TranslatedProcess::read_stream(Guest& guest) {
-    const auto executed = guest.recording->read();
-    if (!executed.empty()) hot_code_->look_at(executed, random_);
+    hot_code_->look_at(guest.recording->read().segments, random_);
 }
 
 }  // namespace shadowprof::emu::translator

@@ -128,6 +128,7 @@ class TranslatedProcess {
     ptrace::Tracer& tracer_;
     GuestCode& code_;
     trace::SegmentTable& segments_;
+    SegmentWork work_;
     trace::TraceSink& sink_;
     RunOptions options_;
     Random random_;

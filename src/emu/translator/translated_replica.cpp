@@ -15,7 +15,7 @@ using ptrace::Registers;
 
 namespace {
 
-constexpr std::uint64_t part_of_warming_up = 16 * 1024;  // segments
+constexpr std::uint64_t part_of_warming_up = 48 * 1024;  // blocks
 constexpr double longest_warm_up = 2e6;                  // nanoseconds of the original's
 
 bool ends_in_a_small_loop(std::span<const trace::SegmentId> executed) {
@@ -51,9 +51,9 @@ TranslatedReplica::End TranslatedReplica::run(Length length, Random& random) {
                    : on_signal(*registers, stop.info);
         if (next == Next::enter) next = enter() ? Next::go_on : Next::end;
     }
-    end_.instructions = work_.instructions + instructions_in_bursts();
+    end_.instructions = instructions();
     end_.is_complete = share_ >= 1;
-    end_.segments = work_.segments;
+    end_.blocks = recording_.work().blocks;
     return end_;
 }
 
@@ -130,16 +130,17 @@ TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers
             if (time_) time_->look(!recording_.is_in_burst());
             if (is_warming_up()) {
                 const auto skipped = recording_.skip();
-                warming_ += turn.work_of(skipped);
-                turn.hot_code().look_at(skipped, random);
+                warming_ += skipped.work;
+                turn.hot_code().look_at(skipped.segments, random);
                 recording_.go_on_for(part_of_warming_up);
                 break;
             }
             if (is_caught_spinning(turn, read(turn, random))) return end(waits_in_a_loop);
             if (is_long_enough()) return end("sample size");
             // At the same rate.
-            const auto left = static_cast<double>(work_.segments) * (1 - share_) / share_;
-            if (work_.segments == 0)
+            const auto done = recording_.work().blocks;
+            const auto left = static_cast<double>(done) * (1 - share_) / share_;
+            if (done == 0)
                 recording_.go_on();
             else
                 recording_.go_on_for(static_cast<std::uint64_t>(std::min(left, 1e9)) + 1);
@@ -177,27 +178,20 @@ bool TranslatedReplica::is_warming_up() {
 }
 
 bool TranslatedReplica::is_long_enough() {
-    const auto done = work_.instructions + instructions_in_bursts();
-    share_ = static_cast<double>(done) / static_cast<double>(wanted_.instructions);
+    const auto done = static_cast<double>(instructions());
+    share_ = done / static_cast<double>(wanted_.instructions);
     if (time_) {
         // Bursts, which take many times as long, are left out, and stand for as much as the rest.
-        const auto in_bursts = static_cast<double>(instructions_in_bursts());
-        const auto all =
-            work_.instructions > 0 ? 1 + in_bursts / static_cast<double>(work_.instructions) : 1;
-        share_ = std::max(share_, all * time_->estimate(work_, stops_) / wanted_.nanoseconds);
+        const auto& work = recording_.work();
+        const auto all = work.instructions > 0 ? done / static_cast<double>(work.instructions) : 1;
+        share_ = std::max(share_, all * time_->estimate(work, stops_) / wanted_.nanoseconds);
     }
     return share_ >= 1;
 }
 
 std::span<const trace::SegmentId> TranslatedReplica::read(ReplicaCache::Turn& turn,
                                                           Random& random) {
-    const auto executed = recording_.read();
-    if (executed.empty()) return executed;
-    const auto work = turn.work_of(executed);
-    if (recording_.is_in_burst())
-        timed_instructions_ += work.instructions;
-    else
-        work_ += work;
+    const auto executed = recording_.read().segments;
     turn.hot_code().look_at(executed, random);
     return executed;
 }

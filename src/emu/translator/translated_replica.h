@@ -45,7 +45,7 @@ class TranslatedReplica {
         std::optional<Address> unmapped;  // it had nothing there, and needed it
         std::uint64_t instructions = 0;
         bool is_complete = false;  // as many as were wanted
-        std::uint64_t segments = 0;
+        std::uint64_t blocks = 0;  // in the lean version
     };
     // How much: whichever comes first, or a little more.
     struct Length {
@@ -64,8 +64,8 @@ class TranslatedReplica {
     Next on_signal(const ptrace::Registers& registers, const siginfo_t& info);
     bool enter();
     bool is_warming_up();
-    std::uint64_t instructions_in_bursts() const {
-        return recording_.instructions_in_bursts() + timed_instructions_;
+    std::uint64_t instructions() const {
+        return recording_.work().instructions + recording_.instructions_in_bursts();
     }
     bool is_long_enough();
     bool yields_in_vain();
@@ -90,9 +90,7 @@ class TranslatedReplica {
     int looks_for_spinning_ = 2;  // that are left: a look is not cheap
     ptrace::Registers at_last_yield_;
     int yields_in_vain_ = 0;
-    double share_ = 0;                      // of what is wanted, that is done
-    Work work_;                             // in lean segments
-    std::uint64_t timed_instructions_ = 0;  // and in those that time loads
+    double share_ = 0;  // of what is wanted, that is done
     End end_;
 };
 

@@ -31,12 +31,6 @@ void set_word(std::uint8_t* place, std::uint64_t value) {
     __atomic_store_n(reinterpret_cast<std::uint64_t*>(place), value, __ATOMIC_RELEASE);
 }
 
-bool jumps_back(const trace::Block& from, Address to) {
-    const bool jumps = from.exit == BlockExit::conditional || from.exit == BlockExit::jump ||
-                       from.exit == BlockExit::indirect_jump;
-    return jumps && to <= from.last().address;
-}
-
 }  // namespace
 
 Translator::Translator(GuestCode& code, trace::SegmentTable& segments, std::uint64_t* tables,
@@ -319,15 +313,12 @@ void Translator::follow(std::span<const trace::SegmentId> executed) {
     std::size_t instructions = 0;
     bool is_over = false;
     for (const auto segment : executed) {
-        if (segment == trace::segment_discontinuity) break;
         for (const auto id : segments_.at(segment)) {
             const auto* const block = &code_.block(id);
             instructions += block->instructions.size();
             is_over = blocks.size() == most_blocks_followed ||
-                      instructions > most_instructions_followed ||
-                      std::find(blocks.begin(), blocks.end(), block) != blocks.end() ||
-                      (!blocks.empty() && jumps_back(*blocks.back(), block->start)) ||
-                      code_.may_change(block->start) || code_.block_at(block->start) != block;
+                      instructions > most_instructions_followed || code_.may_change(block->start) ||
+                      code_.block_at(block->start) != block;
             if (is_over) break;
             blocks.push_back(block);
             switch (block->exit) {

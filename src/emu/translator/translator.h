@@ -56,7 +56,8 @@ class Translator : private UnitDirectory {
     std::optional<Address> renew(Address pc, Version version);
 
     // Segments that a thread executed one after the other, to be followed by one unit from now on,
-    // from the first one's first block on. Does nothing if it has been done, or is of no use.
+    // from the first one's first block on, through as many rounds of loops as there is room for.
+    // Does nothing if it has been done, or is of no use.
     void follow(std::span<const trace::SegmentId> executed);
 
     // When no thread is in the cache.
@@ -88,8 +89,8 @@ class Translator : private UnitDirectory {
     static constexpr std::size_t most_blocks_in_unit = 8;
     static constexpr std::size_t most_instructions_in_unit = 128;
     static constexpr std::size_t look_ahead = 24;
-    static constexpr std::size_t most_blocks_followed = 24;
-    static constexpr std::size_t most_instructions_followed = 320;
+    static constexpr std::size_t most_blocks_followed = 48;
+    static constexpr std::size_t most_instructions_followed = 640;
 
     trace::SegmentId segment_of(std::span<const trace::BlockId> blocks) override {
         return segments_.publish(blocks);

@@ -1,0 +1,52 @@
+#include "emu/translator/segment_work.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+
+namespace shadowprof::emu::translator {
+
+namespace {
+
+// Where the numbers lie in a word. So many words can be added without one running into the next.
+constexpr unsigned bits_of_few = 18, indirect_at = bits_of_few, instructions_at = 2 * bits_of_few;
+constexpr std::uint64_t mask_of_few = (1u << bits_of_few) - 1;
+constexpr std::size_t most_at_a_time = 1024;
+constexpr std::size_t most_blocks = mask_of_few / most_at_a_time;
+static_assert((most_blocks * trace::most_instructions_in_block * most_at_a_time) >>
+                  (64 - instructions_at) ==
+              0);
+
+std::uint64_t word_of(std::span<const trace::BlockId> blocks, const GuestCode& code) {
+    using enum trace::BlockExit;
+    SHADOWPROF_ASSERT(blocks.size() <= most_blocks, std::to_string(blocks.size()));
+    std::uint64_t word = blocks.size();
+    for (const auto id : blocks) {
+        const auto& block = code.block(id);
+        const auto exit = block.exit;
+        const bool is_indirect = exit == indirect_jump || exit == indirect_call || exit == return_;
+        word += std::uint64_t{is_indirect} << indirect_at;
+        word += std::uint64_t{block.instructions.size()} << instructions_at;
+    }
+    return word;
+}
+
+}  // namespace
+
+Work SegmentWork::of(std::span<const trace::SegmentId> executed) {
+    for (auto n = static_cast<std::uint32_t>(known_.size()); n < segments_.size(); ++n)
+        known_.push_back(word_of(segments_.at(trace::SegmentId{n}), code_));
+    Work work;
+    while (!executed.empty()) {
+        const auto part = executed.first(std::min(executed.size(), most_at_a_time));
+        std::uint64_t sum = 0;
+        for (const auto segment : part) sum += known_[static_cast<std::size_t>(segment)];
+        work += {.blocks = sum & mask_of_few,
+                 .instructions = sum >> instructions_at,
+                 .indirect = sum >> indirect_at & mask_of_few};
+        executed = executed.subspan(part.size());
+    }
+    return work;
+}
+
+}  // namespace shadowprof::emu::translator

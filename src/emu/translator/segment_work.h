@@ -1,0 +1,40 @@
+// How much was executed, in segments that were written down.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "emu/guest_code.h"
+#include "trace/segment.h"
+#include "trace/trace.h"
+
+namespace shadowprof::emu::translator {
+
+struct Work {
+    std::uint64_t blocks = 0, instructions = 0;
+    std::uint64_t indirect = 0;  // jumps, calls and returns that may lead anywhere
+
+    Work& operator+=(const Work& other) {
+        blocks += other.blocks;
+        instructions += other.instructions;
+        indirect += other.indirect;
+        return *this;
+    }
+};
+
+// Used by one thread at a time.
+class SegmentWork {
+  public:
+    SegmentWork(const GuestCode& code, const trace::SegmentTable& segments)
+        : code_(code), segments_(segments) {}
+
+    Work of(std::span<const trace::SegmentId> executed);
+
+  private:
+    const GuestCode& code_;
+    const trace::SegmentTable& segments_;
+    std::vector<std::uint64_t> known_;  // all numbers of a segment in one word: one addition
+};
+
+}  // namespace shadowprof::emu::translator
