@@ -18,7 +18,7 @@ namespace {
 
 // A replica that needs longer is stuck, or the machine is: for how long may memory be held twice?
 constexpr Seconds longest_life{2.0};
-// One that has not computed for a tenth of this time will not get far.
+// One for which nothing has been computed in nine tenths of this time will not get far.
 constexpr Seconds long_enough_to_compute{0.3};
 constexpr double least_share = 0.1;
 
@@ -27,10 +27,9 @@ constexpr double least_share = 0.1;
 // gigabyte was chased through at 300 ns a line for three times what the last cache holds.
 constexpr Seconds shortest_settling{5e-3}, usual_longest_settling{0.2}, longest_settling{0.5};
 
-Seconds computed_by(const ptrace::Replica& replica) {
+Seconds computed_by(pid_t process) {
     constexpr double nanosecond = 1e-9;
-    return Seconds{nanosecond *
-                   static_cast<double>(ptrace::process_cpu_time(replica.pid()).value_or(0))};
+    return Seconds{nanosecond * static_cast<double>(ptrace::process_cpu_time(process).value_or(0))};
 }
 
 }  // namespace
@@ -39,7 +38,8 @@ class Replicas::Registered {
   public:
     Registered(Replicas& all, ptrace::Replica& replica) : all_(all) {
         const std::lock_guard lock{all_.mutex_};
-        at_ = all_.living_.insert(all_.living_.end(), Living{&replica, ptrace::Clock::now(), {}});
+        at_ = all_.living_.insert(all_.living_.end(), Living{&replica, {}, {}, {}, false});
+        begin_life(*at_);
         if (!all_.ending_) return;
         at_->ended_by = *all_.ending_;
         replica.kill();
@@ -67,7 +67,7 @@ class Replicas::Registered {
         at_->born =
             ptrace::Clock::now() + std::chrono::duration_cast<ptrace::Clock::duration>(settling);
         all_.ended_.wait_for(lock, settling, [&] { return all_.hurried_ || all_.ending_; });
-        at_->born = ptrace::Clock::now();
+        begin_life(*at_);
     }
 
   private:
@@ -119,8 +119,21 @@ void Replicas::hurry_all() {
     for (const auto tid : worker_ids_) sched_setscheduler(tid, SCHED_OTHER, &normal);
     for (auto& living : living_) {
         sched_setscheduler(living.replica->pid(), SCHED_OTHER, &normal);
-        living.born = ptrace::Clock::now();  // its time begins anew
+        begin_life(living);  // anew
     }
+}
+
+void Replicas::begin_life(Living& living) {
+    living.born = ptrace::Clock::now();
+    living.we_had_computed = computed_by(getpid());
+}
+
+// By others. What translates and digests for it has precedence over it, too; that is no reason to
+// give up.
+bool Replicas::is_starving(const Living& living, Seconds age) {
+    const auto computed =
+        computed_by(living.replica->pid()) + computed_by(getpid()) - living.we_had_computed;
+    return age > long_enough_to_compute && computed < least_share * age;
 }
 
 // The first one goes on as if it were not starving: of a brief program it may be all that is seen.
@@ -130,15 +143,14 @@ void Replicas::end_overdue() {
     for (auto& living : living_) {
         if (!living.ended_by.empty()) continue;
         const Seconds age = now - living.born;
-        const bool is_starving = !hurried_ && age > long_enough_to_compute &&
-                                 computed_by(*living.replica) < least_share * age;
-        if (is_starving) living.starved = true;
-        if (is_starving && !has_seen_anything_) {
+        const bool starves = !hurried_ && is_starving(living, age);
+        if (starves) living.starved = true;
+        if (starves && !has_seen_anything_) {
             hurry_all();
             continue;
         }
-        if (!is_starving && age <= longest_life) continue;
-        living.ended_by = is_starving ? "all processors are busy" : "time limit";
+        if (!starves && age <= longest_life) continue;
+        living.ended_by = starves ? "all processors are busy" : "time limit";
         living.replica->kill();
     }
 }
@@ -231,7 +243,7 @@ Replicas::Outcome Replicas::live(Job& job) {
     const auto end = engine.run(job.length, job.random);
     recording.end_stream();
     if (end.is_complete) adapt_to_samples_of(end.blocks, job.length.nanoseconds);
-    outcome.computed = computed_by(*replica);
+    outcome.computed = computed_by(replica->pid());
 
     trace::TraceEnd last;
     last.trace = job.start.trace;

@@ -68,11 +68,14 @@ class Replicas {
     struct Living {
         ptrace::Replica* replica = nullptr;
         ptrace::Clock::time_point born;
-        std::string ended_by;  // us
+        Seconds we_had_computed{0};  // then
+        std::string ended_by;        // us
         bool starved = false;
     };
 
     void hurry_all();
+    static void begin_life(Living& living);
+    static bool is_starving(const Living& living, Seconds age);
     void work();
     Outcome live(Job& job);
     void adapt_to_samples_of(std::uint64_t blocks, double nanoseconds);
