@@ -126,6 +126,7 @@ void ThreadRecording::read_values() {
         for (const auto block : place_.segments.at(id))
             read_block_values(place_.code.block(block), at);
     }
+    read_up_to_ = stream_;
     hand_over_burst();
     if (chunk_.segments.size() >= most_segments_in_chunk) flush();
 }
