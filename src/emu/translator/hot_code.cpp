@@ -5,7 +5,7 @@
 namespace shadowprof::emu::translator {
 
 void HotCode::look_at(std::span<const trace::SegmentId> executed, Random& random) {
-    constexpr std::size_t looks = 24, hits_for_hot = 3, most_segments = 64;
+    constexpr std::size_t looks = 96, hits_for_hot = 3, most_segments = 64;
     constexpr std::size_t fewest = 4096;
     if (executed.size() < fewest) return;
     for (std::size_t n = 0; n < looks; ++n) {

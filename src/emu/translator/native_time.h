@@ -8,10 +8,10 @@
 //
 // A replica takes longer than the original, by what it does besides. How much that is follows, not
 // exactly, from what can be counted: the prices below are those with which nine programs come out
-// most alike. What is written down for each segment has no price: it is among what a processor does
-// meanwhile. What is estimated to be a millisecond was, on Zen 4, 0.8 of gzip, 0.65 of three lua
-// programs, 0.6 of bzip2, and 0.5 of perl, python3, sqlite3 and xz. That all samples of a program
-// are shorter does no harm; that those of some phases are, does.
+// most alike: on Zen 4 what is estimated to be a millisecond was 0.85 of xz, 0.8 of bzip2 and gzip,
+// 0.7 to 0.85 of three lua programs and sqlite3, and 0.6 of perl and python3, the machine's speed
+// changing by as much meanwhile. That all samples of a program are shorter does no harm; that those
+// of some phases are, does.
 #pragma once
 
 #include <sys/types.h>
@@ -42,7 +42,8 @@ class NativeTime {
     double estimate(const Work& work, std::uint64_t stops) const {
         const auto computed = ptrace::process_cpu_time(replica_).value_or(computed_) - computed_;
         const auto faults = ptrace::minor_faults(replica_).value_or(faults_) - faults_;
-        const auto besides = of_indirect * static_cast<double>(work.indirect) +
+        const auto besides = of_block * static_cast<double>(work.blocks) +
+                             of_indirect * static_cast<double>(work.indirect) +
                              of_stop * static_cast<double>(stops) +
                              of_fault * static_cast<double>(faults);
         // Where much else goes on the prices are too rough.
@@ -52,7 +53,7 @@ class NativeTime {
 
   private:
     // Nanoseconds.
-    static constexpr double of_indirect = 0.3, of_stop = 3000, of_fault = 2000;
+    static constexpr double of_block = 0.2, of_indirect = 0.2, of_stop = 3000, of_fault = 1000;
     static constexpr double smallest_part = 0.3;
 
     pid_t replica_;

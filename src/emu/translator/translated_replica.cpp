@@ -178,14 +178,11 @@ bool TranslatedReplica::is_warming_up() {
 }
 
 bool TranslatedReplica::is_long_enough() {
-    const auto done = static_cast<double>(instructions());
-    share_ = done / static_cast<double>(wanted_.instructions);
-    if (time_) {
-        // Bursts, which take many times as long, are left out, and stand for as much as the rest.
-        const auto& work = recording_.work();
-        const auto all = work.instructions > 0 ? done / static_cast<double>(work.instructions) : 1;
-        share_ = std::max(share_, all * time_->estimate(work, stops_) / wanted_.nanoseconds);
-    }
+    share_ = static_cast<double>(instructions()) / static_cast<double>(wanted_.instructions);
+    // Bursts, which take many times as long, are left out: they come on top. To let them stand for
+    // as much as the rest does a sample that begins with one would soon be over.
+    if (time_)
+        share_ = std::max(share_, time_->estimate(recording_.work(), stops_) / wanted_.nanoseconds);
     return share_ >= 1;
 }
 
