@@ -18,7 +18,8 @@ using ptrace::Clock;
 // left behind comes to light then.
 constexpr std::chrono::milliseconds between_looks{5}, between_later_looks{100};
 // At the end.
-constexpr std::chrono::milliseconds await_sample{3000}, await_removal{20'000}, await_running{100};
+constexpr std::chrono::milliseconds await_first_sample{3000}, await_last_samples{200};
+constexpr std::chrono::milliseconds await_removal{20'000}, await_running{100};
 // Shorter samples than the shortest are the business of bursts, which go on after any system call.
 constexpr std::uint64_t shortest_length = 80'000;
 // Replicas that were of no use, one after the other, before we give up: what makes all processors
@@ -195,7 +196,7 @@ double Shadows::instructions_a_second() const {
 
 void Shadows::wind_up(const std::string& reason) {
     if (replicas_) {
-        await_first_sample();
+        if (!place_.tracer.alive()) await_samples();
         look_after_replicas();
         replicas_->end_all(reason);
     }
@@ -204,12 +205,13 @@ void Shadows::wind_up(const std::string& reason) {
     nursery_.reset();
 }
 
-// Of a program that ran so briefly that none is complete.
-void Shadows::await_first_sample() {
-    const auto deadline = Clock::now() + await_sample;
-    if (!place_.tracer.alive() && instructions_ == 0) replicas_->hurry();
-    while (!place_.tracer.alive() && instructions_ == 0 && replicas_->alive() > 0 &&
-           Clock::now() < deadline) {
+// The program is over, and they are of what it did at last; or, if it ran only briefly, all there is.
+void Shadows::await_samples() {
+    const auto ended = Clock::now();
+    replicas_->hurry();
+    while (replicas_->alive() > 0) {
+        const auto longest = instructions_ == 0 ? await_first_sample : await_last_samples;
+        if (Clock::now() > ended + longest) return;
         std::this_thread::sleep_for(std::chrono::milliseconds{1});
         look_after_replicas();
     }

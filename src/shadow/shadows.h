@@ -45,7 +45,7 @@ class Shadows : public Bursts {
     bool found(ptrace::Thread& thread);
     emu::translator::TranslatedReplica::Length length_of_next() const;
     void look_after_replicas();
-    void await_first_sample();
+    void await_samples();
     void leave_no_trace();
     bool is_loaded_enough(ptrace::Clock::time_point now);
 
