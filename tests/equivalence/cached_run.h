@@ -45,9 +45,6 @@ class CachedRun {
         return translator_ ? translator_->statistics() : emu::translator::Translator::Statistics{};
     }
 
-    // No unit has more instructions.
-    static constexpr std::uint64_t most_instructions_in_unit = 384;
-
   private:
     bool prepare(ptrace::Thread& thread);
     std::optional<End> enter(ptrace::Thread& thread, const ptrace::Registers& native);

@@ -80,7 +80,7 @@ TranslatorComparison::Next TranslatorComparison::compare_piece(ptrace::Thread& t
                                                                const EndState& start,
                                                                std::uint64_t most_instructions,
                                                                Outcome& outcome) {
-    constexpr auto longest = CachedRun::most_instructions_in_unit;
+    constexpr auto longest = std::uint64_t{emu::translator::Translator::most_instructions_followed};
     interpretation_.begin(start);
     // So far that the thread seldom has to be stopped to see how far it has come.
     auto run = interpretation_.run(3 * most_instructions + 2 * longest, true);

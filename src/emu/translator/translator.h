@@ -36,6 +36,9 @@ namespace shadowprof::emu::translator {
 
 class Translator : private UnitDirectory {
   public:
+    // No unit has more.
+    static constexpr std::size_t most_instructions_followed = 640;
+
     // `tables`: the lookup tables as we see them; `tables_place`: as the target does.
     Translator(GuestCode& code, trace::SegmentTable& segments, std::uint64_t* tables,
                std::uint32_t tables_place);
@@ -90,7 +93,6 @@ class Translator : private UnitDirectory {
     static constexpr std::size_t most_instructions_in_unit = 128;
     static constexpr std::size_t look_ahead = 24;
     static constexpr std::size_t most_blocks_followed = 48;
-    static constexpr std::size_t most_instructions_followed = 640;
 
     trace::SegmentId segment_of(std::span<const trace::BlockId> blocks) override {
         return segments_.publish(blocks);
