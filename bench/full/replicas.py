@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """How fast do replicas run, digestion included?
 
-    bench/full/replicas.py [--build DIR] [--scale X] [--json FILE] [PROGRAM...]
+    bench/full/replicas.py [--build DIR] [--scale X] [--sample-size N] [--json FILE] [PROGRAM...]
 
 Each program runs natively, in mode full, which counts its instructions, and in mode shadow with a
 replica at work all the time, for paths and edges, and with values. A replica's speed is the
 instructions in all samples by the processor time of replicas and shadowprof together, as the profile
-tells them; printed is how many times longer than natively an instruction takes. The machine should
-have nothing else to do."""
+tells them; printed is how many times longer than natively an instruction takes. Samples of 100M
+instructions, the default, come near to the steady state; in shorter ones a replica's birth, warming up
+and end tell. The machine should have nothing else to do."""
 
 import argparse
 import json
@@ -23,6 +24,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default="build")
     parser.add_argument("--scale", type=float, default=1.0)
+    parser.add_argument("--sample-size", default="100M")
     parser.add_argument("--json", help="writes the figures there")
     parser.add_argument("programs", nargs="*")
     options = parser.parse_args()
@@ -48,7 +50,7 @@ def main():
             table[name] = {}
             for way, profiles in ways.items():
                 seen = profile(command, "-m", "shadow", "-p", profiles, "--load", "1", "--overhead",
-                               "50%", "--sample-size", "10M")
+                               "50%", "--sample-size", options.sample_size)
                 speed = seen["coverage"]["instructions"] / seen["cost"]["extra_cpu"]
                 table[name][way] = rate / speed
             print(f"{name:10} {native:7.2f}s {rate / 1e9:9.2f}"
