@@ -41,8 +41,7 @@ Work SegmentWork::of(std::span<const trace::SegmentId> executed) {
         const auto part = executed.first(std::min(executed.size(), most_at_a_time));
         std::uint64_t sum = 0;
         for (const auto segment : part) sum += known_[static_cast<std::size_t>(segment)];
-        work += {.segments = part.size(),
-                 .blocks = sum & mask_of_few,
+        work += {.blocks = sum & mask_of_few,
                  .instructions = sum >> instructions_at,
                  .indirect = sum >> indirect_at & mask_of_few};
         executed = executed.subspan(part.size());

@@ -12,11 +12,10 @@
 namespace shadowprof::emu::translator {
 
 struct Work {
-    std::uint64_t segments = 0, blocks = 0, instructions = 0;
+    std::uint64_t blocks = 0, instructions = 0;
     std::uint64_t indirect = 0;  // jumps, calls and returns that may lead anywhere
 
     Work& operator+=(const Work& other) {
-        segments += other.segments;
         blocks += other.blocks;
         instructions += other.instructions;
         indirect += other.indirect;

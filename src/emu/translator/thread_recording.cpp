@@ -83,7 +83,7 @@ ThreadRecording::Executed ThreadRecording::read() {
     if (version_ == Version::lean) {
         work_ += executed.work;
     } else {
-        blocks_in_burst_ += executed.work.blocks;
+        burst_->blocks += executed.work.blocks;
         instructions_in_bursts_ += executed.work.instructions;
     }
     if (chunk_.segments.size() >= most_segments_in_chunk) flush();
@@ -133,7 +133,7 @@ void ThreadRecording::read_values() {
 
 void ThreadRecording::read_block_values(const trace::Block& block, const std::byte*& at) {
     burst_chunk_.blocks.push_back(block.id);
-    ++blocks_in_burst_;
+    ++burst_->blocks;
     instructions_in_bursts_ += block.instructions.size();
     for (const auto& slot : version_ == Version::accesses ? block.accesses : block.slots) {
         std::uint64_t stored = 0;
@@ -171,7 +171,7 @@ void ThreadRecording::choose_version() {
         case Version::timed:
             break;
     }
-    burst_->blocks = std::max<std::uint64_t>(blocks_in_burst_, 1);
+    burst_->blocks = std::max<std::uint64_t>(burst_->blocks, 1);
     burst_->due = draw_lean_run(*burst_);
     end_burst();
 }
@@ -198,7 +198,7 @@ std::uint64_t ThreadRecording::draw_lean_run(const Burst& burst) {
 
 void ThreadRecording::begin_burst(Burst& burst) {
     burst_ = &burst;
-    blocks_in_burst_ = 0;
+    burst.blocks = 0;
     version_ = burst.version;
     memory_->area(area_).left = burst.units;
     if (version_ == Version::values && always_values()) memory_->area(area_).left = never / 2;

@@ -103,7 +103,7 @@ class ThreadRecording {
         trace::Contents contents{};
         double fraction = 0;  // of blocks
         std::int64_t units = 0;
-        std::uint64_t blocks = 0;  // in the last one
+        std::uint64_t blocks = 0;  // in the last one, or so far
         std::uint64_t due = 0;     // after so many lean blocks
     };
 
@@ -140,7 +140,6 @@ class ThreadRecording {
     trace::TraceId burst_trace_{};
     trace::SampleId burst_sample_{};
     trace::TraceChunk burst_chunk_;
-    std::uint64_t blocks_in_burst_ = 0;
     Work work_;
     std::uint64_t instructions_in_bursts_ = 0;
     std::size_t spent_readings_ = most_readings;  // whose intervals are to be drawn again
