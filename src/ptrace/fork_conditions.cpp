@@ -11,6 +11,7 @@
 #include "ptrace/fork_conditions.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -55,14 +56,34 @@ std::string last_word(const std::string& text) {
     return text.substr(text.find_last_of(" \t") + 1);
 }
 
+// Clones one that shares our stack, and therefore ends at once. What clone(2) returned.
+std::int64_t clone_and_exit(unsigned long flags) {
+    std::int64_t result = 0;
+    register std::uint64_t parent_tid asm("r10") = 0;
+    register std::uint64_t tls asm("r8") = 0;
+    asm volatile(
+        "syscall\n"
+        "test %%rax, %%rax\n"
+        "jnz 1f\n"
+        "mov %[exit], %%eax\n"
+        "xor %%edi, %%edi\n"
+        "syscall\n"
+        "1:"
+        : "=a"(result)
+        : "a"(SYS_clone), "D"(flags), "S"(0), "d"(0), "r"(parent_tid),
+          "r"(tls), [exit] "i"(SYS_exit)
+        : "rcx", "r11", "memory");
+    return result;
+}
+
 // Runs in a child of ours, and ends it.
-[[noreturn]] void try_calls(std::size_t clone_flags, volatile pid_t* newborn) {
+[[noreturn]] void try_calls(const CloneFlags& flags, volatile pid_t* newborn) {
     const auto file = static_cast<int>(syscall(SYS_memfd_create, "shadowprof", MFD_CLOEXEC));
     constexpr std::size_t page = 4096;
     void* area = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (area == MAP_FAILED || mprotect(area, page, PROT_READ | PROT_EXEC) != 0) _exit(1);
-    const auto pid = syscall(SYS_clone, clone_flags, 0, 0, 0, 0);
-    if (pid == 0) syscall(SYS_exit_group, 0);
+    if (clone_and_exit(flags.between) < 0) _exit(1);
+    const auto pid = clone_and_exit(flags.newborn);
     *newborn = static_cast<pid_t>(pid);
     _exit(pid > 0 ? 0 : 1);
 }
@@ -128,8 +149,27 @@ std::string why_not_to_fork_now(pid_t pid) {
 }
 
 std::optional<Confinement> confinement_of(pid_t pid, pid_t tid) {
-    const auto status = read_proc_file(fmt::format("/proc/{}/task/{}/status", pid, tid));
-    if (status.empty()) return {};
+    return ConfinementWatch{}.of(pid, tid);
+}
+
+ConfinementWatch::~ConfinementWatch() {
+    if (file_ >= 0) close(file_);
+}
+
+std::optional<Confinement> ConfinementWatch::of(pid_t pid, pid_t tid) {
+    if (tid != tid_) {
+        if (file_ >= 0) close(file_);
+        file_ =
+            open(fmt::format("/proc/{}/task/{}/status", pid, tid).c_str(), O_RDONLY | O_CLOEXEC);
+        tid_ = tid;
+    }
+    std::array<char, 8192> text{};
+    const auto size = pread(file_, text.data(), text.size(), 0);
+    if (size <= 0) {
+        tid_ = 0;  // it is gone; the number may be another's
+        return {};
+    }
+    const std::string status(text.data(), static_cast<std::size_t>(size));
     return Confinement{
         static_cast<int>(number_in(status, "Seccomp")),
         static_cast<int>(number_in(status, "Seccomp_filters")),

@@ -202,7 +202,7 @@ Address Nursery::place_of(std::size_t slot) const {
 std::optional<Birth> Nursery::fork(Thread& stopped) {
     if (!free_slot_ || !why_not_.empty()) look_at_conditions();
     if (!free_slot_ || !why_not_.empty()) return {};
-    if (confinement_of(pid_, stopped.tid()) != confinement_) return {};
+    if (confinement_watch_.of(pid_, stopped.tid()) != confinement_) return {};
     const auto state = state_if_movable(stopped);
     if (!state || place_.contains(state->registers.rip()) ||
         is_about_to_resume_a_sleep(stopped, state->registers))

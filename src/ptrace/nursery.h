@@ -100,6 +100,7 @@ class Nursery {
     pid_t pid_;
     bool same_pids_;  // the process has ours in its pid namespace
     Confinement confinement_;
+    ConfinementWatch confinement_watch_;
     std::string why_not_;
     Clock::time_point next_look_{};
     bool sibling_;  // replicas are our own children

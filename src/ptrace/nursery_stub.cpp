@@ -1,27 +1,28 @@
 // Everything is done with registers and the slot alone (rbx), for the stack is the program's. What
 // happens at each entry, with all signals blocked from the first system call on:
 //
-//   fork_sibling                          fork_grandchild
-//     clone(CLONE_PARENT) ----> newborn     vfork, sharing everything ----> close everything
-//     complete = number                                                     clone() ----> newborn
-//     rt_sigreturn(frame)                   wait until it has ended    <--- exit
-//                                           complete = number, rt_sigreturn(frame)
+//   the program's thread                  the one between
+//     vfork, sharing everything ----------> close everything
+//     wait until that has ended             clone() ----> newborn
+//     complete = number               <---- exit
+//     rt_sigreturn(frame)
 //
-//   newborn: close everything; pid = getpid(); newborn = number; wake who waits for that;
-//            sleep; exit
+//   newborn: pid = getpid(); newborn = number; wake who waits for that; sleep; exit
+//
+// Who is between depends on whose child the newborn shall be. fork_sibling: a thread of the
+// program, which can clone a sibling of the program (CLONE_PARENT) and leaves nothing behind.
+// fork_grandchild: a process, whose end makes the newborn an orphan; it has exit signal 0, so that
+// no plain wait of the program's sees it, and the program's thread reaps it.
 //
 // The signals are blocked already if the profiler is alive. CLONE_UNTRACED: a newborn must not
-// become a tracee of the thread's tracer. The one between has exit signal 0, so that no plain wait
-// of the program's sees it.
+// become a tracee of the thread's tracer.
 //
-// CLONE_FILES: a table of descriptors of its own would keep open what the program closes now: a
-// pipe's reader would wait for the newborn, a lock would stay, a program just written could not be
-// executed. It leaves the table for an empty one, which the kernel makes as a copy of the first 64
-// descriptors that it then closes. That takes 5 µs, and in between they are open twice. So it is
-// done while the program's thread waits, where it waits anyway; to wait for a sibling would double
-// the cost of forking one, which does it as its first act, with the program's priority: at the
-// lowest one, three of a thousand newborns were held up in between for a tenth of a millisecond and
-// more, at the program's one in a thousand.
+// What the one between is good for are the descriptors. A newborn with a table of its own would
+// keep open what the program closes now: a pipe's reader would wait for the newborn, a lock would
+// stay, a program just written could not be executed. With CLONE_FILES it has none, but an empty
+// one is made by the kernel as a copy of the first 64 descriptors that it then closes. In between
+// they are open twice: 5 µs, or milliseconds if the processor is taken away just there. So it is
+// done while the program's thread waits, by one whose table the newborn can share.
 #include "ptrace/nursery_stub.h"
 
 #include <linux/close_range.h>
@@ -50,9 +51,11 @@ AT(frame, FRAME);
 // Numbers that the assembler cannot have from headers, which spell them as C expressions.
 #define SIBLING_FLAGS 0x00808400
 static_assert(SIBLING_FLAGS == (CLONE_PARENT | CLONE_FILES | CLONE_UNTRACED));
-#define BETWEEN_FLAGS 0x00804f00
-static_assert(BETWEEN_FLAGS ==
+#define PROCESS_BETWEEN_FLAGS 0x00804f00
+static_assert(PROCESS_BETWEEN_FLAGS ==
               (CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_FS | CLONE_SIGHAND | CLONE_UNTRACED));
+#define THREAD_BETWEEN_FLAGS 0x00814f00
+static_assert(THREAD_BETWEEN_FLAGS == (PROCESS_BETWEEN_FLAGS | CLONE_THREAD));
 #define GRANDCHILD_FLAGS 0x00800400
 static_assert(GRANDCHILD_FLAGS == (CLONE_FILES | CLONE_UNTRACED));
 #define EVERYTHING 0xffffffff
@@ -68,9 +71,8 @@ static_assert(WAIT_ALL == __WALL);
 #define BLOCK_EVERY_SIGNAL                                                                        \
     "mov $2, %edi; lea " TEXT(EVERY_SIGNAL) "(%rbx), %rsi; xor %edx, %edx; mov $8, %r10d\n" CALL( \
         SYS_rt_sigprocmask)
-#define CLONE(flags) \
-    "mov $" TEXT(    \
-        flags) ", %edi; xor %esi, %esi; xor %edx, %edx; xor %r10d, %r10d; xor %r8d, %r8d\n" CALL(SYS_clone)
+// The flags are in edi.
+#define CLONE "xor %esi, %esi; xor %edx, %edx; xor %r10d, %r10d; xor %r8d, %r8d\n" CALL(SYS_clone)
 #define SET_TO_NUMBER(word) "mov " TEXT(NUMBER) "(%rbx), %ecx; mov %ecx, " TEXT(word) "(%rbx)\n"
 
 // clang-format off
@@ -82,15 +84,19 @@ asm(".pushsection .rodata.shadowprof_stub, \"a\"\n"
 
     "shadowprof_stub_fork_sibling:"
     BLOCK_EVERY_SIGNAL
-    CLONE(SIBLING_FLAGS)
+    "    mov $" TEXT(SIBLING_FLAGS) ", %ebp\n"
+    "    mov $" TEXT(THREAD_BETWEEN_FLAGS) ", %edi\n"
+    CLONE
     "    test %eax, %eax\n"
-    "    jz 5f\n"
+    "    jz 1f\n"
     "    js 3f\n"
     "    jmp 4f\n"
 
     "shadowprof_stub_fork_grandchild:"
     BLOCK_EVERY_SIGNAL
-    CLONE(BETWEEN_FLAGS)
+    "    mov $" TEXT(GRANDCHILD_FLAGS) ", %ebp\n"
+    "    mov $" TEXT(PROCESS_BETWEEN_FLAGS) ", %edi\n"
+    CLONE
     "    test %eax, %eax\n"
     "    jz 1f\n"
     "    js 3f\n"
@@ -103,7 +109,8 @@ asm(".pushsection .rodata.shadowprof_stub, \"a\"\n"
 
     "1:"  // the one between
     CLOSE_EVERYTHING
-    CLONE(GRANDCHILD_FLAGS)
+    "    mov %ebp, %edi\n"
+    CLONE
     "    test %eax, %eax\n"
     "    jz 5f\n"
     "    jns 2f\n"
@@ -122,7 +129,6 @@ asm(".pushsection .rodata.shadowprof_stub, \"a\"\n"
     CALL(SYS_rt_sigreturn)
 
     "5:"  // the newborn
-    CLOSE_EVERYTHING
     CALL(SYS_getpid)
     "    mov %eax, " TEXT(PID) "(%rbx)\n"
     SET_TO_NUMBER(NEWBORN)
@@ -148,8 +154,8 @@ extern "C" {
 
 namespace shadowprof::ptrace {
 
-const unsigned long sibling_clone_flags = SIBLING_FLAGS;
-const unsigned long grandchild_clone_flags = GRANDCHILD_FLAGS;
+const CloneFlags sibling_clone_flags{THREAD_BETWEEN_FLAGS, SIBLING_FLAGS};
+const CloneFlags grandchild_clone_flags{PROCESS_BETWEEN_FLAGS, GRANDCHILD_FLAGS};
 
 Stub stub() {
     const auto at = [](const std::byte* label) {

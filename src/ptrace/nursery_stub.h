@@ -36,7 +36,10 @@ struct Stub {
 };
 Stub stub();
 
-// What it clones newborns with.
-extern const unsigned long sibling_clone_flags, grandchild_clone_flags;
+// What it clones with, for those who try whether that is allowed.
+struct CloneFlags {
+    unsigned long between, newborn;
+};
+extern const CloneFlags sibling_clone_flags, grandchild_clone_flags;
 
 }  // namespace shadowprof::ptrace

@@ -42,6 +42,10 @@ bool is_file(const ptrace::OpenDescriptor& open) {
     return S_ISREG(open.status.st_mode);
 }
 
+bool is_same_file(const ptrace::OpenDescriptor& one, const ptrace::OpenDescriptor& other) {
+    return one.status.st_dev == other.status.st_dev && one.status.st_ino == other.status.st_ino;
+}
+
 }  // namespace
 
 emu::Descriptor describe(pid_t target, pid_t pid, const ptrace::OpenDescriptor& open) {
@@ -51,9 +55,9 @@ emu::Descriptor describe(pid_t target, pid_t pid, const ptrace::OpenDescriptor& 
                                                 : Kind::withdrawn;
     file->id = {open.status.st_dev, open.status.st_ino};
     file->status = open.status;
+    file->is_held = file->kind == Kind::directory;
     if (!open.details) return {std::move(file), false};
     file->status_flags = open.details->flags;
-    file->is_held = file->kind == Kind::directory;
     if (is_file(open)) {
         file->offset = open.details->offset;
         const bool may_be_read = (open.details->flags & O_PATH) == 0 && !open.details->is_made_up;
@@ -75,22 +79,25 @@ WorldAtBirth BirthWatch::look(const ptrace::Nursery& nursery, const ptrace::Birt
     std::stable_partition(all->begin(), all->end(), is_file);
     for (std::size_t n = 0; n < all->size(); ++n) {
         auto& open = (*all)[n];
-        if (n < most_details) ptrace::add_details(target_, open);
+        const auto before = seen_.find(open.number);
+        const bool is_known = before != seen_.end() && is_same_file(before->second, open);
+        if (n < most_details && !nursery.has_returned(birth)) {
+            ptrace::add_details(target_, open);
+        } else if (is_known) {
+            open.details = before->second.details;
+        }
         auto& descriptor = world.open[open.number] = describe_with(world, *all, n);
         const bool may_be_late = is_file(open) ? nursery.has_returned(birth) : !world.is_complete;
         if (!may_be_late) continue;
-        const auto before = seen_.find(open.number);
-        if (before == seen_.end() || before->second != descriptor.file->id) {
+        if (is_known) {
+            descriptor.file->offset.reset();
+        } else {
             descriptor.file = std::make_shared<emu::OpenFile>();
             descriptor.file->kind = Kind::withdrawn;
-        } else {
-            descriptor.file->offset.reset();
         }
     }
     seen_.clear();
-    for (const auto& open : *all) {
-        seen_[open.number] = {open.status.st_dev, open.status.st_ino};
-    }
+    for (const auto& open : *all) seen_[open.number] = open;
     return world;
 }
 
@@ -101,8 +108,7 @@ emu::Descriptor BirthWatch::describe_with(const WorldAtBirth& world,
     const auto& open = all[which];
     const auto end = all.begin() + static_cast<std::ptrdiff_t>(which);
     const auto twin = std::find_if(all.begin(), end, [&](const auto& other) {
-        return is_file(open) && other.status.st_dev == open.status.st_dev &&
-               other.status.st_ino == open.status.st_ino &&
+        return is_file(open) && is_same_file(open, other) &&
                ptrace::share_description(target_, open.number, other.number);
     });
     if (twin == end) return describe(target_, target_, open);

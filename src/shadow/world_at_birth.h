@@ -2,11 +2,12 @@
 // of it is born.
 //
 // The kernel could give the replica a table of descriptors as it is at that moment, but whatever is
-// in a second table stays open: so the newborn shares the target's, which goes on changing (see
-// ptrace/nursery_stub.cpp). We look at it from outside while the target's thread is still forking,
-// which takes it a hundred microseconds and more: files first, for their offsets move. If the
-// thread has returned to the program before we are done, what we saw may be later than the birth:
-// then only what was there at an earlier birth, too, is believed, and not how far it has been read.
+// in a second table stays open: so the newborn has none (see ptrace/nursery_stub.cpp). We look at
+// the target's from outside while its thread is still forking, which takes it a hundred
+// microseconds and more: files first, for their offsets move. If the thread has returned to the
+// program before we are done, what we saw may be later than the birth: then only what was there at
+// an earlier birth, too, is believed, and not how far it has been read. And nothing more is asked
+// that holds the target's file, however briefly: it may be closing it just now.
 #pragma once
 
 #include <sys/types.h>
@@ -27,7 +28,8 @@ struct WorldAtBirth {
     ptrace::SignalSets signals;  // while all are blocked, as they are during a birth
 };
 
-// Of the target, or a newborn that still shares its table, with a regular file opened anew for us.
+// What the target has open, or what a replica of it has opened for itself; a regular file is
+// opened anew for us.
 emu::Descriptor describe(pid_t target, pid_t pid, const ptrace::OpenDescriptor& open);
 
 class BirthWatch {
@@ -43,7 +45,7 @@ class BirthWatch {
                                   std::size_t which) const;
 
     pid_t target_;
-    std::map<int, emu::FileId> seen_;  // at the last birth
+    std::map<int, ptrace::OpenDescriptor> seen_;  // at the last birth
 };
 
 }  // namespace shadowprof::shadow
