@@ -82,37 +82,47 @@ std::optional<std::vector<OpenDescriptor>> open_descriptors(pid_t pid) {
     return all;
 }
 
-void add_details(pid_t pid, OpenDescriptor& open) {
-    const auto info = read_proc_file(fmt::format("/proc/{}/fdinfo/{}", pid, open.number));
-    if (info.empty()) return;
-    auto& details = open.details.emplace();
+std::optional<OpenDescriptor::Details> details_of(pid_t pid, int number) {
+    const auto info = read_proc_file(fmt::format("/proc/{}/fdinfo/{}", pid, number));
+    if (info.empty()) return {};
+    OpenDescriptor::Details details;
     const auto flags = static_cast<int>(number_in(status_field(info, "flags"), 8));
     details.flags = flags & ~O_CLOEXEC;
     details.closes_on_exec = (flags & O_CLOEXEC) != 0;
     details.offset = number_in(status_field(info, "pos"), 10);
     details.is_leased =
         info.find("\nlock:") != std::string::npos && info.find(" LEASE ") != std::string::npos;
-    if (!S_ISREG(open.status.st_mode)) return;
-    struct statfs system {};
-    details.is_made_up =
-        statfs(path_of(pid, open.number).c_str(), &system) != 0 || is_made_up(system.f_type);
+    if (const auto inode = status_field(info, "ino"); !inode.empty())
+        details.inode = number_in(inode, 10);
+    return details;
 }
 
 std::optional<OpenDescriptor> open_descriptor(pid_t pid, int number) {
     OpenDescriptor open;
     open.number = number;
     if (stat(path_of(pid, number).c_str(), &open.status) != 0) return {};
-    add_details(pid, open);
+    open.details = details_of(pid, number);
     if (!open.details) return {};
     return open;
 }
 
-int open_again(pid_t pid, int number) {
-    const auto path = path_of(pid, number);
+int open_again(pid_t pid, const OpenDescriptor& file) {
+    const auto path = path_of(pid, file.number);
     constexpr int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
     // Reading is not to be seen in the file's access time; that is for its owner to ask.
-    const int unseen = open(path.c_str(), flags | O_NOATIME);
-    return unseen >= 0 ? unseen : open(path.c_str(), flags);
+    int again = open(path.c_str(), flags | O_NOATIME);
+    if (again < 0) again = open(path.c_str(), flags);
+    struct stat status {};
+    const bool is_it = again >= 0 && fstat(again, &status) == 0 &&
+                       status.st_dev == file.status.st_dev && status.st_ino == file.status.st_ino;
+    if (is_it) return again;
+    if (again >= 0) close(again);
+    return -1;
+}
+
+bool is_made_up_file(pid_t pid, int number) {
+    struct statfs system {};
+    return statfs(path_of(pid, number).c_str(), &system) != 0 || is_made_up(system.f_type);
 }
 
 bool share_description(pid_t pid, int number, int other) {

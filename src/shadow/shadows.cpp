@@ -99,6 +99,7 @@ void Shadows::begin(ptrace::Thread& thread, const ptrace::Registers&) {
             return;
         }
     }
+    watch_.note();
     auto birth = nursery_->fork(thread);
     if (!birth) {
         thread.resume();

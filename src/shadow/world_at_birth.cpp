@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace shadowprof::shadow {
 
@@ -15,6 +16,9 @@ using Kind = emu::OpenFile::Kind;
 // Looking takes time, in which nobody waits for the target's signals; of more files than these it
 // is only known what they are.
 constexpr std::size_t most_details = 64;
+
+// Of more files it is not known how far they have been read: the target stands still meanwhile.
+constexpr std::size_t most_noted = 8;
 
 class HeldFile : public emu::FileContents {
   public:
@@ -60,59 +64,74 @@ emu::Descriptor describe(pid_t target, pid_t pid, const ptrace::OpenDescriptor& 
     file->status_flags = open.details->flags;
     if (is_file(open)) {
         file->offset = open.details->offset;
-        const bool may_be_read = (open.details->flags & O_PATH) == 0 && !open.details->is_made_up;
+        const bool may_be_read =
+            (open.details->flags & O_PATH) == 0 && !ptrace::is_made_up_file(pid, open.number);
         // Opening a file breaks a lease, and its holder is told.
         if (may_be_read && !open.details->is_leased) {
-            const int ours = ptrace::open_again(pid, open.number);
+            const int ours = ptrace::open_again(pid, open);
             if (ours >= 0) file->contents = std::make_shared<HeldFile>(ours, target);
         }
     }
     return {std::move(file), open.details->closes_on_exec};
 }
 
+void BirthWatch::note() {
+    if (!seen_) look_around();
+    noted_.clear();
+    for (const auto& [number, open] : *seen_) {
+        if (noted_.size() == most_noted) break;
+        if (!is_file(open)) continue;
+        if (const auto details = ptrace::details_of(target_, number))
+            noted_.emplace(number, *details);
+    }
+}
+
+void BirthWatch::look_around() {
+    seen_.emplace();
+    const auto all = ptrace::open_descriptors(target_);
+    if (!all) return;
+    for (const auto& open : *all) (*seen_)[open.number] = open;
+}
+
+std::optional<ptrace::OpenDescriptor::Details> BirthWatch::details(
+    const ptrace::OpenDescriptor& open) const {
+    if (is_file(open)) {
+        const auto noted = noted_.find(open.number);
+        const bool is_it = noted != noted_.end() &&
+                           noted->second.inode.value_or(open.status.st_ino) == open.status.st_ino;
+        return is_it ? std::optional{noted->second} : std::nullopt;
+    }
+    const bool may_be_held = S_ISDIR(open.status.st_mode) || S_ISCHR(open.status.st_mode);
+    return may_be_held ? ptrace::details_of(target_, open.number) : std::nullopt;
+}
+
 WorldAtBirth BirthWatch::look(const ptrace::Nursery& nursery, const ptrace::Birth& birth) {
     WorldAtBirth world;
     if (const auto signals = ptrace::signal_sets(target_, birth.thread)) world.signals = *signals;
-    auto all = ptrace::open_descriptors(target_);
-    if (!all) return world;
+    const auto before = std::exchange(seen_, std::nullopt).value_or(Open{});
+    look_around();
     world.is_complete = !nursery.has_returned(birth);
-    std::stable_partition(all->begin(), all->end(), is_file);
-    for (std::size_t n = 0; n < all->size(); ++n) {
-        auto& open = (*all)[n];
-        const auto before = seen_.find(open.number);
-        const bool is_known = before != seen_.end() && is_same_file(before->second, open);
-        if (n < most_details && !nursery.has_returned(birth)) {
-            ptrace::add_details(target_, open);
-        } else if (is_known) {
-            open.details = before->second.details;
-        }
-        auto& descriptor = world.open[open.number] = describe_with(world, *all, n);
-        const bool may_be_late = is_file(open) ? nursery.has_returned(birth) : !world.is_complete;
-        if (!may_be_late) continue;
-        if (is_known) {
-            descriptor.file->offset.reset();
-        } else {
-            descriptor.file = std::make_shared<emu::OpenFile>();
-            descriptor.file->kind = Kind::withdrawn;
-        }
+    for (auto& [number, open] : *seen_) {
+        if (world.open.size() < most_details) open.details = details(open);
+        auto& descriptor = world.open[number] = describe_with(world, open);
+        if (world.is_complete || (is_file(open) && open.details)) continue;
+        const auto earlier = before.find(number);
+        if (earlier != before.end() && is_same_file(earlier->second, open)) continue;
+        descriptor.file = std::make_shared<emu::OpenFile>();
+        descriptor.file->kind = Kind::withdrawn;
     }
-    seen_.clear();
-    for (const auto& open : *all) seen_[open.number] = open;
     return world;
 }
 
 // Descriptors of one description have one offset: they move together.
 emu::Descriptor BirthWatch::describe_with(const WorldAtBirth& world,
-                                          const std::vector<ptrace::OpenDescriptor>& all,
-                                          std::size_t which) const {
-    const auto& open = all[which];
-    const auto end = all.begin() + static_cast<std::ptrdiff_t>(which);
-    const auto twin = std::find_if(all.begin(), end, [&](const auto& other) {
-        return is_file(open) && is_same_file(open, other) &&
-               ptrace::share_description(target_, open.number, other.number);
+                                          const ptrace::OpenDescriptor& open) const {
+    const auto twin = std::find_if(world.open.begin(), world.open.end(), [&](const auto& other) {
+        return is_file(open) && is_same_file(seen_->at(other.first), open) &&
+               ptrace::share_description(target_, open.number, other.first);
     });
-    if (twin == end) return describe(target_, target_, open);
-    return {world.open.at(twin->number).file, open.details && open.details->closes_on_exec};
+    if (twin == world.open.end()) return describe(target_, target_, open);
+    return {twin->second.file, open.details && open.details->closes_on_exec};
 }
 
 }  // namespace shadowprof::shadow

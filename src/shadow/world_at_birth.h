@@ -3,17 +3,18 @@
 //
 // The kernel could give the replica a table of descriptors as it is at that moment, but whatever is
 // in a second table stays open: so the newborn has none (see ptrace/nursery_stub.cpp). We look at
-// the target's from outside while its thread is still forking, which takes it a hundred
-// microseconds and more: files first, for their offsets move. If the thread has returned to the
-// program before we are done, what we saw may be later than the birth: then only what was there at
-// an earlier birth, too, is believed, and not how far it has been read. And nothing more is asked
-// that holds the target's file, however briefly: it may be closing it just now.
+// the target's from outside. How far a file has been read is asked while the thread is stopped: it
+// is different a moment later, and asking holds the file, which the thread may be about to close.
+// What else there is we see while the thread is still forking, which takes it a hundred
+// microseconds and more. If it has returned to the program before we are done, that may be later
+// than the birth: then only what was there at an earlier birth, too, is believed. Of pipes and
+// sockets nothing is asked that would hold them.
 #pragma once
 
 #include <sys/types.h>
 
 #include <map>
-#include <vector>
+#include <optional>
 
 #include "emu/system_calls.h"
 #include "ptrace/nursery.h"
@@ -36,16 +37,21 @@ class BirthWatch {
   public:
     explicit BirthWatch(pid_t target) : target_(target) {}
 
-    // At once when a thread was let go to fork.
+    // When a thread is about to be let go to fork.
+    void note();
+    // At once when it was let go.
     WorldAtBirth look(const ptrace::Nursery& nursery, const ptrace::Birth& birth);
 
   private:
-    emu::Descriptor describe_with(const WorldAtBirth& world,
-                                  const std::vector<ptrace::OpenDescriptor>& all,
-                                  std::size_t which) const;
+    using Open = std::map<int, ptrace::OpenDescriptor>;
+
+    void look_around();
+    std::optional<ptrace::OpenDescriptor::Details> details(const ptrace::OpenDescriptor&) const;
+    emu::Descriptor describe_with(const WorldAtBirth& world, const ptrace::OpenDescriptor&) const;
 
     pid_t target_;
-    std::map<int, ptrace::OpenDescriptor> seen_;  // at the last birth
+    std::optional<Open> seen_;                              // when we last looked
+    std::map<int, ptrace::OpenDescriptor::Details> noted_;  // of files
 };
 
 }  // namespace shadowprof::shadow

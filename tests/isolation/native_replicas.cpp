@@ -288,7 +288,7 @@ int run(const Options& options) {
             nursery = ptrace::Nursery::create(*tracer, thread, 1 << 20, why);
             if (!nursery) throw UserError("no nursery: " + why);
             nurses = std::make_unique<Nurses>(options, *nursery, tracer->pid());
-        } else if (auto birth = nursery->fork(thread)) {
+        } else if (watch.note(); auto birth = nursery->fork(thread)) {
             ++births;
             auto at_birth = watch.look(*nursery, *birth);
             nurses->expect(std::move(*birth), std::move(at_birth));

@@ -111,6 +111,7 @@ void with_replica(const std::function<void(const Scene&)>& body) {
             // However late we look at the second, what the first had is believed.
             shadow::BirthWatch watch{tracer->pid()};
             const auto born = [&] {
+                watch.note();
                 const auto birth = nursery->fork(*thread);
                 REQUIRE(birth);
                 auto at_birth = watch.look(*nursery, *birth);
@@ -125,7 +126,6 @@ void with_replica(const std::function<void(const Scene&)>& body) {
             const auto maps = ptrace::Maps::of(replica->pid());
             REQUIRE(maps);
             at_birth.is_complete = true;  // the program opens nothing, however late we looked
-            if (auto& offset = at_birth.open.at(3).file->offset; !offset) offset = 100;
             const auto world = shadow::ReplicaWorld::settle(
                 *replica, tracer->pid(), *nursery, birth, std::move(at_birth), *maps, {}, why);
             REQUIRE_MESSAGE(world, why);
