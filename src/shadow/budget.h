@@ -1,9 +1,10 @@
 // The overhead budget: how long to wait after a sample that cost the target so much time.
 //
 // A sample that cost c may be followed by the next one after c / budget, on average. Waits are
-// exponentially distributed, so that sampling cannot lock onto a rhythm of the program; and the
-// mean is that of all samples so far, so that one expensive sample does not starve the next ones
-// and the total keeps to the budget.
+// exponentially distributed, so that sampling cannot lock onto a rhythm of the program; where
+// samples are rare they are more even, for of a few seconds none should be left out, and rhythms
+// are faster than that. The mean is that of all samples so far, so that one expensive sample does
+// not starve the next ones and the total keeps to the budget.
 //
 // A program that is traced at all pays for every signal and every thread it starts, whether it is
 // sampled or not. That comes off the budget; but sampling keeps a tenth of it, for a program that
@@ -45,12 +46,23 @@ class Budget {
         const auto until_paid = (spent_on_samples_ - credit) / share_left() - elapsed;
         return std::max(affordable_wait(), until_paid);
     }
-    // How many times that it shall be this time. The first sample is certain to be soon: in a brief
-    // program there is no time for another.
-    double draw(bool is_first) {
+    // How long it shall be this time, drawn before the mean is known for certain.
+    class Draw {
+      public:
+        Seconds wait(Seconds mean) const { return mean * (mean < rare ? exponential_ : even_); }
+
+      private:
+        friend class Budget;
+        double exponential_ = 0, even_ = 0;  // 1 on average
+    };
+    // The first sample is certain to be soon: in a brief program there is no time for another.
+    Draw draw(bool is_first) {
         constexpr double soon = 2;
-        const auto times = random_.exponential(1);
-        return is_first && times > soon ? soon * random_.unit() : times;
+        Draw draw;
+        draw.exponential_ = random_.exponential(1);
+        draw.even_ = random_.unit() + random_.unit();
+        if (is_first && draw.exponential_ > soon) draw.exponential_ = soon * random_.unit();
+        return draw;
     }
 
   private:
@@ -60,6 +72,7 @@ class Budget {
     // Before anything is known of the costs: soon, so that short programs are seen as well.
     static constexpr double first_mean = 0.02;
     static constexpr double kept_for_samples = 0.1;
+    static constexpr Seconds rare{0.25};  // between two
 
     double share_left() const {
         const Seconds elapsed = ptrace::Clock::now() - began_;

@@ -34,7 +34,8 @@ Bursts::Bursts(Workplace place)
 ptrace::Clock::time_point Bursts::next_tick() const {
     if (has_enough() && !in_progress()) return ptrace::Clock::time_point::max();
     const auto* const given = std::get_if<Seconds>(&wait_);
-    const Seconds wait = given ? *given : std::get<double>(wait_) * time_between_samples();
+    const Seconds wait =
+        given ? *given : std::get<Budget::Draw>(wait_).wait(time_between_samples());
     return after(scheduled_, wait);
 }
 

@@ -53,7 +53,7 @@ class Bursts : public Sampling {
     // … and until what was overdrawn is paid back.
     Seconds mean_wait() const { return budget_.mean_wait(); }
     // So long, or, by the budget, until so many times the mean time between samples is over.
-    using Wait = std::variant<Seconds, double>;
+    using Wait = std::variant<Seconds, Budget::Draw>;
     // When nothing else is to be done before that.
     void schedule(Wait wait);
     void schedule_next() { schedule(budget_.draw(samples_ == 0)); }

@@ -33,6 +33,8 @@ constexpr Seconds longest_wait{0.5}, longest_debt{1.0};
 // Samples are longer in proportion where there are fewer of them than that, up to this length.
 constexpr Seconds usual_wait{0.025};
 constexpr double longest_length = 640e6;  // 64 ms (length_of_next)
+// Of the time, for as many replicas as there may be at once.
+constexpr double part_alive = 0.5;
 // Programs execute that much of what a processor executes at most.
 constexpr double usual_part_of_most = 0.4;
 
@@ -109,7 +111,9 @@ void Shadows::begin(ptrace::Thread& thread, const ptrace::Registers&) {
     const auto held = Clock::now() - stopped;
     ++forks_;
     auto at_birth = watch_.look(*nursery_, *birth);
-    replicas_->expect(std::move(*birth), std::move(at_birth), next_sample(), length_of_next(),
+    const auto length = length_of_next();
+    slowness_.asked_for(Seconds{length.nanoseconds * 1e-9});
+    replicas_->expect(std::move(*birth), std::move(at_birth), next_sample(), length,
                       place_.random.fork());
     finished(held);
     look_after_replicas();
@@ -128,10 +132,15 @@ emu::translator::TranslatedReplica::Length Shadows::length_of_next() const {
     if (forks_ <= 1 && !place_.options.insists_on_latencies)
         return {static_cast<std::uint64_t>(usual_part_of_most * wanted), 0};
     // Where replicas are dear they are few: then each may as well show more, and stretches of the
-    // program's time have the same weight, however many samples there are in them.
+    // program's time have the same weight, however many samples there are in them. Unless they take
+    // so long themselves that there would be fewer for that.
     const bool would_end_early = length_.next() < place_.options.sample_size;
-    if (!would_end_early)
-        wanted = std::clamp(mean_wait() / usual_wait * wanted, wanted, longest_length);
+    if (!would_end_early) {
+        const Seconds affordable =
+            part_alive * static_cast<double>(most_at_once_) * mean_wait() / slowness_.lately();
+        const auto longest = std::min(longest_length, affordable.count() * 1e9 * per_nanosecond);
+        wanted = std::max(wanted, std::min(mean_wait() / usual_wait * wanted, longest));
+    }
     return {static_cast<std::uint64_t>(2 * wanted), wanted / per_nanosecond};
 }
 
@@ -151,6 +160,7 @@ void Shadows::look_after_replicas() {
     const auto now = Clock::now();
     const Seconds passed = now - std::exchange(counted_until_, now);
     alive_seconds_ += static_cast<double>(alive_) * passed.count();
+    slowness_.lived(static_cast<double>(alive_) * passed);
     alive_ = replicas_ ? replicas_->alive() : 0;
     pay(copies_.price_so_far(alive_));
     if (replicas_) {
@@ -206,7 +216,8 @@ void Shadows::wind_up(const std::string& reason) {
     nursery_.reset();
 }
 
-// The program is over, and they are of what it did at last; or, if it ran only briefly, all there is.
+// The program is over, and they are of what it did at last; or, if it ran only briefly, all there
+// is.
 void Shadows::await_samples() {
     const auto ended = Clock::now();
     replicas_->hurry();

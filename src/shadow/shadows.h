@@ -9,6 +9,7 @@
 #include "ptrace/nursery.h"
 #include "shadow/bursts.h"
 #include "shadow/page_copies.h"
+#include "shadow/replica_slowness.h"
 #include "shadow/replicas.h"
 #include "shadow/sample_length.h"
 #include "shadow/world_at_birth.h"
@@ -64,6 +65,7 @@ class Shadows : public Bursts {
     unsigned failures_ = 0;  // one after the other
     // The average number of live replicas.
     double alive_seconds_ = 0;
+    ReplicaSlowness slowness_;
     std::size_t alive_ = 0;
     ptrace::Clock::time_point began_ = ptrace::Clock::now();
     ptrace::Clock::time_point counted_until_ = began_;

@@ -12,41 +12,47 @@ namespace shadowprof::emu::translator {
 
 namespace {
 
-// Units of a burst. As far as nothing is known, each has so many blocks.
-constexpr std::uint64_t usual_blocks_in_unit = 3;
-constexpr std::int64_t units_of_values = 1024;
-constexpr std::int64_t most_units_of_timings = 4096, fewest_units_of_timings = 128;
+// As far as nothing is known, a segment has so few blocks. How many it has is known after some: it
+// may have fifteen times as many.
+constexpr std::uint64_t fewest_blocks_in_segment = 3, segments_until_known = 1024;
+// Of bursts, in blocks.
+constexpr std::uint64_t length_of_values = 3 * 1024;
+constexpr std::uint64_t most_of_timings = 12 * 1024, fewest_of_timings = 384;
 // So many that most of what a cache of the first or second level holds is seen again.
-constexpr std::int64_t most_units_of_accesses = 32768, fewest_units_of_accesses = 1024;
+constexpr std::uint64_t most_of_accesses = 96 * 1024, fewest_of_accesses = 512;
 // Where a sample has few units, each takes long: so that it has bursts nonetheless they are short.
 constexpr std::uint64_t burst_in_sample = 32;
 // Of blocks: what is known of loads grows with these, and so does the time that a replica takes.
 constexpr double fraction_with_timings = 1.0 / 32;
 constexpr double fraction_with_accesses = 1.0 / 32;
-// From one load that is timed to the next in a burst.
-constexpr std::uint64_t mean_loads_between = 128;
+// From one load that is timed to the next in a burst. Where a sample has few blocks, each takes
+// long, and timing is no great matter beside that: so more are, for the sample to have so many.
+constexpr std::uint64_t most_loads_between = 128, fewest_loads_between = 8;
+constexpr std::uint64_t timings_in_sample = 256;
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t most_segments_in_chunk = 1u << 16;
 
-std::int64_t part_of_sample(std::uint64_t blocks, std::int64_t fewest, std::int64_t most) {
-    const auto most_of_all = static_cast<std::uint64_t>(most);
-    const auto part = std::min(blocks / usual_blocks_in_unit / burst_in_sample, most_of_all);
-    return std::max(fewest, static_cast<std::int64_t>(part));
+std::uint64_t part_of_sample(std::uint64_t blocks, std::uint64_t fewest, std::uint64_t most) {
+    return std::max(fewest, std::min(blocks / burst_in_sample, most));
 }
 
 }  // namespace
 
 ThreadRecording::ThreadRecording(Place place, trace::SampleId sample, trace::TraceId trace)
-    : place_(place), sample_(sample), trace_(trace), blocks_in_segment_(usual_blocks_in_unit) {
+    : place_(place), sample_(sample), trace_(trace), blocks_in_segment_(fewest_blocks_in_segment) {
     const auto& loads = place_.loads;
+    const auto blocks_with_timings = static_cast<double>(loads.sample) * fraction_with_timings;
+    mean_loads_between_ =
+        std::clamp(static_cast<std::uint64_t>(blocks_with_timings / timings_in_sample),
+                   fewest_loads_between, most_loads_between);
     bursts_ = {
         {{Version::values, trace::Contents::values,
-          place_.values.wanted() ? place_.values.fraction : 0, units_of_values},
+          place_.values.wanted() ? place_.values.fraction : 0, length_of_values},
          {Version::accesses, trace::Contents::accesses, loads.wanted ? fraction_with_accesses : 0,
-          part_of_sample(loads.sample, fewest_units_of_accesses, most_units_of_accesses)},
+          part_of_sample(loads.sample, fewest_of_accesses, most_of_accesses)},
          {Version::timed, trace::Contents::timings,
           loads.wanted && loads.timed ? fraction_with_timings : 0,
-          part_of_sample(loads.sample, fewest_units_of_timings, most_units_of_timings)}}};
+          part_of_sample(loads.sample, fewest_of_timings, most_of_timings)}}};
 }
 
 void ThreadRecording::begin_stream(SharedMemory& memory, std::uint32_t area) {
@@ -55,14 +61,14 @@ void ThreadRecording::begin_stream(SharedMemory& memory, std::uint32_t area) {
     version_ = Version::lean;
     spent_readings_ = most_readings;
     for (auto& burst : bursts_) {
-        burst.blocks = static_cast<std::uint64_t>(burst.units) * usual_blocks_in_unit;
+        burst.blocks = burst.length;
         burst.due = draw_lean_run(burst);
         if (burst.version == Version::timed && burst.fraction > 0)
             burst.due += place_.loads.warm_up;
     }
     memory_->area(area_).loads_left = draw_loads();
     choose_version();
-    restart(std::numeric_limits<std::uint64_t>::max());
+    restart(segments_until_known * fewest_blocks_in_segment);
 }
 
 void ThreadRecording::end_stream() {
@@ -198,6 +204,13 @@ std::uint64_t ThreadRecording::draw_lean_run(const Burst& burst) {
 
 void ThreadRecording::begin_burst(Burst& burst) {
     burst_ = &burst;
+    // Units of this version need not be as long as those of the lean one.
+    const auto blocks_in_unit =
+        burst.units == 0
+            ? static_cast<double>(fewest_blocks_in_segment)
+            : std::max(1.0, static_cast<double>(burst.blocks) / static_cast<double>(burst.units));
+    burst.units =
+        static_cast<std::int64_t>(std::ceil(static_cast<double>(burst.length) / blocks_in_unit));
     burst.blocks = 0;
     version_ = burst.version;
     memory_->area(area_).left = burst.units;
@@ -232,7 +245,7 @@ void ThreadRecording::hand_over_burst() {
 
 // Uniform from 1 up to nearly twice the mean.
 std::int64_t ThreadRecording::draw_loads() {
-    return 1 + static_cast<std::int64_t>(place_.random.below(2 * mean_loads_between - 1));
+    return 1 + static_cast<std::int64_t>(place_.random.below(2 * mean_loads_between_ - 1));
 }
 
 void ThreadRecording::prepare_readings() {

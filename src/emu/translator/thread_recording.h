@@ -101,8 +101,9 @@ class ThreadRecording {
     struct Burst {
         Version version{};
         trace::Contents contents{};
-        double fraction = 0;  // of blocks
-        std::int64_t units = 0;
+        double fraction = 0;       // of blocks
+        std::uint64_t length = 0;  // in blocks, about
+        std::int64_t units = 0;    // that this one has
         std::uint64_t blocks = 0;  // in the last one, or so far
         std::uint64_t due = 0;     // after so many lean blocks
     };
@@ -142,6 +143,7 @@ class ThreadRecording {
     trace::TraceChunk burst_chunk_;
     Work work_;
     std::uint64_t instructions_in_bursts_ = 0;
+    std::uint64_t mean_loads_between_ = 0;
     std::size_t spent_readings_ = most_readings;  // whose intervals are to be drawn again
 };
 

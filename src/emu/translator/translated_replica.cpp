@@ -15,8 +15,8 @@ using ptrace::Registers;
 
 namespace {
 
-constexpr std::uint64_t part_of_warming_up = 48 * 1024;  // blocks
-constexpr double longest_warm_up = 2e6;                  // nanoseconds of the original's
+constexpr std::uint64_t one_look = 48 * 1024;  // blocks
+constexpr double longest_warm_up = 2e6;        // nanoseconds of the original's
 
 bool ends_in_a_small_loop(std::span<const trace::SegmentId> executed) {
     constexpr std::size_t most = 4, rounds = 64;
@@ -132,7 +132,7 @@ TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers
                 const auto skipped = recording_.skip();
                 warming_ += skipped.work;
                 turn.hot_code().look_at(skipped.segments, random);
-                recording_.go_on_for(part_of_warming_up);
+                recording_.go_on_for(one_look);
                 break;
             }
             if (is_caught_spinning(turn, read(turn, random))) return end(waits_in_a_loop);
@@ -140,10 +140,8 @@ TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers
             // At the same rate.
             const auto done = recording_.work().blocks;
             const auto left = static_cast<double>(done) * (1 - share_) / share_;
-            if (done == 0)
-                recording_.go_on();
-            else
-                recording_.go_on_for(static_cast<std::uint64_t>(std::min(left, 1e9)) + 1);
+            recording_.go_on_for(done == 0 ? one_look
+                                           : static_cast<std::uint64_t>(std::min(left, 1e9)) + 1);
             break;
         }
         case Request::link:
