@@ -8,10 +8,11 @@ namespace shadowprof::shadow {
 
 class ReplicaSlowness {
   public:
-    // One was made that is to cover so much.
+    // One was made that is to cover so much; 0 if its length is not of time. Such a one does not
+    // count: the first is, and has all code to translate.
     void asked_for(Seconds originals) {
+        lived_ = asked_ == Seconds{0} ? Seconds{0} : lived_ * kept;
         asked_ = asked_ * kept + originals;
-        lived_ *= kept;
     }
     void lived(Seconds time) { lived_ += time; }
 

@@ -111,8 +111,17 @@ void with_replica(const std::function<void(const Scene&)>& body) {
             // However late we look at the second, what the first had is believed.
             shadow::BirthWatch watch{tracer->pid()};
             const auto born = [&] {
-                watch.note();
-                const auto birth = nursery->fork(*thread);
+                std::optional<ptrace::Birth> birth;
+                const auto end_of_tries = Clock::now() + 10s;
+                while (!birth && Clock::now() < end_of_tries) {
+                    watch.note();
+                    birth = nursery->fork(*thread);
+                    if (birth) break;
+                    // It is still on its way back from the last.
+                    thread->resume();
+                    thread = stop(*tracer);
+                    REQUIRE(thread != nullptr);
+                }
                 REQUIRE(birth);
                 auto at_birth = watch.look(*nursery, *birth);
                 auto replica = ptrace::Replica::take(*nursery, *birth, why);
