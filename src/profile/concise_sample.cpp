@@ -21,4 +21,12 @@ void ConciseSample::lower_probability(Random& random) {
     });
 }
 
+void ConciseSample::shorten(std::size_t slots, Random& random) {
+    if (slots >= most_) return;
+    most_ = slots;
+    while (slots_.size() > most_) lower_probability(random);
+    arrivals_to_skip_ = draw_failures(inverse_, random);
+    slots_.release_memory();
+}
+
 }  // namespace shadowprof::profile

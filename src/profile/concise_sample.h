@@ -31,6 +31,9 @@ class ConciseSample {
     // One occurrence that was drawn is no more than one of many rare values.
     bool resolves(const ValueSlot& slot) const { return inverse_ == 1 || slot.counter() > 1; }
 
+    // From now on with so many slots.
+    void shorten(std::size_t slots, Random& random);
+
     ValueSlots& slots() { return slots_; }
     const ValueSlots& slots() const { return slots_; }
 

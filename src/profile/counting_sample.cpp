@@ -30,6 +30,14 @@ void CountingSample::lower_probability(Random& random) {
     });
 }
 
+void CountingSample::shorten(std::size_t slots, Random& random) {
+    if (slots >= most_) return;
+    most_ = slots;
+    while (slots_.size() > most_) lower_probability(random);
+    arrivals_to_skip_ = draw_failures(inverse_, random);
+    slots_.release_memory();
+}
+
 std::size_t CountingSample::memory(std::size_t slots) {
     return sizeof(CountingSample) + ValueSlots::memory_for(slots + 1);
 }

@@ -52,6 +52,9 @@ class CountingSample {
     // of many rare ones: below the resolution of the list.
     bool resolves(const ValueSlot& slot) const { return slot.counter() >= inverse_; }
 
+    // From now on with so many slots.
+    void shorten(std::size_t slots, Random& random);
+
     ValueSlots& slots() { return slots_; }
     const ValueSlots& slots() const { return slots_; }
 

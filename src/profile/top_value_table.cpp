@@ -6,7 +6,17 @@ namespace shadowprof::profile {
 
 void TopValueTable::flush() {
     arrivals_to_flush_ = arrivals_between_flushes;
-    const auto keep = most_ / 2;
+    keep_most_frequent(most_ / 2);
+}
+
+void TopValueTable::shorten(std::size_t slots, Random&) {
+    if (slots >= most_) return;
+    most_ = slots;
+    keep_most_frequent(most_);
+    slots_.release_memory();
+}
+
+void TopValueTable::keep_most_frequent(std::size_t keep) {
     if (slots_.size() <= keep) return;
     std::vector<std::uint64_t> counters;
     for (const auto& slot : slots_.all()) counters.push_back(slot.counter());

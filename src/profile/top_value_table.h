@@ -28,11 +28,15 @@ class TopValueTable {
     std::uint64_t estimate(const ValueSlot& slot) const { return slot.counter(); }
     bool resolves(const ValueSlot&) const { return true; }
 
+    // From now on with so many slots.
+    void shorten(std::size_t slots, Random&);
+
     ValueSlots& slots() { return slots_; }
     const ValueSlots& slots() const { return slots_; }
 
   private:
     void flush();
+    void keep_most_frequent(std::size_t keep);
 
     ValueSlots slots_;
     std::size_t most_;

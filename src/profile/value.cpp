@@ -67,6 +67,7 @@ class ValueProfiler : public Profiler {
     void count(trace::SampleId sample, const Counts& counts) override;
     void end_sample(trace::SampleId sample) override {
         samples_.close(sample, [this](std::uint64_t& values) { fold(values); });
+        if (streams_.size() >= next_look_) shorten_lists();
     }
     void yield(Hotlists& into, Seen seen) override;
 
@@ -79,6 +80,7 @@ class ValueProfiler : public Profiler {
         std::uint32_t count = 0;
         bool known = false;
     };
+    void shorten_lists();
     const Streams& streams_of(trace::BlockId block, ContextId context);
     Streams make_streams(const trace::Block& block, ContextId context);
     // Of one operand in all contexts.
@@ -98,6 +100,7 @@ class ValueProfiler : public Profiler {
     Random random_;
     ContextTable contexts_;
     std::deque<Stream> streams_;
+    std::size_t next_look_ = 0;  // at the memory they take: when there are so many
     std::unordered_map<StreamKey, Stream*, StreamKeyHash> by_key_;
     std::vector<Stream*> stream_of_slot_;
     std::vector<Streams> by_block_;          // in unknown context
@@ -173,6 +176,36 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
 template <class Sketch>
 std::unique_ptr<Reader> ValueProfiler<Sketch>::open(const trace::TraceStart& start) {
     return std::make_unique<ValueReader>(*this, start);
+}
+
+template <class Sketch>
+void ValueProfiler<Sketch>::shorten_lists() {
+    constexpr std::size_t part_that_is_new = 8, fewest_new = 64, part_that_is_hot = 8;
+    next_look_ = streams_.size() + std::max(fewest_new, streams_.size() / part_that_is_new);
+    std::size_t listed = 0;
+    std::vector<Stream*> rarest_first;
+    for (auto& stream : streams_) {
+        stream.put_down(samples_);
+        listed += stream.sketch().slots().size();
+        rarest_first.push_back(&stream);
+    }
+    if (listed <= options_.most_listed) return;
+    std::stable_sort(rarest_first.begin(), rarest_first.end(),
+                     [](const Stream* one, const Stream* other) {
+                         return one->executions().total < other->executions().total;
+                     });
+    const auto rare = rarest_first.size() - rarest_first.size() / part_that_is_hot;
+    for (const auto among : {rare, rarest_first.size()}) {
+        for (const std::size_t most : {64, 16, 4, 1}) {
+            for (std::size_t n = 0; n < among; ++n) {
+                if (listed <= options_.most_listed / 2) return;
+                auto& stream = *rarest_first[n];
+                listed -= stream.sketch().slots().size();
+                stream.shorten(most, random_);
+                listed += stream.sketch().slots().size();
+            }
+        }
+    }
 }
 
 template <class Sketch>

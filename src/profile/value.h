@@ -26,6 +26,9 @@ struct ValueOptions {
     bool with_context = false;  // tell values apart by return address
     ValueEstimator estimator = ValueEstimator::counting_sample;
     std::size_t slots = 0;  // a location; 0: as many as suit the estimator
+    // Of all locations together, 70 bytes each. A program that makes new code all the time has ever
+    // more: then those that were executed least list fewer.
+    std::size_t most_listed = 500'000;
     std::uint64_t seed = 0;
 };
 

@@ -80,6 +80,9 @@ class ValueSlots {
         touched_count_ = 0;
     }
 
+    // That slots which are gone have left.
+    void release_memory() { slots_.shrink_to_fit(); }
+
     // The most bytes that many slots take.
     static std::size_t memory_for(std::size_t slots);
 

@@ -56,6 +56,9 @@ class ValueStream {
         });
     }
 
+    // Keeps as many values at most, from now on.
+    void shorten(std::size_t slots, Random& random) { sketch_.shorten(slots, random); }
+
     const Totals& executions() const { return executions_; }
     const Sketch& sketch() const { return sketch_; }
     const StrideDetector& stride() const { return stride_; }

@@ -36,6 +36,37 @@ std::uint64_t count_of(const ValueEntry& entry, std::uint64_t value) {
 
 }  // namespace
 
+TEST_CASE(
+    "all locations together list no more values than they may, the rarest fewer than others") {
+    for (const auto estimator : {ValueEstimator::counting_sample, ValueEstimator::concise_sample,
+                                 ValueEstimator::top_value_table}) {
+        constexpr std::uint64_t rare = 200, values = 40, often = 50;
+        ValueOptions options;
+        options.estimator = estimator;
+        options.most_listed = 2000;
+        TestProgram program;
+        TestTrace trace;
+        const auto hot = program.block(0x100, 1, BlockExit::jump, 0x100, 1);
+        for (std::uint64_t i = 0; i < values * often; ++i) trace.run(hot, {i % values});
+        for (std::uint64_t n = 1; n <= rare; ++n) {
+            const auto address = 0x100 + 0x100 * n;
+            const auto block = program.block(address, 1, BlockExit::jump, address, 1);
+            for (std::uint64_t i = 0; i < values; ++i) trace.run(block, {i});
+        }
+        const auto list = values_of(program, trace, options);
+        std::size_t listed = 0;
+        for (const auto& entry : list.entries) listed += entry.top.size();
+        CHECK(list.entries.size() == rare + 1);
+        CHECK(listed <= options.most_listed);
+        CHECK(list.totals.total == values * often + rare * values);
+        const auto& first = entry_at(list, 0x100);
+        CHECK(first.executions.total == values * often);
+        // This one forgets values that are as frequent as each other by itself.
+        if (estimator != ValueEstimator::top_value_table) CHECK(first.top.size() == values);
+        CHECK(entry_at(list, 0x200).executions.total == values);
+    }
+}
+
 TEST_CASE("values are counted where they were seen, operand by operand") {
     TestProgram program;
     const auto block = program.block(0x100, 2, BlockExit::jump, 0x100, 2);
