@@ -8,15 +8,15 @@
 #include <cstdint>
 
 #include "base/random.h"
-#include "profile/value_slots.h"
+#include "profile/thinned_list.h"
 
 namespace shadowprof::profile {
 
-class ConciseSample {
+class ConciseSample : public ThinnedList<ConciseSample> {
   public:
     static constexpr std::size_t default_slots = 200;
 
-    explicit ConciseSample(std::size_t slots) : slots_(slots + 1), most_(slots) {}
+    explicit ConciseSample(std::size_t slots) : ThinnedList(slots) {}
 
     void add(std::uint64_t value, Random& random) {
         if (arrivals_to_skip_ != 0) {
@@ -26,25 +26,15 @@ class ConciseSample {
         sample(value, random);
     }
 
-    std::uint64_t probability_inverse() const { return inverse_; }
     std::uint64_t estimate(const ValueSlot& slot) const { return slot.counter() * inverse_; }
     // One occurrence that was drawn is no more than one of many rare values.
     bool resolves(const ValueSlot& slot) const { return inverse_ == 1 || slot.counter() > 1; }
 
-    // From now on with so many slots.
-    void shorten(std::size_t slots, Random& random);
-
-    ValueSlots& slots() { return slots_; }
-    const ValueSlots& slots() const { return slots_; }
-
   private:
-    void sample(std::uint64_t value, Random& random);
-    void lower_probability(Random& random);
+    friend class ThinnedList<ConciseSample>;
 
-    ValueSlots slots_;
-    std::size_t most_;
-    std::uint64_t inverse_ = 1;
-    std::uint64_t arrivals_to_skip_ = 0;
+    void sample(std::uint64_t value, Random& random);
+    void thin(std::uint64_t before, Random& random);
 };
 
 }  // namespace shadowprof::profile

@@ -26,15 +26,15 @@
 #include <cstdint>
 
 #include "base/random.h"
-#include "profile/value_slots.h"
+#include "profile/thinned_list.h"
 
 namespace shadowprof::profile {
 
-class CountingSample {
+class CountingSample : public ThinnedList<CountingSample> {
   public:
     static constexpr std::size_t default_slots = 200;
 
-    explicit CountingSample(std::size_t slots) : slots_(slots + 1), most_(slots) {}
+    explicit CountingSample(std::size_t slots) : ThinnedList(slots) {}
 
     void add(std::uint64_t value, Random& random) {
         if (slots_.count(value)) [[likely]]
@@ -46,35 +46,18 @@ class CountingSample {
         list(value, random);
     }
 
-    std::uint64_t probability_inverse() const { return inverse_; }
     std::uint64_t estimate(const ValueSlot& slot) const { return slot.counter() - 1 + inverse_; }
     // Values whose counter is smaller than what is estimated to have been missed are as likely one
     // of many rare ones: below the resolution of the list.
     bool resolves(const ValueSlot& slot) const { return slot.counter() >= inverse_; }
 
-    // From now on with so many slots.
-    void shorten(std::size_t slots, Random& random);
-
-    ValueSlots& slots() { return slots_; }
-    const ValueSlots& slots() const { return slots_; }
-
     static std::size_t memory(std::size_t slots);
 
   private:
+    friend class ThinnedList<CountingSample>;
+
     void list(std::uint64_t value, Random& random);
-    void lower_probability(Random& random);
-
-    ValueSlots slots_;
-    std::size_t most_;
-    std::uint64_t inverse_ = 1;
-    // Unlisted arrivals that will not be listed: one random number for many tosses.
-    std::uint64_t arrivals_to_skip_ = 0;
+    void thin(std::uint64_t before, Random& random);
 };
-
-// Failures before the first success, at a chance of 1/inverse a trial.
-std::uint64_t draw_failures(std::uint64_t inverse, Random& random);
-
-// The next inverse of p when a list is full.
-std::uint64_t lowered(std::uint64_t inverse);
 
 }  // namespace shadowprof::profile

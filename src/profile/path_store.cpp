@@ -4,7 +4,7 @@
 #include <bit>
 #include <cmath>
 
-#include "profile/counting_sample.h"
+#include "profile/thinned_list.h"
 
 namespace shadowprof::profile {
 

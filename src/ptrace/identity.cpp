@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "ptrace/open_files.h"
 #include "ptrace/system.h"
 
 namespace shadowprof::ptrace {
@@ -51,7 +52,7 @@ bool shares_time_namespace(pid_t pid) {
     struct stat theirs {};
     if (stat("/proc/self/ns/time", &ours) != 0) return true;  // a kernel without them
     return stat(fmt::format("/proc/{}/ns/time", pid).c_str(), &theirs) == 0 &&
-           ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+           is_same_file(ours, theirs);
 }
 
 }  // namespace shadowprof::ptrace

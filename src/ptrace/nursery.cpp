@@ -21,9 +21,8 @@
 // Whose child it is. A program that we started has us as its parent, and a replica made with
 // CLONE_PARENT is our child too: the program sees nothing of it at all. (So the program is started
 // by a thread that waits for nothing, see launch.cpp: the Tracer would be told of its siblings.)
-// Where we attached, the program's parent would be surprised by a child; there the program's thread
-// makes a child that shares everything with it, which forks the replica and ends, and reaps it. The
-// replica goes to the namespace's init.
+// Where we attached, the program's parent would be surprised by a child; there the replica is made
+// by a child of the program's thread, which ends and is reaped, and goes to the namespace's init.
 //
 // A slot is used again when its newborn has been seen to and its thread is seen to have returned: a
 // frame that is still to be read must not be written. The thread says when nothing is left to do

@@ -55,6 +55,10 @@ bool is_made_up(long type) {
 
 }  // namespace
 
+bool is_same_file(const struct stat& one, const struct stat& other) {
+    return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
 std::optional<std::vector<int>> open_numbers(pid_t pid) {
     const std::unique_ptr<DIR, int (*)(DIR*)> directory{
         opendir(fmt::format("/proc/{}/fd", pid).c_str()), closedir};
@@ -113,9 +117,7 @@ int open_again(pid_t pid, const OpenDescriptor& file) {
     int again = open(path.c_str(), flags | O_NOATIME);
     if (again < 0) again = open(path.c_str(), flags);
     struct stat status {};
-    const bool is_it = again >= 0 && fstat(again, &status) == 0 &&
-                       status.st_dev == file.status.st_dev && status.st_ino == file.status.st_ino;
-    if (is_it) return again;
+    if (again >= 0 && fstat(again, &status) == 0 && is_same_file(status, file.status)) return again;
     if (again >= 0) close(again);
     return -1;
 }

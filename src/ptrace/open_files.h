@@ -25,6 +25,8 @@ struct OpenDescriptor {
     std::optional<Details> details;
 };
 
+bool is_same_file(const struct stat& one, const struct stat& other);
+
 std::optional<std::vector<int>> open_numbers(pid_t pid);
 // All, by number, without details: 2 µs each. Nothing if they cannot be listed.
 std::optional<std::vector<OpenDescriptor>> open_descriptors(pid_t pid);

@@ -46,10 +46,6 @@ bool is_file(const ptrace::OpenDescriptor& open) {
     return S_ISREG(open.status.st_mode);
 }
 
-bool is_same_file(const ptrace::OpenDescriptor& one, const ptrace::OpenDescriptor& other) {
-    return one.status.st_dev == other.status.st_dev && one.status.st_ino == other.status.st_ino;
-}
-
 }  // namespace
 
 emu::Descriptor describe(pid_t target, pid_t pid, const ptrace::OpenDescriptor& open) {
@@ -112,11 +108,13 @@ WorldAtBirth BirthWatch::look(const ptrace::Nursery& nursery, const ptrace::Birt
     look_around();
     world.is_complete = !nursery.has_returned(birth);
     for (auto& [number, open] : *seen_) {
-        if (world.open.size() < most_details) open.details = details(open);
+        // Those of files are known already.
+        if (is_file(open) || world.open.size() < most_details) open.details = details(open);
         auto& descriptor = world.open[number] = describe_with(world, open);
         if (world.is_complete || (is_file(open) && open.details)) continue;
         const auto earlier = before.find(number);
-        if (earlier != before.end() && is_same_file(earlier->second, open)) continue;
+        if (earlier != before.end() && ptrace::is_same_file(earlier->second.status, open.status))
+            continue;
         descriptor.file = std::make_shared<emu::OpenFile>();
         descriptor.file->kind = Kind::withdrawn;
     }
@@ -127,7 +125,7 @@ WorldAtBirth BirthWatch::look(const ptrace::Nursery& nursery, const ptrace::Birt
 emu::Descriptor BirthWatch::describe_with(const WorldAtBirth& world,
                                           const ptrace::OpenDescriptor& open) const {
     const auto twin = std::find_if(world.open.begin(), world.open.end(), [&](const auto& other) {
-        return is_file(open) && is_same_file(seen_->at(other.first), open) &&
+        return is_file(open) && ptrace::is_same_file(seen_->at(other.first).status, open.status) &&
                ptrace::share_description(target_, open.number, other.first);
     });
     if (twin == world.open.end()) return describe(target_, target_, open);

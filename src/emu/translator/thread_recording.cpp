@@ -20,7 +20,7 @@ constexpr std::uint64_t length_of_values = 3 * 1024;
 constexpr std::uint64_t most_of_timings = 12 * 1024, fewest_of_timings = 384;
 // So many that most of what a cache of the first or second level holds is seen again.
 constexpr std::uint64_t most_of_accesses = 96 * 1024, fewest_of_accesses = 512;
-// Where a sample has few units, each takes long: so that it has bursts nonetheless they are short.
+// Where a sample has few blocks, each takes long: so that it has bursts nonetheless they are short.
 constexpr std::uint64_t burst_in_sample = 32;
 // Of blocks: what is known of loads grows with these, and so does the time that a replica takes.
 constexpr double fraction_with_timings = 1.0 / 32;
