@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Does shadowprof grow in a long session?
 
-    bench/soak/run.py [--build DIR] [--minutes N] [--options "..."] [--json FILE]
+    bench/soak/run.py [--build DIR] [--kind memory|code|all] [--minutes N] [--options "..."] [--json FILE]
 
-Runs a program whose memory is never the same (random_memory.c) in mode shadow, with replicas as often
+Runs a program whose memory is never the same (random_memory.c, which says what the kinds are) in mode shadow, with replicas as often
 as they fit on the idle cores, for so many minutes (30), and looks at shadowprof every ten seconds:
 resident memory, open descriptors, threads, and the processes that are its or the program's children.
 Prints a line each minute, and how long replicas have computed; exit status 1 if the program failed,
@@ -48,6 +48,7 @@ def line(seconds, seen):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default="build")
+    parser.add_argument("--kind", choices=("memory", "code", "all"), default="memory")
     parser.add_argument("--minutes", type=float, default=30)
     parser.add_argument("--options", default="--overhead 50% --load 1")
     parser.add_argument("--json", help="writes what was seen there")
@@ -56,7 +57,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="bench-soak-") as folder:
         source, program = os.path.join(HERE, "random_memory.c"), os.path.join(folder, "random_memory")
         subprocess.run(["cc", "-O2", "-pthread", source, "-o", program, "-ldl"], check=True)
-        target = subprocess.Popen([program, str(options.minutes * 60 + 600)], stdout=subprocess.DEVNULL)
+        target = subprocess.Popen([program, options.kind, str(options.minutes * 60 + 600)], stdout=subprocess.DEVNULL)
         time.sleep(1)
         profile = os.path.join(folder, "profile.json")
         profiler = subprocess.Popen([shadowprof, "attach", "-q", "-m", "shadow", *options.options.split(),
