@@ -15,10 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "base/error.h"
+#include "ptrace/process_info.h"
 #include "ptrace/system.h"
 #include "ptrace/tracee.h"
 
@@ -119,22 +121,67 @@ bool Replica::set_extended_state(const ExtendedState& state) {
     return set_extended_state_of(pid_, state);
 }
 
-std::optional<int> Replica::go(Way way) {
+std::optional<int> Replica::go(Way way, std::optional<std::uint64_t> until) {
+    constexpr __ptrace_request requests[] = {PTRACE_SYSEMU, PTRACE_SYSEMU_SINGLESTEP,
+                                             PTRACE_SYSCALL};
     while (!is_gone_) {
-        request(way == Way::program ? PTRACE_SYSEMU : PTRACE_SYSCALL, pid_);
+        request(requests[static_cast<std::size_t>(way)], pid_);
         int status = 0;
-        if (waitpid(pid_, &status, __WALL) != pid_) break;
+        if (!await_stop(status, until)) break;
         if (!WIFSTOPPED(status)) {
             is_gone_ = true;
             break;
         }
         if (status >> 16 != PTRACE_EVENT_STOP) return WSTOPSIG(status);
+        if (until && process_cpu_time(pid_).value_or(*until) >= *until) return was_stopped;
     }
     return {};
 }
 
+bool Replica::await_stop(int& status, std::optional<std::uint64_t> until) {
+    if (!until) return waitpid(pid_, &status, __WALL) == pid_;
+    constexpr timespec between_looks{0, 500'000};
+    bool is_asked = false;
+    while (true) {
+        const auto stopped = waitpid(pid_, &status, __WALL | WNOHANG);
+        if (stopped != 0) return stopped == pid_;
+        if (!is_asked && process_cpu_time(pid_).value_or(*until) >= *until)
+            is_asked = request(PTRACE_INTERRUPT, pid_) == 0;
+        nanosleep(&between_looks, nullptr);
+    }
+}
+
 Replica::Stop Replica::run() {
-    while (const auto signal = go(Way::program)) {
+    return run(Way::program, {});
+}
+
+Replica::Stop Replica::run_for(std::uint64_t nanoseconds) {
+    return run(Way::program, process_cpu_time(pid_).value_or(0) + nanoseconds);
+}
+
+Replica::Stop Replica::step() {
+    const auto stop = run(Way::step_of_program, {});
+    const bool is_it = stop.kind == StopKind::signal && stop.info.si_signo == SIGTRAP;
+    return is_it ? Stop{StopKind::late, {}} : stop;
+}
+
+bool Replica::write_code(Address to, std::span<const std::byte> bytes) {
+    while (!bytes.empty()) {
+        std::uint64_t word = 0;
+        const auto here = std::min(bytes.size(), sizeof word);
+        if (memory_.read(to, std::as_writable_bytes(std::span{&word, 1})) < here) return false;
+        std::memcpy(&word, bytes.data(), here);
+        if (request(PTRACE_POKEDATA, pid_, to.value, reinterpret_cast<void*>(word)) != 0)
+            return false;
+        bytes = bytes.subspan(here);
+        to = to + here;
+    }
+    return true;
+}
+
+Replica::Stop Replica::run(Way way, std::optional<std::uint64_t> until) {
+    while (const auto signal = go(way, until)) {
+        if (*signal == was_stopped) return {StopKind::late, {}};
         if (*signal == system_call_stop) return {StopKind::system_call, {}};
         Stop stop{StopKind::signal, {}};
         if (request(PTRACE_GETSIGINFO, pid_, 0, &stop.info) == 0 && is_own_fault(stop.info))

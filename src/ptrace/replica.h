@@ -14,6 +14,7 @@
 #include <initializer_list>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "ptrace/memory.h"
@@ -45,6 +46,7 @@ class Replica {
         system_call,  // not executed; rip is behind it, orig_rax its number
         signal,       // that it raised itself: a fault
         gone,
+        late,  // see run_for()
     };
     struct Stop {
         StopKind kind{};
@@ -52,6 +54,13 @@ class Replica {
     };
     // Lets it go on until something happens.
     Stop run();
+    // The same; but `late` if it has computed for so many nanoseconds before anything happens.
+    Stop run_for(std::uint64_t nanoseconds);
+    // One instruction; it is `late` afterwards.
+    Stop step();
+
+    // Also where its memory is write-protected.
+    bool write_code(Address to, std::span<const std::byte> bytes);
 
     // A system call executed by it, for real; the registers are afterwards as they were. What the
     // call returned: an errno is negative. Nothing if the replica is gone.
@@ -64,10 +73,13 @@ class Replica {
   private:
     Replica(pid_t pid, Address system_call);
 
-    enum class Way : std::uint8_t { program, system_calls };
+    enum class Way : std::uint8_t { program, step_of_program, system_calls };
+    Stop run(Way way, std::optional<std::uint64_t> until);
     // Lets it go on until it stops otherwise than because its group was stopped or continued;
-    // nothing if it is gone.
-    std::optional<int> go(Way);
+    // nothing if it is gone, `was_stopped` if its processor time had come to `until`.
+    static constexpr int was_stopped = 0;
+    std::optional<int> go(Way way, std::optional<std::uint64_t> until = {});
+    bool await_stop(int& status, std::optional<std::uint64_t> until);
     bool take_hold(const Nursery& nursery, const Birth& birth);
     void live_humbly() const;
 

@@ -16,6 +16,9 @@ class Emitter : public Assembler {
     // reg <-> the thread's area
     void load_area(HostRegister reg, std::size_t offset) { area_operand(0x8b, reg, offset); }
     void store_area(std::size_t offset, HostRegister reg) { area_operand(0x89, reg, offset); }
+    // reg <-> a word below 2 GB
+    void load_low(HostRegister reg, std::uint32_t place) { low_operand(0x8b, reg, place); }
+    void store_low(std::uint32_t place, HostRegister reg) { low_operand(0x89, reg, place); }
     void store_area_constant(std::size_t offset, std::uint64_t value) {
         store_area_half(offset, static_cast<std::uint32_t>(value));
         store_area_half(offset + 4, static_cast<std::uint32_t>(value >> 32));
@@ -76,6 +79,11 @@ class Emitter : public Assembler {
         rex(false, 0, 0, reg);
         raw(0x58 | (reg & 7));
     }
+    void trap() { raw(0xcc); }
+    void jump_by(std::int32_t distance) {
+        raw(0xe9);
+        imm32(static_cast<std::uint32_t>(distance));
+    }
     void jump_if_rcx_is_zero(std::int8_t by) { raw(0xe3, by); }
     void jump_short(std::int8_t by) { raw(0xeb, by); }
     void system_call() { raw(0x0f, 0x05); }
@@ -126,6 +134,10 @@ class Emitter : public Assembler {
     }
 
   private:
+    void low_operand(std::uint8_t code, HostRegister reg, std::uint32_t place) {
+        raw(0x48 | (reg >> 3) << 2, code, (reg & 7) << 3 | 4, 0x25);
+        imm32(place);
+    }
     void area_operand(std::uint8_t code, HostRegister reg, std::size_t offset) {
         raw(0x65, 0x48 | (reg >> 3) << 2, code, (reg & 7) << 3 | 4, 0x25);
         imm32(static_cast<std::uint32_t>(offset));

@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "emu/spinning.h"
 #include "emu/translator/guest_registers.h"
+#include "emu/translator/native_stretch.h"
 
 namespace shadowprof::emu::translator {
 
@@ -17,6 +19,12 @@ namespace {
 
 constexpr std::uint64_t one_look = 48 * 1024;  // blocks
 constexpr double longest_warm_up = 2e6;        // nanoseconds of the original's
+constexpr double shortest_stretch = 100e3, longest_stretch = 500e3;  // likewise; see measure_rate()
+constexpr std::ptrdiff_t most_remembered = 1 << 15;                  // segments
+
+std::string name_of(const siginfo_t& info) {
+    return fmt::format("signal SIG{}", sigabbrev_np(info.si_signo));
+}
 
 bool ends_in_a_small_loop(std::span<const trace::SegmentId> executed) {
     constexpr std::size_t most = 4, rounds = 64;
@@ -49,6 +57,7 @@ TranslatedReplica::End TranslatedReplica::run(Length length, Random& random) {
         next = stop.kind == ptrace::Replica::StopKind::system_call
                    ? on_system_call(*registers, random)
                    : on_signal(*registers, stop.info);
+        if (next == Next::enter && landmark_) next = measure_rate();
         if (next == Next::enter) next = enter() ? Next::go_on : Next::end;
     }
     end_.instructions = instructions();
@@ -93,11 +102,16 @@ TranslatedReplica::Next TranslatedReplica::on_system_call(Registers& registers, 
 TranslatedReplica::Next TranslatedReplica::on_guest_call(const Registers& registers,
                                                          Address target) {
     recording_.left_at(registers.raw.r15);
-    const auto number = registers.raw.orig_rax;
     native_ = guest_registers(cache_.area(guest_), registers);
     native_.raw.rip = native_.raw.rcx = target.value;
-    end_.continuation = target;
     if (!replica_.set_registers(native_)) return end("the replica is gone");
+    return serve_call();
+}
+
+// The replica is behind it, with the guest's registers.
+TranslatedReplica::Next TranslatedReplica::serve_call() {
+    const auto number = native_.raw.orig_rax;
+    end_.continuation = native_.rip();
     if (number == SYS_sched_yield && yields_in_vain()) return end(waits_in_a_loop);
     if (auto reason = services_.serve(native_)) return end(std::move(*reason));
     switch (number) {
@@ -130,7 +144,7 @@ TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers
             if (time_) time_->look(!recording_.is_in_burst());
             if (is_warming_up()) {
                 const auto skipped = recording_.skip();
-                warming_ += skipped.work;
+                warm_up_with(skipped);
                 turn.hot_code().look_at(skipped.segments, random);
                 recording_.go_on_for(one_look);
                 break;
@@ -170,9 +184,45 @@ bool TranslatedReplica::is_warming_up() {
     if (time_->estimate(warming_, stops_) < std::min(wanted_.nanoseconds, longest_warm_up))
         return true;
     is_warm_ = true;
+    const auto took = time_->estimate(warming_, stops_);
+    const auto part = static_cast<double>(cache_.work().of(warmed_with_).instructions) /
+                      static_cast<double>(warming_.instructions);
+    if (wanted_.nanoseconds >= shortest_stretch)
+        landmark_ = choose_landmark(warmed_with_, part * took, cache_.segments(), cache_.code());
+    warmed_with_ = {};
     time_.emplace(replica_.pid());
     stops_ = 0;
     return true;
+}
+
+void TranslatedReplica::warm_up_with(const ThreadRecording::Executed& executed) {
+    warming_ += executed.work;
+    const auto begin = executed.segments.begin(), end = executed.segments.end();
+    warmed_with_.insert(warmed_with_.end(), begin, end);
+    const auto size = static_cast<std::ptrdiff_t>(warmed_with_.size());
+    if (size > most_remembered)
+        warmed_with_.erase(warmed_with_.begin(), warmed_with_.begin() + size - most_remembered);
+}
+
+TranslatedReplica::Next TranslatedReplica::measure_rate() {
+    const auto serve = [&](const ptrace::Replica::Stop& stop, Registers& registers) {
+        end_.continuation = registers.rip();
+        if (stop.kind == ptrace::Replica::StopKind::signal) {
+            if (services_.serve_fault(stop.info)) return true;
+            end(name_of(stop.info));
+            return false;
+        }
+        native_ = registers;
+        const bool goes_on = serve_call() == Next::enter;
+        registers = native_;
+        return goes_on;
+    };
+    NativeStretch stretch{replica_, cache_, guest_, *std::exchange(landmark_, std::nullopt), serve};
+    const bool goes_on = stretch.run(native_, std::min(wanted_.nanoseconds, longest_stretch));
+    if (!goes_on) return end_.reason.empty() ? end("the replica is gone") : Next::end;
+    time_.emplace(replica_.pid());
+    if (const auto rate = stretch.rate()) time_->set_rate(*rate);
+    return Next::enter;
 }
 
 bool TranslatedReplica::is_long_enough() {
@@ -226,7 +276,7 @@ TranslatedReplica::Next TranslatedReplica::on_signal(const Registers& registers,
         recording_.read();
         recording_.cut(*position->unit, position->mark.block, position->mark.instruction);
     }
-    return end(fmt::format("signal SIG{}", sigabbrev_np(info.si_signo)));
+    return end(name_of(info));
 }
 
 }  // namespace shadowprof::emu::translator

@@ -8,7 +8,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "emu/translator/landmark.h"
 #include "emu/translator/native_time.h"
 #include "emu/translator/replica_cache.h"
 #include "emu/translator/thread_recording.h"
@@ -61,9 +63,12 @@ class TranslatedReplica {
     Next on_system_call(ptrace::Registers& registers, Random& random);
     Next on_request(const ptrace::Registers& registers, Random& random);
     Next on_guest_call(const ptrace::Registers& registers, Address target);
+    Next serve_call();
     Next on_signal(const ptrace::Registers& registers, const siginfo_t& info);
+    Next measure_rate();
     bool enter();
     bool is_warming_up();
+    void warm_up_with(const ThreadRecording::Executed& executed);
     std::uint64_t instructions() const {
         return recording_.work().instructions + recording_.instructions_in_bursts();
     }
@@ -87,7 +92,9 @@ class TranslatedReplica {
     std::uint64_t stops_ = 0;
     bool is_warm_ = false;
     Work warming_;
-    int looks_for_spinning_ = 2;  // that are left: a look is not cheap
+    std::vector<trace::SegmentId> warmed_with_;  // lately
+    std::optional<Landmark> landmark_;           // by which the rate is to be measured
+    int looks_for_spinning_ = 2;                 // that are left: a look is not cheap
     ptrace::Registers at_last_yield_;
     int yields_in_vain_ = 0;
     double share_ = 0;  // of what is wanted, that is done

@@ -86,6 +86,34 @@ CodeArena* Translator::arena_for(Address pc) {
     return &arenas_.front();
 }
 
+std::optional<Address> Translator::count_down(const decoder::Instruction& instruction,
+                                              std::uint32_t counter, std::uint32_t scratch) {
+    const auto known = counting_.find({instruction.address, counter});
+    if (known != counting_.end()) return known->second;
+    auto* const arena = arena_for(instruction.address);
+    if (!arena->reaches(instruction.address) || arena->room() < room_for_check) return {};
+    Emitter a{arena->begin(), arena->end()};
+    const auto place = arena->place_of(a.position());
+    a.store_low(scratch, decoder::rcx);
+    a.load_low(decoder::rcx, counter);
+    a.lea(decoder::rcx, decoder::rcx, Emitter::none, 1, -1);
+    a.store_low(counter, decoder::rcx);
+    constexpr std::int8_t trap_length = 9;
+    a.jump_if_rcx_is_zero(2);
+    a.jump_short(trap_length);
+    const auto* const trap = a.position();
+    a.load_low(decoder::rcx, scratch);
+    a.trap();
+    SHADOWPROF_ASSERT(a.position() - trap == trap_length, "a jump over the trap");
+    a.load_low(decoder::rcx, scratch);
+    a.bytes(instruction.encoding());
+    constexpr std::uint64_t jump_length = 5;
+    a.jump_by(static_cast<std::int32_t>(instruction.end() -
+                                        (arena->place_of(a.position()) + jump_length)));
+    arena->commit(a.position());
+    return counting_[{instruction.address, counter}] = place;
+}
+
 std::optional<Address> Translator::entry(Address pc, Version version) {
     const auto number = translate(pc, version);
     if (!number) return {};
@@ -359,6 +387,7 @@ void Translator::forget_everything() {
     pages_.clear();
     is_full_ = false;
     ++statistics_.resets;
+    counting_.clear();
     for (auto& arena : arenas_) arena.forget();
     for (std::size_t i = 0; i < version_count * table_entries; ++i)
         tables_[i] = arenas_.front().place_of(arenas_.front().find).value;

@@ -63,6 +63,13 @@ class Translator : private UnitDirectory {
     // Does nothing if it has been done, or is of no use.
     void follow(std::span<const trace::SegmentId> executed);
 
+    // Code that takes one off the word at `counter`, executes this instruction, and goes on behind
+    // it in the guest's own code: for a jump that stands where the instruction was. When nothing is
+    // left it traps instead, with the guest's registers but for rip. Uses the word at `scratch`;
+    // both are below 2 GB. Nothing if no arena is near.
+    std::optional<Address> count_down(const decoder::Instruction& instruction,
+                                      std::uint32_t counter, std::uint32_t scratch);
+
     // When no thread is in the cache.
     void forget_everything();
 
@@ -149,6 +156,7 @@ class Translator : private UnitDirectory {
     // Exits that lead to code nobody has translated yet.
     std::unordered_map<Key, std::vector<std::uint32_t>, KeyHash> waiting_;
     std::deque<Key> ahead_;
+    std::map<std::pair<Address, std::uint32_t>, Address> counting_;  // by instruction and counter
     std::unordered_set<std::uint64_t> pages_;  // of the guest's, that were translated
     Statistics statistics_;
 };

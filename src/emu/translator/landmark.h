@@ -1,0 +1,26 @@
+// An instruction that a program comes by regularly: how often it does so tells how much it executes
+// where nothing else is written down.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "emu/guest_code.h"
+#include "trace/segment.h"
+
+namespace shadowprof::emu::translator {
+
+struct Landmark {
+    decoder::Instruction
+        instruction;  // a jump may take its place, and it may be executed elsewhere
+    // From one visit to the next, on average.
+    double instructions = 0, nanoseconds = 0;
+};
+
+// The best one of what was executed lately, for a stretch of about as much: passed by neither so
+// often that counting would take time, nor so seldom or irregularly that it tells little. `took`:
+// how long the original took for it, in nanoseconds, more or less.
+std::optional<Landmark> choose_landmark(std::span<const trace::SegmentId> executed, double took,
+                                        const trace::SegmentTable& segments, GuestCode& code);
+
+}  // namespace shadowprof::emu::translator

@@ -1,0 +1,131 @@
+#include "emu/translator/native_stretch.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <span>
+#include <utility>
+
+#include "emu/translator/guest_registers.h"
+#include "emu/translator/native_time.h"
+#include "ptrace/process_info.h"
+
+namespace shadowprof::emu::translator {
+
+namespace {
+
+using ptrace::Registers;
+using ptrace::Replica;
+
+// Where it does not come by: so many times as long as it should take.
+constexpr double patience = 4;
+constexpr std::size_t jump_length = 5;
+
+std::uint64_t visits_in(double nanoseconds, double between_visits) {
+    return static_cast<std::uint64_t>(nanoseconds / between_visits) + 1;
+}
+
+}  // namespace
+
+NativeStretch::NativeStretch(Replica& replica, ReplicaCache& cache, ReplicaCache::Guest& guest,
+                             Landmark landmark, const Serve& serve)
+    : replica_(replica),
+      cache_(cache),
+      guest_(guest),
+      landmark_(std::move(landmark)),
+      serve_(serve) {}
+
+bool NativeStretch::run(Registers& registers, double nanoseconds) {
+    if (!put_jump()) return true;
+    const bool goes_on = run_parts(registers, nanoseconds);
+    // Also if it ends here: others read its code as that of the program.
+    const std::span original{landmark_.instruction.bytes};
+    const auto place = landmark_.instruction.address;
+    return replica_.write_code(place, original.first(jump_length)) && goes_on;
+}
+
+bool NativeStretch::run_parts(Registers& registers, double nanoseconds) {
+    // How long it takes from one visit to the next was told from what it did in the cache, where
+    // code may still have had to be translated.
+    auto between_visits = landmark_.nanoseconds;
+    for (double settled = 0; settled < nanoseconds;) {
+        const auto visits = visits_in(nanoseconds - settled, between_visits);
+        const auto passed = run_part(registers, visits, patience * nanoseconds);
+        if (!passed) return is_alive_;
+        settled += std::max(*passed, 1.0);
+        between_visits = std::max(*passed, 1.0) / static_cast<double>(visits);
+    }
+    const auto visits = visits_in(nanoseconds, between_visits);
+    const auto passed = run_part(registers, visits, patience * nanoseconds);
+    if (passed && *passed > 0)
+        rate_ = *passed / (landmark_.instructions * static_cast<double>(visits));
+    return is_alive_;
+}
+
+bool NativeStretch::put_jump() {
+    const auto counter = static_cast<std::uint32_t>(
+        cache_.memory().place_of_area(cache_.area_number(guest_)) + offsetof(ThreadArea, temp));
+    const auto& instruction = landmark_.instruction;
+    std::optional<Address> counting;
+    {
+        ReplicaCache::Turn turn{guest_};
+        counting = turn.translator().count_down(instruction, counter,
+                                                counter + sizeof(ThreadArea::temp[0]));
+    }
+    if (!counting) return false;
+    std::array<std::byte, jump_length> jump{std::byte{0xe9}};
+    const auto distance =
+        static_cast<std::int32_t>(*counting - (instruction.address + jump_length));
+    std::memcpy(jump.data() + 1, &distance, sizeof distance);
+    return replica_.write_code(instruction.address, jump);
+}
+
+std::optional<double> NativeStretch::run_part(Registers& registers, std::uint64_t visits,
+                                              double longest) {
+    // It stands before a visit already, or nearly.
+    area().temp[0] = visits + 1;
+    const auto pid = replica_.pid();
+    const auto began = ptrace::process_cpu_time(pid).value_or(0);
+    const auto faults = ptrace::minor_faults(pid).value_or(0);
+    const auto ends = began + static_cast<std::uint64_t>(longest);
+    for (std::uint64_t stops = 1;; ++stops) {
+        registers.raw.orig_rax = no_system_call;
+        is_alive_ = replica_.set_registers(registers);
+        const auto now = ptrace::process_cpu_time(pid).value_or(ends);
+        if (!is_alive_ || now >= ends) return {};
+        const auto stop = replica_.run_for(ends - now);
+        const auto at_stop = replica_.registers();
+        is_alive_ = stop.kind != Replica::StopKind::gone && at_stop;
+        if (!is_alive_) return {};
+        registers = *at_stop;
+        const bool is_counting = cache_.contains(registers.rip());
+        if (stop.kind == Replica::StopKind::late) {
+            if (is_counting) leave_counting_code(registers);
+            return {};
+        }
+        // The trap, or a fault of the instruction that was moved.
+        if (is_counting) registers.raw.rip = landmark_.instruction.address.value;
+        if (is_counting && stop.info.si_signo == SIGTRAP) {
+            const auto passed = ptrace::process_cpu_time(pid).value_or(began) - began;
+            const auto more = ptrace::minor_faults(pid).value_or(faults) - faults;
+            return static_cast<double>(passed) - NativeTime::of_stop * static_cast<double>(stops) -
+                   NativeTime::of_fault * static_cast<double>(more);
+        }
+        is_alive_ = serve_(stop, registers);
+        if (!is_alive_) return {};
+    }
+}
+
+void NativeStretch::leave_counting_code(Registers& registers) {
+    while (is_alive_ && cache_.contains(registers.rip())) {
+        const auto stop = replica_.step();
+        const auto at_stop = replica_.registers();
+        is_alive_ = stop.kind == Replica::StopKind::late && at_stop;
+        if (at_stop) registers = *at_stop;
+    }
+}
+
+}  // namespace shadowprof::emu::translator
