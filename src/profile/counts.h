@@ -37,6 +37,8 @@ struct Counts {
     std::vector<Path> paths;
     std::vector<trace::BlockId> path_blocks;
     std::uint64_t unknown_paths = 0;
+    // The sample's: see TraceStart::weight_in_all. The counts are without it.
+    std::uint64_t weight = 1;
 
     std::span<const trace::BlockId> blocks_of(const Path& path) const {
         return {path_blocks.data() + path.first_block, path.block_count};

@@ -277,9 +277,9 @@ void LatencyProfiler::touch_first(Load& load, std::uint64_t stretch, std::uint64
 void LatencyProfiler::count(trace::SampleId, const Counts& counts) {
     counted_.resize(blocks_.size());
     for (const auto& pass : counts.passes)
-        counted_[static_cast<std::uint32_t>(pass.from)] += pass.count;
+        counted_[static_cast<std::uint32_t>(pass.from)] += counts.weight * pass.count;
     for (const auto& exit : counts.exits)
-        counted_[static_cast<std::uint32_t>(exit.from)] += exit.count;
+        counted_[static_cast<std::uint32_t>(exit.from)] += counts.weight * exit.count;
 }
 
 // By chance readings of loads that take no time may come out below it.

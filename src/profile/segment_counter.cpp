@@ -251,7 +251,7 @@ void SegmentCounter::make_table(unsigned power) {
 
 // --- Handing on
 
-SegmentCounter::Size SegmentCounter::drain(const std::function<void(const Counts&)>& take) {
+SegmentCounter::Size SegmentCounter::drain(const std::function<void(Counts)>& take) {
     Size size;
     Counts counts;
     const auto hand_on = [&] { take(std::exchange(counts, {})); };

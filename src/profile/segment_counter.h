@@ -62,7 +62,7 @@ class SegmentCounter {
     };
     // Gives what was counted, in pieces, and forgets it; tells how much it was. Transitions are
     // kept, unless there are too many: they will be met again.
-    Size drain(const std::function<void(const Counts&)>& take);
+    Size drain(const std::function<void(Counts)>& take);
 
   private:
     enum class StateId : std::uint32_t {};

@@ -212,7 +212,7 @@ template <class Sketch>
 void ValueProfiler<Sketch>::count(trace::SampleId, const Counts& counts) {
     counted_.resize(blocks_.size());
     const auto add = [&](trace::BlockId block, std::uint64_t times) {
-        counted_[static_cast<std::uint32_t>(block)] += times;
+        counted_[static_cast<std::uint32_t>(block)] += counts.weight * times;
     };
     for (const auto& pass : counts.passes) add(pass.from, pass.count);
     for (const auto& exit : counts.exits) add(exit.from, exit.count);

@@ -177,7 +177,10 @@ void Digester::read(Begin& begin) {
     open.sample = start.sample;
     open.contents = start.contents;
     auto& sample = samples_[start.sample];
-    if (is_of_everything(start.contents)) sample.only_parts = false;
+    if (is_of_everything(start.contents)) {
+        sample.only_parts = false;
+        sample.weight = start.weight_in_all();
+    }
     if (start.contents == trace::Contents::counts) {
         if (!sample.counter && !spare_counters_.empty()) {
             sample.counter = std::move(spare_counters_.back());
@@ -208,16 +211,16 @@ void Digester::read(trace::TraceChunk& chunk) {
 
 void Digester::read(trace::SegmentChunk& chunk) {
     const auto& open = open_.at(chunk.trace);
-    auto& counter = counter_of(open);
-    counter.digest(chunk);
-    if (counter.should_be_drained()) drain(open.sample, counter);
+    auto& sample = samples_.at(open.sample);
+    sample.counter->digest(chunk);
+    if (sample.counter->should_be_drained()) drain(open.sample, sample);
 }
 
 void Digester::read(trace::TraceEnd& end) {
     const auto& open = open_.at(end.trace);
     const auto contents = open.contents;
     for (auto& reader : open.readers) reader->finish(end);
-    if (contents == trace::Contents::counts) counter_of(open).finish(end);
+    if (contents == trace::Contents::counts) samples_.at(open.sample).counter->finish(end);
     open_.erase(end.trace);
     if (!is_of_everything(contents)) return;
     const std::lock_guard lock{mutex_};
@@ -243,9 +246,10 @@ void Digester::read(Forget&) {
     coverage_ = {};
 }
 
-void Digester::drain(trace::SampleId sample, profile::SegmentCounter& counter) {
-    const auto size = counter.drain([&](const profile::Counts& counts) {
-        for (auto& profiler : profilers_) profiler->count(sample, counts);
+void Digester::drain(trace::SampleId id, OpenSample& sample) {
+    const auto size = sample.counter->drain([&](profile::Counts counts) {
+        counts.weight = sample.weight;
+        for (auto& profiler : profilers_) profiler->count(id, counts);
     });
     cover(size.blocks, size.instructions);
 }
@@ -253,7 +257,7 @@ void Digester::drain(trace::SampleId sample, profile::SegmentCounter& counter) {
 void Digester::close(trace::SampleId sample) {
     auto open = samples_.extract(sample);
     if (open.empty() || !open.mapped().counter) return;
-    drain(sample, *open.mapped().counter);
+    drain(sample, open.mapped());
     spare_counters_.push_back(std::move(open.mapped().counter));
 }
 

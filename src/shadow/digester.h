@@ -85,6 +85,7 @@ class Digester : public trace::TraceSink {
     struct OpenSample {
         std::unique_ptr<profile::SegmentCounter> counter;  // if it has counts
         bool only_parts = true;                            // counted with another sample
+        std::uint64_t weight = 1;
     };
 
     void put(Message message);
@@ -96,10 +97,7 @@ class Digester : public trace::TraceSink {
     void read(trace::TraceEnd& end);
     void read(EndOfSample& end);
     void read(Forget&);
-    profile::SegmentCounter& counter_of(const OpenTrace& open) {
-        return *samples_.at(open.sample).counter;
-    }
-    void drain(trace::SampleId sample, profile::SegmentCounter& counter);
+    void drain(trace::SampleId id, OpenSample& sample);
     void close(trace::SampleId sample);
     void cover(std::uint64_t blocks, std::uint64_t instructions);
 

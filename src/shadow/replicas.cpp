@@ -264,6 +264,7 @@ Replicas::Outcome Replicas::live(Job& job) {
     if (registered.ended_by().empty() && !waits)
         outcome.end = end.is_complete ? Outcome::End::in_time : Outcome::End::early;
     outcome.instructions = end.instructions;
+    outcome.weighted_instructions = end.instructions * job.start.weight_of_counts;
     place_.digester.end(std::move(last));
     place_.digester.end_sample(job.start.sample);
     return told(std::move(outcome));

@@ -53,6 +53,7 @@ class Replicas {
         // What its end says of the length of samples.
         enum class End : std::uint8_t { in_time, early, nothing } end = End::nothing;
         std::uint64_t instructions = 0;
+        std::uint64_t weighted_instructions = 0;
         Seconds computed{0};
     };
     std::vector<Outcome> outcomes();

@@ -33,6 +33,10 @@ constexpr Seconds longest_wait{0.5}, longest_debt{1.0};
 // Samples are longer in proportion where there are fewer of them than that, up to this length.
 constexpr Seconds usual_wait{0.025};
 constexpr double longest_length = 640e6;  // 64 ms (length_of_next)
+// Instructions that a processor seldom executes more of; 16 were seen.
+constexpr double per_nanosecond = 10, most_of_expected = 3;
+// Of the program's for each nanosecond of a sample's that counts once.
+constexpr Seconds unit_of_weight{5e-9};
 // Of the time, for as many replicas as there may be at once.
 constexpr double part_alive = 0.5;
 // Programs execute that much of what a processor executes at most.
@@ -79,14 +83,15 @@ bool Shadows::take(const ptrace::Event& event) {
 bool Shadows::prepare() {
     look_after_replicas();
     if (impossible_) return false;
-    if (!replicas_) return true;
-    if (replicas_->alive() >= replicas_->most_at_once()) return false;
-    return !place_.options.load || !is_loaded_enough(Clock::now());
+    return !is_full(Clock::now());
 }
 
-bool Shadows::is_loaded_enough(Clock::time_point now) {
+bool Shadows::is_full(Clock::time_point now) const {
+    if (!replicas_) return false;
     const Seconds elapsed = now - began_;
-    return alive_seconds_ >= *place_.options.load * elapsed.count();
+    const auto& load = place_.options.load;
+    return alive_ >= replicas_->most_at_once() ||
+           (load && alive_seconds_ >= *load * elapsed.count());
 }
 
 void Shadows::begin(ptrace::Thread& thread, const ptrace::Registers&) {
@@ -113,16 +118,18 @@ void Shadows::begin(ptrace::Thread& thread, const ptrace::Registers&) {
     auto at_birth = watch_.look(*nursery_, *birth);
     const auto length = length_of_next();
     slowness_.asked_for(Seconds{length.nanoseconds * 1e-9});
-    replicas_->expect(std::move(*birth), std::move(at_birth), next_sample(), length,
+    auto start = next_sample();
+    start.weight_of_counts = weight_of(length);
+    full_ = {};
+    replicas_->expect(std::move(*birth), std::move(at_birth), std::move(start), length,
                       place_.random.fork());
     finished(held);
     look_after_replicas();
 }
 
 // By default all samples cover the same time of the program's, so that they are of its instructions
-// in proportion (native_time.h). A processor executes up to ten a nanosecond.
+// in proportion (native_time.h).
 emu::translator::TranslatedReplica::Length Shadows::length_of_next() const {
-    constexpr double per_nanosecond = 10;
     if (!place_.options.may_be_shorter) return {place_.options.sample_size, 0};
     auto wanted = static_cast<double>(length_.next());
     // The first would be over, by time, before its code is translated and its caches are warm; and
@@ -141,7 +148,21 @@ emu::translator::TranslatedReplica::Length Shadows::length_of_next() const {
         const auto longest = std::min(longest_length, affordable.count() * 1e9 * per_nanosecond);
         wanted = std::max(wanted, std::min(mean_wait() / usual_wait * wanted, longest));
     }
-    return {static_cast<std::uint64_t>(2 * wanted), wanted / per_nanosecond};
+    return {static_cast<std::uint64_t>(most_of_expected * wanted), wanted / per_nanosecond};
+}
+
+// What is executed in a sample stands for the program's time from the last one to this: which took,
+// on average, as long as is waited, and as long as there could be none because others lived.
+std::uint32_t Shadows::weight_of(const emu::translator::TranslatedReplica::Length& length) {
+    constexpr double most = 1e6;
+    if (!place_.options.may_be_shorter) return 1;
+    const auto nanoseconds = length.nanoseconds > 0 ? length.nanoseconds
+                                                    : static_cast<double>(length.instructions) /
+                                                          (usual_part_of_most * per_nanosecond);
+    const Seconds stands_for = mean_wait() + full_;
+    const auto weight = std::clamp(stands_for / unit_of_weight / nanoseconds, 1.0, most);
+    const auto whole = std::floor(weight);
+    return static_cast<std::uint32_t>(whole) + (place_.random.chance(weight - whole) ? 1 : 0);
 }
 
 bool Shadows::found(ptrace::Thread& thread) {
@@ -159,6 +180,7 @@ bool Shadows::found(ptrace::Thread& thread) {
 void Shadows::look_after_replicas() {
     const auto now = Clock::now();
     const Seconds passed = now - std::exchange(counted_until_, now);
+    if (is_full(now)) full_ += passed;
     alive_seconds_ += static_cast<double>(alive_) * passed.count();
     slowness_.lived(static_cast<double>(alive_) * passed);
     alive_ = replicas_ ? replicas_->alive() : 0;
@@ -175,6 +197,7 @@ void Shadows::look_after_replicas() {
                                                   : most_starved_at_first;
             replicas_computed_ += outcome.computed;
             instructions_ += outcome.instructions;
+            weighted_instructions_ += outcome.weighted_instructions;
             if (failures_ < most) continue;
             is_biased_ |= outcome.lacks_memory;
             impossible_ = outcome.lacks_memory
@@ -202,7 +225,7 @@ void Shadows::look_after_replicas() {
 
 double Shadows::instructions_a_second() const {
     const Seconds elapsed = Clock::now() - began_;
-    return static_cast<double>(instructions_) / elapsed.count();
+    return static_cast<double>(weighted_instructions_) / elapsed.count();
 }
 
 void Shadows::wind_up(const std::string& reason) {

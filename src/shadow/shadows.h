@@ -45,10 +45,12 @@ class Shadows : public Bursts {
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
     bool found(ptrace::Thread& thread);
     emu::translator::TranslatedReplica::Length length_of_next() const;
+    std::uint32_t weight_of(const emu::translator::TranslatedReplica::Length& length);
     void look_after_replicas();
     void await_samples();
     void leave_no_trace();
-    bool is_loaded_enough(ptrace::Clock::time_point now);
+    // There can be no more replicas, as things were at the last look.
+    bool is_full(ptrace::Clock::time_point now) const;
 
     std::unique_ptr<ptrace::Nursery> nursery_;
     std::unique_ptr<Replicas> replicas_;  // in that nursery
@@ -61,12 +63,14 @@ class Shadows : public Bursts {
     bool is_biased_ = false, are_too_dear_ = false;
     std::uint64_t forks_ = 0;
     Seconds replicas_computed_{0};
-    std::uint64_t instructions_ = 0;
+    std::uint64_t instructions_ = 0, weighted_instructions_ = 0;
     unsigned failures_ = 0;  // one after the other
     // The average number of live replicas.
     double alive_seconds_ = 0;
     ReplicaSlowness slowness_;
     std::size_t alive_ = 0;
+    // Since the last birth, while there could be no other.
+    Seconds full_{0};
     ptrace::Clock::time_point began_ = ptrace::Clock::now();
     ptrace::Clock::time_point counted_until_ = began_;
     ptrace::Clock::time_point next_look_ = ptrace::Clock::time_point::max();

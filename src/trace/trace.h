@@ -44,8 +44,7 @@ struct TraceStart {
     // So many samples would have been taken instead of this one, had the profile not been well
     // known already: it counts as that many.
     std::uint32_t weight = 1;
-    // And what is executed in it so many times: short samples beside longer ones, of another way of
-    // sampling, stand for as much of the program's time.
+    // And what is executed in it so many times: it stands for so much of the program's time.
     std::uint32_t weight_of_counts = 1;
     std::uint64_t weight_in_all() const { return std::uint64_t{weight} * weight_of_counts; }
     // The Trace begins with the thread's own first instruction, so it begins at a path head.
