@@ -140,7 +140,7 @@ std::optional<int> Replica::go(Way way, std::optional<std::uint64_t> until) {
 
 bool Replica::await_stop(int& status, std::optional<std::uint64_t> until) {
     if (!until) return waitpid(pid_, &status, __WALL) == pid_;
-    constexpr timespec between_looks{0, 500'000};
+    constexpr timespec between_looks{0, 100'000};
     bool is_asked = false;
     while (true) {
         const auto stopped = waitpid(pid_, &status, __WALL | WNOHANG);
@@ -166,12 +166,16 @@ Replica::Stop Replica::step() {
 }
 
 bool Replica::write_code(Address to, std::span<const std::byte> bytes) {
+    // Word by word: none of them reaches into another page.
     while (!bytes.empty()) {
-        std::uint64_t word = 0;
-        const auto here = std::min(bytes.size(), sizeof word);
-        if (memory_.read(to, std::as_writable_bytes(std::span{&word, 1})) < here) return false;
-        std::memcpy(&word, bytes.data(), here);
-        if (request(PTRACE_POKEDATA, pid_, to.value, reinterpret_cast<void*>(word)) != 0)
+        const auto offset = to.value % sizeof(std::uint64_t);
+        const auto place = Address{to.value - offset};
+        const auto before = memory_.read_as<std::uint64_t>(place);
+        if (!before) return false;
+        auto word = *before;
+        const auto here = std::min(bytes.size(), sizeof word - offset);
+        std::memcpy(reinterpret_cast<std::byte*>(&word) + offset, bytes.data(), here);
+        if (request(PTRACE_POKEDATA, pid_, place.value, reinterpret_cast<void*>(word)) != 0)
             return false;
         bytes = bytes.subspan(here);
         to = to + here;

@@ -11,6 +11,9 @@ namespace shadowprof::emu::translator {
 namespace {
 
 constexpr std::uint64_t fewest_visits = 20;
+constexpr double good_visits = 500, part_covered = 0.8;
+// Looking at how regular their visits are takes time.
+constexpr std::size_t most_candidates = 16;
 // Nanoseconds.
 constexpr double shortest_between_visits = 60, of_counting = 1.2;
 constexpr std::uint8_t length_of_jump = 5;
@@ -57,42 +60,66 @@ bool can_be_moved(const decoder::Instruction& instruction) {
     });
 }
 
+struct Candidate {
+    const decoder::Instruction* instruction = nullptr;
+    std::uint64_t visits = 0;
+    Gaps gaps;
+};
+using Executions = std::unordered_map<trace::BlockId, std::uint64_t>;
+
+// Those first that are visited about as often as one would like it.
+std::vector<Candidate> candidates_of(const Executions& executions, double most_visits,
+                                     GuestCode& code) {
+    // Blocks overlap: several may have the same instruction.
+    std::unordered_map<std::uint64_t, Candidate> movable;
+    for (const auto& [id, count] : executions) {
+        const auto& block = code.block(id);
+        if (code.may_change(block.start)) continue;
+        for (const auto& instruction : block.instructions) {
+            if (!can_be_moved(instruction)) continue;
+            auto& candidate = movable[instruction.address.value];
+            candidate.instruction = &instruction;
+            candidate.visits += count;
+        }
+    }
+    std::vector<Candidate> candidates;
+    for (const auto& [place, candidate] : movable)
+        if (candidate.visits >= fewest_visits &&
+            static_cast<double>(candidate.visits) <= most_visits)
+            candidates.push_back(candidate);
+    const auto distance = [](const Candidate& candidate) {
+        return std::abs(std::log(static_cast<double>(candidate.visits) / good_visits));
+    };
+    std::sort(candidates.begin(), candidates.end(), [&](const auto& a, const auto& b) {
+        return std::pair{distance(a), a.instruction->address} <
+               std::pair{distance(b), b.instruction->address};
+    });
+    candidates.resize(std::min(candidates.size(), most_candidates));
+    return candidates;
+}
+
 }  // namespace
 
 std::optional<Landmark> choose_landmark(std::span<const trace::SegmentId> executed, double took,
                                         const trace::SegmentTable& segments, GuestCode& code) {
     std::unordered_map<trace::SegmentId, std::uint64_t> times;
     for (const auto segment : executed) ++times[segment];
-    std::unordered_map<trace::BlockId, std::uint64_t> executions;
+    Executions executions;
     for (const auto& [segment, count] : times)
         for (const auto block : segments.at(segment)) executions[block] += count;
-
-    struct Candidate {
-        const decoder::Instruction* instruction = nullptr;
-        Gaps gaps;
-    };
-    std::unordered_map<std::uint64_t, Candidate> candidates;
-    const auto most_visits = took / shortest_between_visits;
-    for (const auto& [id, count] : executions) {
-        const auto& block = code.block(id);
-        if (count < fewest_visits || static_cast<double>(count) > most_visits ||
-            code.may_change(block.start))
-            continue;
-        const auto movable =
-            std::find_if(block.instructions.begin(), block.instructions.end(), can_be_moved);
-        if (movable != block.instructions.end())
-            candidates[movable->address.value].instruction = &*movable;
-    }
+    auto candidates = candidates_of(executions, took / shortest_between_visits, code);
     if (candidates.empty()) return {};
 
-    // Blocks overlap: several may have the same instruction.
+    std::unordered_map<std::uint64_t, Gaps*> gaps_at;
+    for (auto& candidate : candidates)
+        gaps_at[candidate.instruction->address.value] = &candidate.gaps;
     std::unordered_map<trace::BlockId, Passage> through_block;
     for (const auto& [id, count] : executions) {
         auto& passage = through_block[id];
         for (const auto& instruction : code.block(id).instructions) {
-            const auto found = candidates.find(instruction.address.value);
-            if (found != candidates.end())
-                passage.visits.emplace_back(&found->second.gaps, passage.instructions);
+            const auto found = gaps_at.find(instruction.address.value);
+            if (found != gaps_at.end())
+                passage.visits.emplace_back(found->second, passage.instructions);
             ++passage.instructions;
         }
     }
@@ -110,16 +137,14 @@ std::optional<Landmark> choose_landmark(std::span<const trace::SegmentId> execut
     const Candidate* best = nullptr;
     double least_error = 1;
     const auto nanoseconds_each = took / static_cast<double>(at);
-    for (const auto& [place, candidate] : candidates) {
+    for (const auto& candidate : candidates) {
         const auto& gaps = candidate.gaps;
         // Everywhere, and not in one place alone.
-        if (gaps.visits < fewest_visits || gaps.sum < 0.8 * static_cast<double>(at)) continue;
+        if (gaps.sum < part_covered * static_cast<double>(at)) continue;
         const auto counting = of_counting / (gaps.mean() * nanoseconds_each);
         const auto chance = gaps.variance() / (gaps.mean() * static_cast<double>(at));
         const auto error = counting * counting + chance;
-        if (error > least_error || (error == least_error && best &&
-                                    best->instruction->address < candidate.instruction->address))
-            continue;
+        if (error >= least_error) continue;
         least_error = error;
         best = &candidate;
     }

@@ -50,15 +50,15 @@ bool NativeStretch::run(Registers& registers, double nanoseconds) {
 bool NativeStretch::run_parts(Registers& registers, double nanoseconds) {
     // How long it takes from one visit to the next was told from what it did in the cache, where
     // code may still have had to be translated.
-    auto between_visits = landmark_.nanoseconds;
+    constexpr std::uint64_t most_growth = 16;
+    auto visits = visits_in(nanoseconds, landmark_.nanoseconds);
     for (double settled = 0; settled < nanoseconds;) {
-        const auto visits = visits_in(nanoseconds - settled, between_visits);
         const auto passed = run_part(registers, visits, patience * nanoseconds);
         if (!passed) return is_alive_;
         settled += std::max(*passed, 1.0);
-        between_visits = std::max(*passed, 1.0) / static_cast<double>(visits);
+        const auto between_visits = std::max(*passed, 1.0) / static_cast<double>(visits);
+        visits = std::min(visits_in(nanoseconds, between_visits), most_growth * visits);
     }
-    const auto visits = visits_in(nanoseconds, between_visits);
     const auto passed = run_part(registers, visits, patience * nanoseconds);
     if (passed && *passed > 0)
         rate_ = *passed / (landmark_.instructions * static_cast<double>(visits));
