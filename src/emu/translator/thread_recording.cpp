@@ -68,7 +68,7 @@ void ThreadRecording::begin_stream(SharedMemory& memory, std::uint32_t area) {
     }
     memory_->area(area_).loads_left = draw_loads();
     choose_version();
-    restart(segments_until_known * fewest_blocks_in_segment);
+    restart(std::min(until_burst(), segments_until_known * fewest_blocks_in_segment));
 }
 
 void ThreadRecording::end_stream() {
@@ -88,6 +88,7 @@ ThreadRecording::Executed ThreadRecording::read() {
                            executed.segments.end());
     if (version_ == Version::lean) {
         work_ += executed.work;
+        for (auto& burst : bursts_) burst.due -= std::min(burst.due, executed.work.blocks);
     } else {
         burst_->blocks += executed.work.blocks;
         instructions_in_bursts_ += executed.work.instructions;
@@ -108,17 +109,9 @@ ThreadRecording::Executed ThreadRecording::look_at_new() {
         reinterpret_cast<const trace::SegmentId*>(memory_->stream_at(read_up_to_));
     read_up_to_ = stream_;
     const Executed executed{{begin, count}, place_.work.of({begin, count})};
-    count_lean(executed);
+    if (version_ == Version::lean && count > 0)
+        blocks_in_segment_ = static_cast<double>(executed.work.blocks) / static_cast<double>(count);
     return executed;
-}
-
-// What is executed in other versions brings none of them nearer.
-void ThreadRecording::count_lean(const Executed& executed) {
-    if (version_ != Version::lean || executed.segments.empty()) return;
-    const auto blocks = executed.work.blocks;
-    blocks_in_segment_ =
-        static_cast<double>(blocks) / static_cast<double>(executed.segments.size());
-    for (auto& burst : bursts_) burst.due -= std::min(burst.due, blocks);
 }
 
 void ThreadRecording::read_values() {
@@ -155,7 +148,21 @@ void ThreadRecording::go_on() {
 
 void ThreadRecording::go_on_for(std::uint64_t blocks) {
     choose_version();
-    restart(blocks);
+    restart(std::min(blocks, until_burst()));
+}
+
+void ThreadRecording::go_on_lean_for(std::uint64_t blocks) {
+    if (version_ == Version::lean)
+        restart(blocks);
+    else
+        go_on();
+}
+
+std::uint64_t ThreadRecording::until_burst() const {
+    auto blocks = std::numeric_limits<std::uint64_t>::max();
+    for (const auto& burst : bursts_)
+        if (burst.fraction > 0) blocks = std::min(blocks, burst.due);
+    return blocks;
 }
 
 void ThreadRecording::choose_version() {
@@ -182,14 +189,13 @@ void ThreadRecording::choose_version() {
     end_burst();
 }
 
-void ThreadRecording::restart(std::uint64_t most_blocks) {
+// In the lean version for about so many blocks.
+void ThreadRecording::restart(std::uint64_t blocks) {
     constexpr std::uint64_t room = slot_room / sizeof(trace::SegmentId);
     auto wanted = room;
     if (version_ == Version::timed) wanted = static_cast<std::uint64_t>(burst_->units);
     if (version_ == Version::lean) {
-        for (const auto& burst : bursts_)
-            if (burst.fraction > 0) most_blocks = std::min(most_blocks, burst.due);
-        const auto segments = std::ceil(static_cast<double>(most_blocks) / blocks_in_segment_);
+        const auto segments = std::ceil(static_cast<double>(blocks) / blocks_in_segment_);
         wanted = static_cast<std::uint64_t>(std::clamp(segments, 1.0, static_cast<double>(room)));
     }
     stream_ = memory_->place_of_slot(area_) + slot_room - wanted * sizeof(trace::SegmentId);

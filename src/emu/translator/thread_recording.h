@@ -86,6 +86,8 @@ class ThreadRecording {
     void go_on();
     // … with about so many blocks at most before it asks again, in the lean version.
     void go_on_for(std::uint64_t blocks);
+    // … and no burst begins.
+    void go_on_lean_for(std::uint64_t blocks);
     // It left a unit in its middle, before this instruction: what it did of it, as blocks.
     void cut(const Unit& unit, std::size_t block, std::size_t instruction);
     void cut_before(const Unit& unit, Address instruction);
@@ -113,9 +115,9 @@ class ThreadRecording {
     }
     bool always_values() const { return place_.values.always(); }
     Executed look_at_new();
-    void count_lean(const Executed& executed);
     void choose_version();
-    void restart(std::uint64_t most_blocks);
+    std::uint64_t until_burst() const;
+    void restart(std::uint64_t blocks);
     std::uint64_t draw_lean_run(const Burst& burst);
     void begin_burst(Burst& burst);
     void end_burst();

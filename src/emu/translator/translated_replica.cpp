@@ -142,11 +142,8 @@ TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers
     switch (area.request) {
         case Request::look: {
             if (time_) time_->look(!recording_.is_in_burst());
-            if (is_warming_up()) {
-                const auto skipped = recording_.skip();
-                warm_up_with(skipped);
-                turn.hot_code().look_at(skipped.segments, random);
-                recording_.go_on_for(one_look);
+            if (time_ && !is_warm_) {
+                warm_up(turn, random);
                 break;
             }
             if (is_caught_spinning(turn, read(turn, random))) return end(waits_in_a_loop);
@@ -179,12 +176,20 @@ TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers
 
 // The first part is slower than the original, by caches that are empty, pages that are not mapped
 // yet and code that is not translated: it is not part of the sample.
-bool TranslatedReplica::is_warming_up() {
-    if (is_warm_ || !time_) return false;
-    if (time_->estimate(warming_, stops_) < std::min(wanted_.nanoseconds, longest_warm_up))
-        return true;
-    is_warm_ = true;
+void TranslatedReplica::warm_up(ReplicaCache::Turn& turn, Random& random) {
+    const auto skipped = recording_.skip();
+    turn.hot_code().look_at(skipped.segments, random);
+    remember(skipped);
+    const auto wanted = std::min(wanted_.nanoseconds, longest_warm_up);
     const auto took = time_->estimate(warming_, stops_);
+    if (took < wanted) {
+        const auto left =
+            static_cast<double>(warming_.blocks) * (wanted - took) / std::max(took, 1.0);
+        recording_.go_on_lean_for(
+            static_cast<std::uint64_t>(std::clamp(left, one_look / 4.0, 4.0 * one_look)));
+        return;
+    }
+    is_warm_ = true;
     const auto part = static_cast<double>(cache_.work().of(warmed_with_).instructions) /
                       static_cast<double>(warming_.instructions);
     if (wanted_.nanoseconds >= shortest_stretch)
@@ -192,10 +197,10 @@ bool TranslatedReplica::is_warming_up() {
     warmed_with_ = {};
     time_.emplace(replica_.pid());
     stops_ = 0;
-    return true;
+    recording_.go_on_for(one_look);
 }
 
-void TranslatedReplica::warm_up_with(const ThreadRecording::Executed& executed) {
+void TranslatedReplica::remember(const ThreadRecording::Executed& executed) {
     warming_ += executed.work;
     const auto begin = executed.segments.begin(), end = executed.segments.end();
     warmed_with_.insert(warmed_with_.end(), begin, end);

@@ -67,8 +67,8 @@ class TranslatedReplica {
     Next on_signal(const ptrace::Registers& registers, const siginfo_t& info);
     Next measure_rate();
     bool enter();
-    bool is_warming_up();
-    void warm_up_with(const ThreadRecording::Executed& executed);
+    void warm_up(ReplicaCache::Turn& turn, Random& random);
+    void remember(const ThreadRecording::Executed& executed);
     std::uint64_t instructions() const {
         return recording_.work().instructions + recording_.instructions_in_bursts();
     }
