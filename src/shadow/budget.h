@@ -46,6 +46,14 @@ class Budget {
         const auto until_paid = (spent_on_samples_ - credit) / share_left() - elapsed;
         return std::max(affordable_wait(), until_paid);
     }
+    // How much of the program's time a sample stands for that is taken now, after so much waiting:
+    // as much as there would be between samples if each were as likely as this one was at this
+    // moment. While a debt is paid back the mean becomes less with each second that passes, so that
+    // what is drawn comes sooner than the mean.
+    Seconds stands_for(Seconds waited) const {
+        const auto mean = mean_wait();
+        return mean > affordable_wait() ? mean * (mean / (mean + waited)) : mean;
+    }
     // How long it shall be this time, drawn before the mean is known for certain.
     class Draw {
       public:

@@ -53,6 +53,7 @@ void Bursts::tick() {
 }
 
 void Bursts::get_ready() {
+    waited_ = ptrace::Clock::now() - scheduled_;
     auto* const thread = choose_thread(place_.tracer, place_.random);
     chosen_ = thread ? thread->tid() : 0;
     const auto stat = thread ? ptrace::thread_stat(place_.tracer.pid(), chosen_) : std::nullopt;
@@ -179,9 +180,9 @@ std::uint32_t Bursts::weight_of_next() {
 std::uint32_t Bursts::weight_of_counts() const {
     const auto& options = place_.options;
     if (!options.instructions_a_second) return 1;
-    const double stands_for = *options.instructions_a_second * budget_.mean_wait().count();
+    const double instructions = *options.instructions_a_second * stands_for().count();
     return static_cast<std::uint32_t>(
-        std::clamp(stands_for / static_cast<double>(options.sample_size), 1.0, 1e6));
+        std::clamp(instructions / static_cast<double>(options.sample_size), 1.0, 1e6));
 }
 
 void Bursts::schedule(Wait wait) {

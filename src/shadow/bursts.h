@@ -52,6 +52,8 @@ class Bursts : public Sampling {
     Seconds affordable_wait() const { return budget_.affordable_wait(); }
     // … and until what was overdrawn is paid back.
     Seconds mean_wait() const { return budget_.mean_wait(); }
+    // Of the sample that begins.
+    Seconds stands_for() const { return budget_.stands_for(waited_); }
     // So long, or, by the budget, until so many times the mean time between samples is over.
     using Wait = std::variant<Seconds, Budget::Draw>;
     // When nothing else is to be done before that.
@@ -87,7 +89,8 @@ class Bursts : public Sampling {
     Price price_;
     Budget budget_;
     ptrace::Clock::time_point scheduled_ = ptrace::Clock::now();
-    Wait wait_;  // since then
+    Seconds waited_{0};  // for the sample that begins
+    Wait wait_;          // since then
     bool is_prepared_ = false;
     pid_t chosen_ = 0;
     std::map<ptrace::Thread*, ptrace::Clock::time_point> asked_;  // to stop, and have not yet

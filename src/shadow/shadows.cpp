@@ -159,8 +159,8 @@ std::uint32_t Shadows::weight_of(const emu::translator::TranslatedReplica::Lengt
     const auto nanoseconds = length.nanoseconds > 0 ? length.nanoseconds
                                                     : static_cast<double>(length.instructions) /
                                                           (usual_part_of_most * per_nanosecond);
-    const Seconds stands_for = mean_wait() + full_;
-    const auto weight = std::clamp(stands_for / unit_of_weight / nanoseconds, 1.0, most);
+    const auto time = stands_for() + full_;
+    const auto weight = std::clamp(time / unit_of_weight / nanoseconds, 1.0, most);
     const auto whole = std::floor(weight);
     return static_cast<std::uint32_t>(whole) + (place_.random.chance(weight - whole) ? 1 : 0);
 }

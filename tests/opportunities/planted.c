@@ -169,7 +169,7 @@ int main(int argc, char** argv) {
     settings.threshold = 41 + (uint32_t)argc;
     for (int i = 0; i < table_size; ++i) tags[i] = i % 31 ? 5 : (uint8_t)(i % 13);
     uint64_t sum = 0;
-    for (int i = 0; i < 250000; ++i) {
+    for (int i = 0; i < 500000; ++i) {
         const uint64_t x = draw();
         sum += mix(x, (x >> 40) % 16 ? 3 : (x >> 20) % 16);
         sum += bucket_sum(x);
