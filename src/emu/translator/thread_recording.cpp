@@ -63,8 +63,7 @@ void ThreadRecording::begin_stream(SharedMemory& memory, std::uint32_t area) {
     for (auto& burst : bursts_) {
         burst.blocks = burst.length;
         burst.due = draw_lean_run(burst);
-        if (burst.version == Version::timed && burst.fraction > 0)
-            burst.due += place_.loads.warm_up;
+        burst.warm_up = burst.version == Version::timed ? place_.loads.warm_up : 0;
     }
     memory_->area(area_).loads_left = draw_loads();
     choose_version();
@@ -88,7 +87,10 @@ ThreadRecording::Executed ThreadRecording::read() {
                            executed.segments.end());
     if (version_ == Version::lean) {
         work_ += executed.work;
-        for (auto& burst : bursts_) burst.due -= std::min(burst.due, executed.work.blocks);
+        for (auto& burst : bursts_) {
+            const auto behind = warm_up(burst, executed.work.blocks);
+            burst.due -= std::min(burst.due, behind);
+        }
     } else {
         burst_->blocks += executed.work.blocks;
         instructions_in_bursts_ += executed.work.instructions;
@@ -98,9 +100,19 @@ ThreadRecording::Executed ThreadRecording::read() {
 }
 
 ThreadRecording::Executed ThreadRecording::skip() {
-    if (!writes_values()) return look_at_new();
-    read_up_to_ = stream_;
-    return {};
+    if (writes_values()) {
+        read_up_to_ = stream_;
+        return {};
+    }
+    const auto executed = look_at_new();
+    for (auto& burst : bursts_) warm_up(burst, executed.work.blocks);
+    return executed;
+}
+
+std::uint64_t ThreadRecording::warm_up(Burst& burst, std::uint64_t blocks) {
+    const auto before = std::min(burst.warm_up, blocks);
+    burst.warm_up -= before;
+    return blocks - before;
 }
 
 ThreadRecording::Executed ThreadRecording::look_at_new() {
@@ -161,7 +173,7 @@ void ThreadRecording::go_on_lean_for(std::uint64_t blocks) {
 std::uint64_t ThreadRecording::until_burst() const {
     auto blocks = std::numeric_limits<std::uint64_t>::max();
     for (const auto& burst : bursts_)
-        if (burst.fraction > 0) blocks = std::min(blocks, burst.due);
+        if (burst.fraction > 0) blocks = std::min(blocks, burst.warm_up + burst.due);
     return blocks;
 }
 
@@ -171,7 +183,7 @@ void ThreadRecording::choose_version() {
         case Version::lean:
             if (always_values()) return begin_burst(bursts_.front());
             for (auto& burst : bursts_)
-                if (burst.fraction > 0 && burst.due == 0) return begin_burst(burst);
+                if (burst.fraction > 0 && burst.warm_up + burst.due == 0) return begin_burst(burst);
             return;
         case Version::values:
         case Version::accesses:

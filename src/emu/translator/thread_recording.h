@@ -103,11 +103,12 @@ class ThreadRecording {
     struct Burst {
         Version version{};
         trace::Contents contents{};
-        double fraction = 0;       // of blocks
-        std::uint64_t length = 0;  // in blocks, about
-        std::int64_t units = 0;    // that this one has
-        std::uint64_t blocks = 0;  // in the last one, or so far
-        std::uint64_t due = 0;     // after so many lean blocks
+        double fraction = 0;        // of blocks
+        std::uint64_t length = 0;   // in blocks, about
+        std::int64_t units = 0;     // that this one has
+        std::uint64_t blocks = 0;   // in the last one, or so far
+        std::uint64_t due = 0;      // after so many lean blocks
+        std::uint64_t warm_up = 0;  // of which there are so many before, also of those skipped
     };
 
     bool writes_values() const {
@@ -115,6 +116,8 @@ class ThreadRecording {
     }
     bool always_values() const { return place_.values.always(); }
     Executed look_at_new();
+    // So many of the blocks came after it.
+    static std::uint64_t warm_up(Burst& burst, std::uint64_t blocks);
     void choose_version();
     std::uint64_t until_burst() const;
     void restart(std::uint64_t blocks);
