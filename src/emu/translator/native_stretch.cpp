@@ -39,12 +39,16 @@ NativeStretch::NativeStretch(Replica& replica, ReplicaCache& cache, ReplicaCache
       serve_(serve) {}
 
 bool NativeStretch::run(Registers& registers, double nanoseconds) {
-    if (!put_jump()) return true;
-    const bool goes_on = run_parts(registers, nanoseconds);
-    // Also if it ends here: others read its code as that of the program.
+    const auto counting = counting_code();
+    if (!counting) return true;
+    const bool has_jump = put_jump(*counting);
+    const bool goes_on = !has_jump || run_parts(registers, nanoseconds);
+    // Also if it ends here: others read its code as that of the program. And if there is half a
+    // jump; where code cannot be written at all, samples go on without.
     const std::span original{landmark_.instruction.bytes};
     const auto place = landmark_.instruction.address;
-    return replica_.write_code(place, original.first(jump_length)) && goes_on;
+    const bool is_restored = replica_.write_code(place, original.first(jump_length));
+    return goes_on && (is_restored || !has_jump);
 }
 
 bool NativeStretch::run_parts(Registers& registers, double nanoseconds) {
@@ -65,22 +69,20 @@ bool NativeStretch::run_parts(Registers& registers, double nanoseconds) {
     return is_alive_;
 }
 
-bool NativeStretch::put_jump() {
+std::optional<Address> NativeStretch::counting_code() {
     const auto counter = static_cast<std::uint32_t>(
         cache_.memory().place_of_area(cache_.area_number(guest_)) + offsetof(ThreadArea, temp));
-    const auto& instruction = landmark_.instruction;
-    std::optional<Address> counting;
-    {
-        ReplicaCache::Turn turn{guest_};
-        counting = turn.translator().count_down(instruction, counter,
-                                                counter + sizeof(ThreadArea::temp[0]));
-    }
-    if (!counting) return false;
+    ReplicaCache::Turn turn{guest_};
+    return turn.translator().count_down(landmark_.instruction, counter,
+                                        counter + sizeof(ThreadArea::temp[0]));
+}
+
+bool NativeStretch::put_jump(Address counting) {
     std::array<std::byte, jump_length> jump{std::byte{0xe9}};
-    const auto distance =
-        static_cast<std::int32_t>(*counting - (instruction.address + jump_length));
+    const auto place = landmark_.instruction.address;
+    const auto distance = static_cast<std::int32_t>(counting - (place + jump_length));
     std::memcpy(jump.data() + 1, &distance, sizeof distance);
-    return replica_.write_code(instruction.address, jump);
+    return replica_.write_code(place, jump);
 }
 
 std::optional<double> NativeStretch::run_part(Registers& registers, std::uint64_t visits,

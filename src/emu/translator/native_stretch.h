@@ -34,7 +34,8 @@ class NativeStretch {
     std::optional<double> rate() const { return rate_; }
 
   private:
-    bool put_jump();
+    std::optional<Address> counting_code();
+    bool put_jump(Address counting);
     bool run_parts(ptrace::Registers& registers, double nanoseconds);
     // How long so many visits took; nothing if it did not come by so often.
     std::optional<double> run_part(ptrace::Registers& registers, std::uint64_t visits,
