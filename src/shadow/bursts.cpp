@@ -171,10 +171,9 @@ Seconds Bursts::time_between_samples() const {
     return budget_.mean_wait() * samples_in_one();
 }
 
-// On average exactly that; what is left of whole numbers is left to chance.
-std::uint32_t Bursts::weight_of_next() {
-    const double weight = samples_in_one(), whole = std::floor(weight);
-    return static_cast<std::uint32_t>(whole) + (place_.random.chance(weight - whole) ? 1 : 0);
+std::uint32_t Bursts::whole(double weight) {
+    const double below = std::floor(weight);
+    return static_cast<std::uint32_t>(below) + (place_.random.chance(weight - below) ? 1 : 0);
 }
 
 std::uint32_t Bursts::weight_of_counts() const {

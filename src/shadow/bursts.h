@@ -41,6 +41,8 @@ class Bursts : public Sampling {
     virtual bool prepare() { return true; }
 
     trace::TraceStart next_sample();
+    // On average exactly that; what is left of whole numbers is left to chance.
+    std::uint32_t whole(double weight);
     // The thread, held for so long in all, has been let go.
     void finished(Seconds held);
     // A sample's thread was held once more, for so long, and has been let go.
@@ -77,7 +79,7 @@ class Bursts : public Sampling {
     // Those that are left out for each that is taken, and that one.
     double samples_in_one() const;
     Seconds time_between_samples() const;
-    std::uint32_t weight_of_next();
+    std::uint32_t weight_of_next() { return whole(samples_in_one()); }
     std::uint32_t weight_of_counts() const;
     bool has_enough() const;
     bool may_begin();

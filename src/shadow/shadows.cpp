@@ -160,9 +160,7 @@ std::uint32_t Shadows::weight_of(const emu::translator::TranslatedReplica::Lengt
                                                     : static_cast<double>(length.instructions) /
                                                           (usual_part_of_most * per_nanosecond);
     const auto time = stands_for() + full_;
-    const auto weight = std::clamp(time / unit_of_weight / nanoseconds, 1.0, most);
-    const auto whole = std::floor(weight);
-    return static_cast<std::uint32_t>(whole) + (place_.random.chance(weight - whole) ? 1 : 0);
+    return whole(std::clamp(time / unit_of_weight / nanoseconds, 1.0, most));
 }
 
 bool Shadows::found(ptrace::Thread& thread) {

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include "emu/translator/emitter.h"
+
 namespace shadowprof::emu::translator {
 
 namespace {
@@ -16,7 +18,6 @@ constexpr double good_visits = 500, part_covered = 0.8;
 constexpr std::size_t most_candidates = 16;
 // Nanoseconds.
 constexpr double shortest_between_visits = 60, of_counting = 1.2;
-constexpr std::uint8_t length_of_jump = 5;
 
 // The gaps between the visits of an instruction, in instructions.
 struct Gaps {
@@ -51,7 +52,7 @@ struct Passage {
 
 // No jump leads into the middle of a single instruction.
 bool can_be_moved(const decoder::Instruction& instruction) {
-    if (instruction.flow != decoder::Flow::next || instruction.length < length_of_jump)
+    if (instruction.flow != decoder::Flow::next || instruction.length < Emitter::jump_length)
         return false;
     const auto operands = instruction.operands();
     return std::none_of(operands.begin(), operands.end(), [](const decoder::Operand& operand) {

@@ -11,8 +11,8 @@
 namespace shadowprof::emu::translator {
 
 struct Landmark {
-    decoder::Instruction
-        instruction;  // a jump may take its place, and it may be executed elsewhere
+    // A jump may take its place, and it may be executed elsewhere.
+    decoder::Instruction instruction;
     // From one visit to the next, on average.
     double instructions = 0, nanoseconds = 0;
 };

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstring>
 #include <span>
 #include <utility>
 
+#include "emu/translator/emitter.h"
 #include "emu/translator/guest_registers.h"
 #include "emu/translator/native_time.h"
 #include "ptrace/process_info.h"
@@ -22,7 +22,6 @@ using ptrace::Replica;
 
 // Where it does not come by: so many times as long as it should take.
 constexpr double patience = 4;
-constexpr std::size_t jump_length = 5;
 
 std::uint64_t visits_in(double nanoseconds, double between_visits) {
     return static_cast<std::uint64_t>(nanoseconds / between_visits) + 1;
@@ -47,7 +46,7 @@ bool NativeStretch::run(Registers& registers, double nanoseconds) {
     // jump; where code cannot be written at all, samples go on without.
     const std::span original{landmark_.instruction.bytes};
     const auto place = landmark_.instruction.address;
-    const bool is_restored = replica_.write_code(place, original.first(jump_length));
+    const bool is_restored = replica_.write_code(place, original.first(Emitter::jump_length));
     return goes_on && (is_restored || !has_jump);
 }
 
@@ -78,11 +77,11 @@ std::optional<Address> NativeStretch::counting_code() {
 }
 
 bool NativeStretch::put_jump(Address counting) {
-    std::array<std::byte, jump_length> jump{std::byte{0xe9}};
+    std::array<std::uint8_t, Emitter::jump_length> jump;
     const auto place = landmark_.instruction.address;
-    const auto distance = static_cast<std::int32_t>(counting - (place + jump_length));
-    std::memcpy(jump.data() + 1, &distance, sizeof distance);
-    return replica_.write_code(place, jump);
+    Emitter{jump.begin(), jump.end()}.jump_by(
+        static_cast<std::int32_t>(counting - (place + jump.size())));
+    return replica_.write_code(place, std::as_bytes(std::span{jump}));
 }
 
 std::optional<double> NativeStretch::run_part(Registers& registers, std::uint64_t visits,

@@ -1,6 +1,5 @@
 #include "emu/translator/replica_cache.h"
 
-#include <algorithm>
 #include <utility>
 
 namespace shadowprof::emu::translator {
@@ -51,13 +50,6 @@ bool ReplicaCache::make(const ptrace::Nursery& nursery, const ptrace::Maps& maps
 
 ReplicaCache::Guest::~Guest() {
     cache_.leave(*this);
-}
-
-bool ReplicaCache::contains(Address address) const {
-    const auto& arenas = memory_->arenas();
-    return std::any_of(arenas.begin(), arenas.end(), [&](const SharedMemory::Arena& arena) {
-        return AddressRange{arena.place, arena.place + arena.size}.contains(address);
-    });
 }
 
 void ReplicaCache::leave(const Guest& guest) {

@@ -87,7 +87,7 @@ class ReplicaCache {
     ThreadArea& area(const Guest& guest) const { return memory_->area(guest.area_); }
     std::uint32_t area_number(const Guest& guest) const { return guest.area_; }
     std::vector<AddressRange> places() const { return memory_->places(); }
-    bool contains(Address address) const;
+    bool contains(Address address) const { return translator_->is_in_cache(address); }
     GuestCode& code() { return code_; }
     trace::SegmentTable& segments() { return segments_; }
     SegmentWork& work() { return work_; }  // for whoever has the turn

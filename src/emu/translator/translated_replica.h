@@ -1,8 +1,8 @@
 // One sample: a replica runs its program's next instructions from the code cache.
 //
-// It is inside the cache from its first instruction to its last, but for its system calls, which
-// stop it before they are executed and are served by somebody else. Nothing is delivered to it: a
-// fault that is the program's own ends the sample.
+// It is inside the cache but for its system calls, which stop it before they are executed and are
+// served by somebody else, and for a moment before the sample begins (native_stretch.h). Nothing is
+// delivered to it: a fault that is the program's own ends the sample.
 #pragma once
 
 #include <cstdint>

@@ -107,9 +107,8 @@ std::optional<Address> Translator::count_down(const decoder::Instruction& instru
     SHADOWPROF_ASSERT(a.position() - trap == trap_length, "a jump over the trap");
     a.load_low(decoder::rcx, scratch);
     a.bytes(instruction.encoding());
-    constexpr std::uint64_t jump_length = 5;
-    a.jump_by(static_cast<std::int32_t>(instruction.end() -
-                                        (arena->place_of(a.position()) + jump_length)));
+    const auto behind = arena->place_of(a.position() + Emitter::jump_length);
+    a.jump_by(static_cast<std::int32_t>(instruction.end() - behind));
     arena->commit(a.position());
     return counting_[{instruction.address, counter}] = place;
 }
