@@ -20,13 +20,12 @@ The variants, all by clang -O2:
   clang all       -fprofile-use of -fprofile-generate
 For `clang` the program that is profiled was compiled with -fpseudo-probe-for-profiling, by which clang
 knows its blocks again, and llvm-profgen reads the edges (export --format llvm-profgen).
-Training and measurement use different inputs. Runs of the variants alternate; what is compared is
-processor time, with 95 % intervals of the mean of the ratios within a round.
+Training and measurement use different inputs. Runs of the variants alternate; what is compared is the
+processor time of all rounds, with 95 % intervals by drawing rounds anew.
 """
 
 import argparse
 import json
-import math
 import os
 import resource
 import shutil
@@ -34,6 +33,7 @@ import statistics
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 
 HERE = Path(__file__).resolve().parent
 CLANG = shutil.which("clang-16") or "clang"
@@ -45,6 +45,7 @@ FLAGS = ["-O2", "-g", "-fdebug-info-for-profiling", "-fno-pie", "-no-pie", "-Wl,
 PROBES = "-fpseudo-probe-for-profiling"
 LAYOUT = ["-reorder-blocks=ext-tsp", "-reorder-functions=hfsort", "-split-functions", "-split-all-cold",
           "-icf=1", "-use-gnu-stack"]
+DRAWS = 1000
 
 
 def must(command, **more):
@@ -158,13 +159,22 @@ def measure(folder, program, rounds):
         file.write_text(json.dumps(times), encoding="utf-8")
 
 
-def gain(times, variant):
-    """By how much faster than plain, and the half-width of its 95 % interval."""
-    ratios = [t["plain"] / t[variant] - 1 for t in times if variant in t]
-    if not ratios:
-        return math.nan, math.nan
-    error = 1.96 * statistics.stdev(ratios) / math.sqrt(len(ratios)) if len(ratios) > 1 else math.nan
-    return statistics.mean(ratios), error
+def gains(times, variants):
+    """By how much faster each variant is than plain: of the sums over all rounds, for the mean of single
+    rounds' ratios is too large by their variance."""
+    sums = {v: sum(t[v] for t in times) for v in ("plain", *variants)}
+    return {v: sums["plain"] / sums[v] - 1 for v in variants}
+
+
+def with_intervals(times, statistic):
+    """Of all rounds; and the 95 % interval of what rounds drawn from them, with replacement, say."""
+    random = Random(1)
+    drawn = sorted(statistic(random.choices(times, k=len(times))) for _ in range(DRAWS))
+    return statistic(times), drawn[int(0.025 * DRAWS)], drawn[int(0.975 * DRAWS)]
+
+
+def in_words(value, low, high, form):
+    return f"{value:{form}} ({low:{form}} … {high:{form}})"
 
 
 def table(folders):
@@ -176,12 +186,13 @@ def table(folders):
         for kind, name in (("full", "mode `full`"), ("sampled", "samples, at 1 %"), ("all", "exhaustive")):
             cells = []
             for tool in ("bolt", "clang", "lines"):
-                value, error = gain(times, f"{tool} {kind}")
-                best, _ = gain(times, "bolt all" if tool == "bolt" else "clang all")
-                if math.isnan(value):
+                variant, best = f"{tool} {kind}", "bolt all" if tool == "bolt" else "clang all"
+                if variant not in times[0]:
                     cells += ["", ""]
                     continue
-                cells += [f"{value:+.1%} ± {error:.1%}", f"{value / best:.0%}" if kind != "all" and best > 0 else ""]
+                cells.append(in_words(*with_intervals(times, lambda t: gains(t, [variant])[variant]), "+.1%"))
+                part = with_intervals(times, lambda t: gains(t, [variant])[variant] / gains(t, [best])[best])
+                cells.append(in_words(*part, ".0%") if kind != "all" else "")
             print(f"| {folder.name} | {name} | {' | '.join(cells)} |")
         notes.append(f"{folder.name}: {len(times)} rounds, plain {statistics.mean(t['plain'] for t in times):.2f} s")
     print("\n" + "\n".join(notes))

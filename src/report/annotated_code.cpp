@@ -4,11 +4,10 @@
 
 #include <algorithm>
 #include <map>
-#include <span>
 
-#include "decoder/decoder.h"
 #include "report/format.h"
 #include "report/latency_notes.h"
+#include "report/sweep.h"
 #include "report/utf8.h"
 #include "report/value_notes.h"
 
@@ -45,28 +44,17 @@ class Annotator {
         const auto size =
             std::min<std::uint64_t>(function->end - function->begin, largest_function);
         const auto code = symbols_.code_of(module_, function->begin, size);
-        std::span<const std::byte> rest = code;
-        bool contiguous = false;
-        for (Address at{function->begin}; !rest.empty();) {
-            const auto i = decoder::decode(rest, at);
-            if (!i) {  // data in the code
-                at += 1;
-                rest = rest.subspan(1);
-                contiguous = false;
-                continue;
-            }
+        sweep(code, Address{function->begin}, [&](const decoder::Instruction& i, bool follows) {
             const bool ends_block =
-                i->flow != decoder::Flow::next && i->flow != decoder::Flow::system_call;
-            code_.lines.push_back({{at.value, ends_block, contiguous},
-                                   decoder::text(*i),
-                                   symbols_.line_at(module_, at.value),
+                i.flow != decoder::Flow::next && i.flow != decoder::Flow::system_call;
+            const auto at = i.address.value;
+            code_.lines.push_back({{at, ends_block, follows},
+                                   decoder::text(i),
+                                   symbols_.line_at(module_, at),
                                    0,
                                    {},
                                    {}});
-            at = i->end();
-            rest = rest.subspan(i->length);
-            contiguous = true;
-        }
+        });
     }
 
     void from_profile() {

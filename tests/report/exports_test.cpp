@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include "report/exports/protobuf.h"
 #include "report/exports/weighted_stacks.h"
 #include "sample_profile.h"
+#include "temporary_directory.h"
 
 namespace shadowprof::report {
 
@@ -217,6 +219,56 @@ TEST_CASE("autofdo, llvm-profgen and BOLT: branches by address") {
     CHECK(exported("bolt-preaggregated", loop()) ==
           "B 10a 100 1000 0\nF 10a 10c 200\nB 110 0 250 0\nB 120 10c 50 0\nB 0 100 200 0\n"
           "F 100 10a 1200\nF 10c 110 250\n");
+}
+
+// A block that is also jumped to begins within what was executed as one, behind another
+// instruction, a call or a jump that was not taken.
+TEST_CASE("bolt: code that runs on into a block to which something else jumps") {
+    const TemporaryDirectory directory;
+    const auto source = directory.file("loops.s"), program = directory.file("loops");
+    std::ofstream(source) << R"(
+        .globl _start
+        .type _start, @function
+_start: mov $10, %eax           # 1000, 3 times
+again:  dec %eax                # 1005
+        jnz again               # 1007, taken 27 times
+        call callee             # 1009
+more:   dec %edx                # 100e
+        jnz more                # 1010, taken 6 times
+        ret                     # 1012
+        .size _start, . - _start
+        .type callee, @function
+callee: ret                     # 1013
+        .size callee, . - callee
+)";
+    const auto command = std::string(C_COMPILER) +
+                         " -nostdlib -static -Wl,-Ttext=0x1000,--build-id=none -o " + program +
+                         " " + source;
+    REQUIRE(std::system(command.c_str()) == 0);
+    Profile p;
+    p.targets = {{{program}, 1, 0, false}};
+    p.modules = {{program, ""}, {"/lib/libx.so", "bb"}};
+    const auto at = [&](std::uint64_t offset, std::uint32_t module = 0) {
+        Location l;
+        l.module = module;
+        l.offset = offset;
+        p.locations.push_back(l);
+        return static_cast<LocationIndex>(p.locations.size() - 1);
+    };
+    p.edges.emplace().entries = {{at(0x50, 1), at(0x1000), EdgeKind::call, times(3)},
+                                 {at(0x1007), at(0x1005), EdgeKind::taken, times(27)},
+                                 {at(0x1007), at(0x1009), EdgeKind::fallthrough, times(3)},
+                                 {at(0x1009), at(0x1013), EdgeKind::call, times(3)},
+                                 {at(0x1013), at(0x100e), EdgeKind::return_, times(3)},
+                                 {at(0x1010), at(0x100e), EdgeKind::taken, times(6)},
+                                 {at(0x1010), at(0x1012), EdgeKind::fallthrough, times(3)},
+                                 {at(0x1012), at(0x50, 1), EdgeKind::return_, times(3)}};
+    p.edges->totals.add_sample(51);
+    REQUIRE(!defect_of(p));
+    const auto lines = exported("bolt", p);
+    CHECK(contains(lines, "1 _start 0 1 _start 5 0 3\n"));
+    CHECK(contains(lines, "1 _start 9 1 _start e 0 3\n"));
+    CHECK(std::count(lines.begin(), lines.end(), '\n') == 8);
 }
 
 TEST_CASE("what cannot be exported is said in a line") {

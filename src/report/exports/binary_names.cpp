@@ -6,7 +6,6 @@
 #include <map>
 
 #include "base/error.h"
-#include "report/elf_image.h"
 #include "report/utf8.h"
 
 namespace shadowprof::report {
@@ -47,14 +46,14 @@ std::vector<Symbol> function_symbols(const ElfImage& image) {
 
 }  // namespace
 
-BinaryNames::BinaryNames(const Module& module, const SymbolOptions& options) {
-    const auto image =
-        ElfImage::open(options.root + module.path, module.build_id, options.debug_directories);
-    if (!image)
+BinaryNames::BinaryNames(const Module& module, const SymbolOptions& options)
+    : image_(
+          ElfImage::open(options.root + module.path, module.build_id, options.debug_directories)) {
+    if (!image_)
         throw UserError(fmt::format("{} is not there, or not the build that was profiled",
                                     printable(module.path)));
     std::map<std::string, unsigned> namesakes;
-    for (auto& s : function_symbols(*image)) {
+    for (auto& s : function_symbols(*image_)) {
         auto bolt_name = s.name;
         if (s.is_local) {
             bolt_name += "/" + (s.file.empty() ? std::string() : s.file + "/");
@@ -78,6 +77,10 @@ const BinaryFunction* BinaryNames::at(std::uint64_t address) const {
                          [](std::uint64_t a, const BinaryFunction& f) { return a < f.begin; });
     if (after == functions_.begin() || std::prev(after)->end <= address) return nullptr;
     return &*std::prev(after);
+}
+
+std::vector<std::byte> BinaryNames::code_of(const BinaryFunction& function) const {
+    return image_->bytes(function.begin, function.end - function.begin);
 }
 
 }  // namespace shadowprof::report

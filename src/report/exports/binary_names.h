@@ -2,10 +2,13 @@
 // only, told apart as BOLT tells them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "report/elf_image.h"
 #include "report/profile.h"
 #include "report/symbols.h"
 
@@ -23,8 +26,10 @@ class BinaryNames {
     // Throws UserError if the file of the module is not there, is another build, or has no symbols.
     BinaryNames(const Module& module, const SymbolOptions& options);
     const BinaryFunction* at(std::uint64_t address) const;
+    std::vector<std::byte> code_of(const BinaryFunction& function) const;
 
   private:
+    std::unique_ptr<ElfImage> image_;
     std::vector<BinaryFunction> functions_;  // by address, one at each
 };
 

@@ -1,7 +1,8 @@
 // Branches for BOLT, in both of its formats.
 //
 // fdata names functions, "1 SYMBOL OFFSET" for either end of a branch ("0 [unknown] 0" outside),
-// then mispredictions and the count; branches that were not taken are listed like others. The
+// then mispredictions and the count; branches that were not taken are listed like others, and so is
+// code that runs on into a block to which something else jumps. The
 // pre-aggregated one has addresses: "B FROM TO COUNT MISPREDICTED" for branches that were taken,
 // and "F BEGIN END COUNT" for code that ran through from one to the other.
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "report/exports/binary_names.h"
 #include "report/exports/branches.h"
 #include "report/exports/exports.h"
+#include "report/exports/run_ons.h"
 
 namespace shadowprof::report {
 
@@ -35,6 +37,9 @@ Exported export_bolt(const Profile& p, const ExportOptions& options) {
         if (from[0] == '0' && to[0] == '0') continue;
         fmt::format_to(std::back_inserter(out.text), "{} {} 0 {}\n", from, to, b.count);
     }
+    for (const auto& r : run_ons(branches, names))
+        fmt::format_to(std::back_inserter(out.text), "{} {} 0 {}\n", end_of(names, r.last, true),
+                       end_of(names, r.next, true), r.count);
     return out;
 }
 
