@@ -1,6 +1,6 @@
 // phases INSTRUCTIONS LENGTH: phases take turns; each has LENGTH instructions on average (give or
-// take half of that) and is by equal chances one that computes, or one that waits for memory at a
-// sixth of the rate. Of INSTRUCTIONS in all. Where they end follows from nothing but these numbers,
+// take half of that) and is by equal chances one that computes, or one that waits for the second-level
+// cache, at a fifth of the rate or so. Of INSTRUCTIONS in all. Where they end follows from nothing but these numbers,
 // so every run executes the same. Both may have a suffix k, M or G.
 #include <stdint.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <time.h>
 
 #define OWN __attribute__((noipa))
-enum { nodes = 1 << 14 };  // of a cache line each
+enum { nodes = 1 << 11 };  // of a cache line each: more than the first level has, less than the second
 struct node {
     struct node* next;
     uint64_t pad[7];
@@ -16,7 +16,7 @@ struct node {
 static struct node* memory;
 static volatile uint64_t result;
 
-// Of six instructions and of four a round.
+// Of six instructions and of nine a round.
 OWN static void computes(uint64_t rounds) {
     uint64_t a = rounds, b = 1;
     for (uint64_t i = 0; i < rounds; ++i) {
@@ -27,8 +27,14 @@ OWN static void computes(uint64_t rounds) {
 }
 OWN static void waits(uint64_t rounds) {
     struct node* at = memory;
-    for (uint64_t i = 0; i < rounds; ++i) at = at->next;
-    result = (uint64_t)at;
+    uint64_t a = rounds, b = 1, c = 1;
+    for (uint64_t i = 0; i < rounds; ++i) {
+        at = at->next;
+        a = a * 3 + i;
+        b ^= a;
+        c = (c + b) ^ i;
+    }
+    result = (uint64_t)at + c;
 }
 static double seconds(void) {
     struct timespec now;
@@ -65,7 +71,7 @@ int main(int argc, char** argv) {
         const uint64_t part = length / 2 + (uint64_t)((double)length * below(1000000) / 1e6);
         const double begin = seconds();
         if (phase)
-            waits(part / 4);
+            waits(part / 9);
         else
             computes(part / 6);
         time[phase] += seconds() - begin;

@@ -89,7 +89,7 @@ def workloads(folder, scale):
         "openssl": openssl,
         "cc1": cc1,
         "redis": lambda: ["redis-server", "--port", str(Redis.port), "--save", "", "--appendonly", "no"],
-        "phases": lambda: [build(folder, "phases.c"), n(8e9), "100M"],
+        "phases": lambda: [build(folder, "phases.c"), n(40e9), "100M"],
         "requests": lambda: [build(folder, "requests.c"), n(40000), "1M", "30"],
         "branches": lambda: [build(folder, "branches.c"), n(50e9)],
         "paths": lambda: [build(folder, "paths.c"), n(12e9)],
