@@ -213,8 +213,7 @@ std::optional<Bytes> with_gather_base(const Instruction& instruction, std::uint8
 
 std::optional<Bytes> moved_to(const Instruction& instruction, Address place) {
     const auto* operand = explicit_memory(instruction);
-    if (!operand || operand->memory.base.kind != RegisterKind::instruction_pointer)
-        return std::nullopt;
+    if (!operand || !operand->memory.is_rip_relative()) return std::nullopt;
     const auto layout = layout_of(instruction);
     if (!layout) return std::nullopt;
     const auto displacement = static_cast<std::int64_t>(

@@ -63,11 +63,14 @@ enum class MemoryUse : std::uint8_t {
 struct MemoryOperand {
     MemoryUse use = MemoryUse::access;
     Segment segment = Segment::ds;
-    Register base;   // instruction_pointer for rip-relative: relative to the next instruction
+    Register base;   // instruction_pointer: see is_rip_relative
     Register index;  // vector for gathers and scatters
     std::uint8_t scale = 1;
     std::uint8_t address_bits = 64;  // 32: the sum is cut to 32 bits before the segment is added
     std::int64_t displacement = 0;
+
+    // To the end of the instruction, Instruction::end().
+    bool is_rip_relative() const { return base.kind == RegisterKind::instruction_pointer; }
 };
 
 enum class OperandKind : std::uint8_t { none, reg, memory, immediate, far_pointer };

@@ -342,7 +342,7 @@ void BlockCompiler::address(HostRegister reg, const Instruction& instruction,
     const auto& m = operand.memory;
     const bool narrow = m.address_bits == 32;
     const auto displacement = static_cast<std::uint64_t>(m.displacement);
-    if (m.base.kind == decoder::RegisterKind::instruction_pointer) {
+    if (m.is_rip_relative()) {
         const auto sum = instruction.end().value + displacement;
         a_.move_imm(reg, narrow ? sum & 0xffffffffu : sum);
     } else if (!m.base && !m.index) {

@@ -20,7 +20,7 @@ inline Address effective_address(const decoder::Instruction& instruction,
                                  const ptrace::Registers& registers) {
     const auto& memory = operand.memory;
     std::uint64_t address = static_cast<std::uint64_t>(memory.displacement);
-    if (memory.base.kind == decoder::RegisterKind::instruction_pointer)
+    if (memory.is_rip_relative())
         address += instruction.end().value;
     else if (memory.base)
         address += value_in_address(registers, memory.base);

@@ -71,7 +71,7 @@ ViewPage* MemoryView::insert(Address at) {
     auto& page = places_[place & table_.mask];
     page = {};
     page.address = at.value;
-    exhausted_ = exhausted_ || pages_taken_ == most_pages;
+    exhausted_ = exhausted_ || pages_taken_ >= limit_;
     if (exhausted_) {
         page.data = no_contents;
         page.pieces = all_pieces;
@@ -116,6 +116,7 @@ void MemoryView::drop() {
     table_ = {places_.data(), places_.size() - 1};
     used_ = 0;
     pages_taken_ = 0;
+    limit_ = most_pages;
     code_changed_ = exhausted_ = false;
     epoch_ = next_epoch();
 }

@@ -43,6 +43,8 @@ class MemoryView : public trace::CodeSource {
     // Of bytes that lie within one, which are fetched if need be; perhaps inaccessible.
     ViewPage& page(Address at, std::size_t size = 1);
 
+    // Until the pages are next forgotten, it takes no more than that many.
+    void limit(std::size_t pages) { limit_ = pages; }
     // Forgets all pages.
     void drop();
     // Changes whenever pages are forgotten: what was derived from the pages is void then.
@@ -77,6 +79,7 @@ class MemoryView : public trace::CodeSource {
     std::size_t used_ = 0;
     std::vector<std::byte*> slabs_;
     std::size_t pages_taken_ = 0;
+    std::size_t limit_ = most_pages;
     std::uint64_t epoch_;
     bool code_changed_ = false;
     bool exhausted_ = false;

@@ -16,8 +16,7 @@ namespace {
 std::optional<std::uint64_t> slot_of(const decoder::Instruction& i) {
     if (i.flow != decoder::Flow::indirect_jump) return {};
     for (const auto& operand : i.explicit_operands())
-        if (operand.kind == decoder::OperandKind::memory &&
-            operand.memory.base.kind == decoder::RegisterKind::instruction_pointer)
+        if (operand.kind == decoder::OperandKind::memory && operand.memory.is_rip_relative())
             return i.end().value + static_cast<std::uint64_t>(operand.memory.displacement);
     return {};
 }

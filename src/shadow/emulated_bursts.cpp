@@ -28,6 +28,10 @@ constexpr std::uint64_t shortest_burst = 2000;
 constexpr Seconds acceptable_burst{1e-3};
 constexpr Seconds acceptable_instruction{50e-9};
 
+// How many pages a burst may copy, at some 5 to 20 µs each: what many instructions take that all
+// use new ones, but one that is repeated may clear or move more of them than all others together.
+constexpr std::size_t usual_pages = 256, instructions_a_page = 8;
+
 // System calls of one burst that may be answered: a loop around an answered call ends.
 constexpr unsigned most_answers = 1000;
 
@@ -211,6 +215,7 @@ bool EmulatedBursts::go_on(Burst& burst, ptrace::Thread& thread, emu::GuestState
         interpreter_.forget_code();
         code_epoch_ = place_.code.epoch();
     }
+    view_.limit(usual_pages + (burst.unrecorded + burst.left) / instructions_a_page);
     Part part;
     if (burst.unrecorded > 0) {
         Nowhere nowhere;

@@ -243,6 +243,28 @@ TEST_CASE("records of any length arrive whole") {
     CHECK(all);
 }
 
+// One instruction may touch more memory than all others.
+TEST_CASE("a view takes as many pages as it is allowed") {
+    TestGuest guest;
+    guest.put(code_at, "f3 aa 90");  // rep stosb, nop
+    constexpr std::size_t pages = 5;
+    guest.put(data_at, std::vector<std::byte>(pages * page_size));
+    MemoryView view(guest);
+    Interpreter interpreter(guest);
+    const auto left = [&](StopKind expected) {
+        GuestState state;
+        state.rip = code_at;
+        state.general[rdi] = data_at.value;
+        state.general[rcx] = pages * page_size;
+        CHECK(interpreter.run(state, view, 1, nullptr).kind == expected);
+        return state.general[rcx];
+    };
+    view.limit(3);  // one of code
+    CHECK(left(StopKind::memory_limit) == (pages - 2) * page_size);
+    view.drop();
+    CHECK(left(StopKind::instructions) == 0);
+}
+
 TEST_CASE("more code than there is room for is compiled again") {
     // Blocks of 64 memory accesses, one behind the other, and then from the beginning: add rax,
     // [rdi]

@@ -56,8 +56,7 @@ bool can_be_moved(const decoder::Instruction& instruction) {
         return false;
     const auto operands = instruction.operands();
     return std::none_of(operands.begin(), operands.end(), [](const decoder::Operand& operand) {
-        return operand.kind == decoder::OperandKind::memory &&
-               operand.memory.base.kind == decoder::RegisterKind::instruction_pointer;
+        return operand.kind == decoder::OperandKind::memory && operand.memory.is_rip_relative();
     });
 }
 

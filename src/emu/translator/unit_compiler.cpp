@@ -40,10 +40,6 @@ const Operand* explicit_memory(const Instruction& instruction) {
     return nullptr;
 }
 
-bool is_rip_relative(const Operand& operand) {
-    return operand.memory.base.kind == RegisterKind::instruction_pointer;
-}
-
 Address rip_target(const Instruction& instruction, const Operand& operand) {
     return instruction.end() + static_cast<std::uint64_t>(operand.memory.displacement);
 }
@@ -95,7 +91,7 @@ bool touches_gs(const Instruction& instruction) {
         if (!in_gs) continue;
         const bool can_be_rewritten =
             &operand == explicit_operand && operand.memory.use == MemoryUse::access &&
-            !is_rip_relative(operand) && !is_cut_behind_address(instruction, operand);
+            !operand.memory.is_rip_relative() && !is_cut_behind_address(instruction, operand);
         if (!can_be_rewritten) return true;
     }
     return false;
@@ -360,7 +356,7 @@ void UnitCompiler::write_plain(const Instruction& instruction) {
     const bool in_gs =
         memory && memory->memory.segment == Segment::gs && memory->memory.use == MemoryUse::access;
     if (uses_r15) to_guest();
-    if (memory && is_rip_relative(*memory)) {
+    if (memory && memory->memory.is_rip_relative()) {
         if (const auto moved = decoder::moved_to(instruction, here())) {
             a_.bytes(moved->view());
         } else if (memory->memory.use == MemoryUse::address_only) {
@@ -406,7 +402,7 @@ void UnitCompiler::address(HostRegister reg, const Instruction& instruction, con
                            bool with_segment) {
     const auto& memory = operand.memory;
     auto displacement = memory.displacement;
-    if (is_rip_relative(operand)) {
+    if (operand.memory.is_rip_relative()) {
         const auto target = rip_target(instruction, operand).value;
         a_.move_imm(reg, memory.address_bits == 32 ? target & 0xffffffffu : target);
         return;
@@ -708,7 +704,7 @@ void UnitCompiler::load_target(const Instruction& branch) {
         return;
     }
     const auto& memory = operand.memory;
-    if (memory.base && !is_rip_relative(operand) && memory.address_bits == 64 &&
+    if (memory.base && !operand.memory.is_rip_relative() && memory.address_bits == 64 &&
         memory.segment != Segment::gs) {
         if (memory.segment == Segment::fs) a_.raw(fs_prefix);
         a_.load_at(decoder::rcx, memory.base.number, memory.index ? memory.index.number : none,
