@@ -29,6 +29,7 @@ from common import build, machine, profile
 WORKLOADS = {
     # name: source, arguments
     "phases": ("phases.c", ["6G", "4M"]),
+    "long phases": ("phases.c", ["10G", "50M"]),
     "requests of 10,000": ("requests.c", ["100k", "10k", "30"]),
     "requests of 1,000,000": ("requests.c", ["4000", "1M", "30"]),
     "branches": ("branches.c", ["2G"]),
