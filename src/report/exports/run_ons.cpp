@@ -12,18 +12,20 @@ namespace shadowprof::report {
 
 namespace {
 
-// Of one function: where blocks begin, by its jumps, and which instruction each of those follows.
+// Of one function: where blocks begin, by its jumps, and which instruction runs on into each.
 class Blocks {
   public:
     Blocks(const BinaryFunction& function, std::span<const std::byte> code) {
         std::set<std::uint64_t> targets;
         std::uint64_t before = 0;
+        bool runs_on = false;
         sweep(code, Address{function.begin}, [&](const decoder::Instruction& i, bool follows) {
-            const bool jumps =
-                i.flow == decoder::Flow::conditional || i.flow == decoder::Flow::jump;
-            if (jumps) targets.insert(i.target.value);
-            if (follows) before_.emplace(i.address.value, before);
+            using enum decoder::Flow;
+            if (i.flow == conditional || i.flow == jump) targets.insert(i.target.value);
+            if (follows && runs_on) before_.emplace(i.address.value, before);
             before = i.address.value;
+            runs_on = i.flow == next || i.flow == call || i.flow == indirect_call ||
+                      i.flow == system_call;
         });
         for (const auto target : targets) begins_at(target);
     }
