@@ -1,14 +1,15 @@
 // phases INSTRUCTIONS LENGTH: phases take turns; each has LENGTH instructions on average (give or
-// take half of that) and is by equal chances one that computes, or one that waits for the second-level
-// cache, at a fifth of the rate or so. Of INSTRUCTIONS in all. Where they end follows from nothing but these numbers,
-// so every run executes the same. Both may have a suffix k, M or G.
+// take half of that) and is by equal chances one that computes, or one that waits for the second
+// level of caches, at a fifth of the rate or so. Of INSTRUCTIONS in all. Where they end follows from
+// nothing but these numbers, so every run executes the same. Both may have a suffix k, M or G.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #define OWN __attribute__((noipa))
-enum { nodes = 1 << 11 };  // of a cache line each: more than the first level has, less than the second
+// Of a cache line each: more than the first level has, less than the second.
+enum { nodes = 1 << 11 };
 struct node {
     struct node* next;
     uint64_t pad[7];

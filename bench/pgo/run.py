@@ -159,14 +159,13 @@ def measure(folder, program, rounds):
         file.write_text(json.dumps(times), encoding="utf-8")
 
 
-def gains(times, variants):
-    """By how much faster each variant is than plain: of the sums over all rounds, for the mean of single
-    rounds' ratios is too large by their variance."""
-    sums = {v: sum(t[v] for t in times) for v in ("plain", *variants)}
-    return {v: sums["plain"] / sums[v] - 1 for v in variants}
+def gain(times, variant):
+    """By how much faster than plain: of the sums over all rounds, for the mean of single rounds' ratios is
+    too large by their variance."""
+    return sum(t["plain"] for t in times) / sum(t[variant] for t in times) - 1
 
 
-def with_intervals(times, statistic):
+def with_interval(times, statistic):
     """Of all rounds; and the 95 % interval of what rounds drawn from them, with replacement, say."""
     random = Random(1)
     drawn = sorted(statistic(random.choices(times, k=len(times))) for _ in range(DRAWS))
@@ -187,12 +186,15 @@ def table(folders):
             cells = []
             for tool in ("bolt", "clang", "lines"):
                 variant, best = f"{tool} {kind}", "bolt all" if tool == "bolt" else "clang all"
-                if variant not in times[0]:
+                known = [t for t in times if variant in t and best in t]
+                if not known:
                     cells += ["", ""]
                     continue
-                cells.append(in_words(*with_intervals(times, lambda t: gains(t, [variant])[variant]), "+.1%"))
-                part = with_intervals(times, lambda t: gains(t, [variant])[variant] / gains(t, [best])[best])
-                cells.append(in_words(*part, ".0%") if kind != "all" else "")
+                cells.append(in_words(*with_interval(known, lambda t: gain(t, variant)), "+.1%"))
+                part = ""
+                if kind != "all" and gain(known, best) > 0:
+                    part = in_words(*with_interval(known, lambda t: gain(t, variant) / gain(t, best)), ".0%")
+                cells.append(part)
             print(f"| {folder.name} | {name} | {' | '.join(cells)} |")
         notes.append(f"{folder.name}: {len(times)} rounds, plain {statistics.mean(t['plain'] for t in times):.2f} s")
     print("\n" + "\n".join(notes))

@@ -5,7 +5,8 @@
 
 Runs a program whose memory is never the same (random_memory.c, which says what the kinds are) in mode
 shadow, with replicas as often as they fit on the idle cores, for so many minutes (30), and looks at
-shadowprof every ten seconds: resident memory, open descriptors, threads, and the processes that are its or the program's children.
+shadowprof every ten seconds: resident memory, open descriptors, threads, and the processes that are
+its or the program's children.
 Prints a line each minute, and how long replicas have computed; exit status 1 if the program failed,
 if a process remained, if descriptors or threads at the end are more than after the first quarter, or
 if memory grew by more than a tenth since then."""

@@ -221,8 +221,7 @@ TEST_CASE("autofdo, llvm-profgen and BOLT: branches by address") {
           "F 100 10a 1200\nF 10c 110 250\n");
 }
 
-// A block that is also jumped to begins within what was executed as one, behind another
-// instruction, a call or a jump that was not taken.
+// Such a block begins behind an instruction that is no branch, or behind a call.
 TEST_CASE("bolt: code that runs on into a block to which something else jumps") {
     const TemporaryDirectory directory;
     const auto source = directory.file("loops.s"), program = directory.file("loops");

@@ -2,9 +2,9 @@
 //
 // fdata names functions, "1 SYMBOL OFFSET" for either end of a branch ("0 [unknown] 0" outside),
 // then mispredictions and the count; branches that were not taken are listed like others, and so is
-// code that runs on into a block to which something else jumps. The
-// pre-aggregated one has addresses: "B FROM TO COUNT MISPREDICTED" for branches that were taken,
-// and "F BEGIN END COUNT" for code that ran through from one to the other.
+// code that runs on into a block to which something else jumps. The pre-aggregated one has
+// addresses: "B FROM TO COUNT MISPREDICTED" for branches that were taken, and "F BEGIN END COUNT"
+// for code that ran through from one to the other.
 #include <fmt/format.h>
 
 #include <iterator>
