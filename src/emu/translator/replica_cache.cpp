@@ -13,11 +13,19 @@ std::unique_ptr<ReplicaCache::Guest> ReplicaCache::admit(ptrace::Replica& replic
                                                          std::shared_ptr<const ptrace::Maps> maps,
                                                          std::string& why) {
     std::unique_lock lock{mutex_};
-    // Only when no other replica is there can it move out of the way of what this one has mapped.
-    if (!memory_ || (admitted_ == 0 && !memory_->has_room_in(*maps)))
-        if (!make(nursery, *maps, why)) return nullptr;
-    why = "the place of the code cache is taken";
-    if (!memory_->has_room_in(*maps)) return nullptr;
+    const auto has_room = [&] { return memory_ && memory_->has_room_in(*maps); };
+    while (!has_room() || waiting_to_move_it_ > 0) {
+        if (has_room()) {
+            changed_.wait(lock);
+            continue;
+        }
+        ++waiting_to_move_it_;
+        changed_.wait(lock, [&] { return admitted_ == 0; });
+        --waiting_to_move_it_;
+        changed_.notify_all();
+        if (!has_room() && !make(nursery, *maps, why)) return nullptr;
+        break;
+    }
     const auto area = memory_->take_area();
     why = "too many replicas";
     if (!area) return nullptr;
@@ -25,7 +33,8 @@ std::unique_ptr<ReplicaCache::Guest> ReplicaCache::admit(ptrace::Replica& replic
     ++admitted_;
     std::unique_ptr<Guest> guest{new Guest{*this, replica.pid(), *area, std::move(maps)}};
     lock.unlock();
-    if (!memory_->map_into(replica, nursery.place().begin, offset_in_file, why)) return nullptr;
+    if (!memory_->map_into(replica, *guest->maps_, nursery.place().begin, offset_in_file, why))
+        return nullptr;
     return guest;
 }
 

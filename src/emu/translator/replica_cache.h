@@ -8,6 +8,10 @@
 //
 // When the cache is full, or code it knows was replaced by other code, it is emptied, which needs
 // that nobody is inside: each replica waits at the next place where it asks for something.
+//
+// It has the same places in all replicas. When the program has mapped memory there the cache moves:
+// the replica that comes with such memory waits until the others are gone, and those that come
+// after it until then.
 #pragma once
 
 #include <condition_variable>
@@ -107,7 +111,8 @@ class ReplicaCache {
     std::mutex mutex_;
     std::condition_variable changed_;
     std::size_t admitted_ = 0;
-    std::size_t waiting_ = 0;  // of them, for the cache to be emptied
+    std::size_t waiting_ = 0;             // of them, for the cache to be emptied
+    std::size_t waiting_to_move_it_ = 0;  // others, who come in when it was moved
     std::uint64_t emptied_ = 0;
     bool must_be_emptied_ = false;
     std::uint64_t epoch_ = 0;

@@ -13,6 +13,8 @@ namespace shadowprof::emu::translator {
 
 namespace {
 
+constexpr auto* no_room = "no room in its address space";
+
 // Programs map more near what they have; we keep out of the way.
 constexpr std::uint64_t distance_from_code = 256u << 20;
 constexpr std::uint64_t reach = 0x7000'0000;
@@ -62,7 +64,7 @@ std::optional<std::uint64_t> place_near(const Room& room, std::uint64_t code) {
 std::optional<std::uint64_t> place_for_workshop(const Room& room, std::size_t size) {
     constexpr std::uint64_t step = std::uint64_t{1} << 32, end = std::uint64_t{1} << 46;
     for (auto place = std::uint64_t{1} << 44; place < end; place += step)
-        if (room.is_free(place, size + step / 2)) return place;
+        if (room.is_free(place, size)) return place;
     return {};
 }
 
@@ -100,7 +102,7 @@ bool carry_out_all(ptrace::Tracer& tracer, ptrace::Thread& thread,
 std::unique_ptr<SharedMemory> SharedMemory::plan(const ptrace::Maps& maps, std::string& why) {
     Room room{maps};
     const auto data_place = place_for_data(room);
-    why = "no room in its address space";
+    why = no_room;
     if (!data_place) return nullptr;
 
     std::unique_ptr<SharedMemory> memory{new SharedMemory};
@@ -119,9 +121,7 @@ std::unique_ptr<SharedMemory> SharedMemory::plan(const ptrace::Maps& maps, std::
         memory->pieces_.push_back({*place, arena_size, memory->size_, code});
         memory->size_ += arena_size;
     }
-    const auto workshop = place_for_workshop(room, memory->size_);
-    if (memory->size_ == data_size || !workshop) return nullptr;
-    memory->workshop_ = *workshop;
+    if (memory->size_ == data_size) return nullptr;
     for (auto n = most_threads; n-- > 0;)
         memory->free_areas_.push_back(static_cast<std::uint32_t>(n));
     return memory;
@@ -196,19 +196,25 @@ std::unique_ptr<SharedMemory> SharedMemory::create(ptrace::Tracer& tracer, ptrac
     return memory;
 }
 
-// An old size of 0 duplicates a shared mapping, or any other part of its file.
-bool SharedMemory::map_into(ptrace::Replica& replica, Address of_file, std::uint64_t offset,
-                            std::string& why) const {
+// An old size of 0 duplicates a shared mapping, or any other part of its file. For a moment the
+// whole file is there, in the workshop.
+bool SharedMemory::map_into(ptrace::Replica& replica, const ptrace::Maps& maps, Address of_file,
+                            std::uint64_t offset, std::string& why) const {
     const auto whole = offset + size_;
+    Room room{maps};
+    for (const auto& piece : pieces_) room.take(piece.place, piece.size);
+    const auto workshop = place_for_workshop(room, whole);
+    why = no_room;
+    if (!workshop) return false;
     const auto failed = [&](const char* call, const std::optional<std::int64_t>& got) {
         why = fmt::format("{}: {}", call,
                           got ? std::strerror(static_cast<int>(-*got)) : "the replica is gone");
         return false;
     };
     const auto everything = replica.call(
-        SYS_mremap, {of_file.value, 0, whole, MREMAP_MAYMOVE | MREMAP_FIXED, workshop_});
+        SYS_mremap, {of_file.value, 0, whole, MREMAP_MAYMOVE | MREMAP_FIXED, *workshop});
     if (!everything || *everything < 0) return failed("mremap", everything);
-    const auto from = workshop_ + offset;
+    const auto from = *workshop + offset;
     for (const auto& piece : pieces_) {
         const auto got = replica.call(SYS_mremap, {from + piece.offset, 0, piece.size,
                                                    MREMAP_MAYMOVE | MREMAP_FIXED, piece.place});
@@ -217,14 +223,13 @@ bool SharedMemory::map_into(ptrace::Replica& replica, Address of_file, std::uint
             SYS_mprotect, {piece.place, piece.size, static_cast<std::uint64_t>(piece.protection)});
         if (!set || *set < 0) return failed("mprotect", set);
     }
-    replica.call(SYS_munmap, {workshop_, whole});
+    replica.call(SYS_munmap, {*workshop, whole});
     return true;
 }
 
 bool SharedMemory::has_room_in(const ptrace::Maps& maps) const {
     const Room room{maps};
-    return room.is_free(workshop_, 2 * size_) &&
-           std::all_of(pieces_.begin(), pieces_.end(),
+    return std::all_of(pieces_.begin(), pieces_.end(),
                        [&](const Piece& piece) { return room.is_free(piece.place, piece.size); });
 }
 

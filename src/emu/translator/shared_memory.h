@@ -32,8 +32,8 @@ class SharedMemory {
     bool open(int file, std::uint64_t offset);
     // … and in each replica, of which the beginning of that file is mapped there.
     bool has_room_in(const ptrace::Maps& maps) const;
-    bool map_into(ptrace::Replica& replica, Address of_file, std::uint64_t offset,
-                  std::string& why) const;
+    bool map_into(ptrace::Replica& replica, const ptrace::Maps& maps, Address of_file,
+                  std::uint64_t offset, std::string& why) const;
     std::vector<AddressRange> places() const;
 
     ~SharedMemory();
@@ -91,7 +91,6 @@ class SharedMemory {
     std::size_t size_ = 0;
     std::uint64_t data_place_ = 0;
     std::vector<Piece> pieces_;
-    std::uint64_t workshop_ = 0;  // where a replica has the whole file for a moment
     std::vector<Arena> arenas_;
     std::vector<std::uint32_t> free_areas_;
 };
