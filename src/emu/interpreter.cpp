@@ -293,8 +293,12 @@ class Interpreter::Run {
     }
 
     const CompiledBlock& part_of(const trace::Block& block, std::size_t instructions) {
+        auto& world = *owner_.world_;
         const auto& published = sink_ ? owner_.source_.cut(block, instructions) : block;
+        const auto known = world.parts.find({&published, instructions});
+        if (known != world.parts.end()) return world.blocks[known->second];
         owner_.make_room();
+        world.parts[{&published, instructions}] = static_cast<std::uint32_t>(world.blocks.size());
         return owner_.compile(published, instructions);
     }
 

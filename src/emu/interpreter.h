@@ -7,6 +7,7 @@
 // burst, and watched for writes during one.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -99,6 +100,7 @@ class Interpreter : private CoreOwner, private BlockDirectory {
             by_address.clear();
             waiting.clear();
             watched.clear();
+            parts.clear();
         }
 
         BlockCompiler compiler;
@@ -107,6 +109,9 @@ class Interpreter : private CoreOwner, private BlockDirectory {
         std::unordered_map<Address, Entry> by_address;
         std::unordered_multimap<Address, std::uint32_t> waiting;  // links, by target
         std::vector<Address> watched;  // valid entries of code that may change
+        // Where runs ended within a block: what was published of it, and so many instructions of
+        // that, in `blocks`.
+        std::map<std::pair<const trace::Block*, std::size_t>, std::uint32_t> parts;
     };
     class Run;
 
