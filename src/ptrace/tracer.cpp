@@ -126,6 +126,8 @@ void Tracer::wake() {
 
 std::optional<Event> Tracer::wait(Clock::time_point deadline) {
     waiting_thread = gettid();
+    if (const int signal = std::exchange(stopped_by_, 0); signal != 0 && when_stopped_)
+        when_stopped_(signal);
     if (events_.empty()) gone_.clear();
     while (alive_ && !wake_requested.exchange(false)) {
         if (next_look_ != Clock::time_point::max()) look_for_missed_threads();
@@ -207,6 +209,7 @@ std::optional<Event> Tracer::after_trap_stop(Thread& thread, int stop_signal) {
         event.signal = stop_signal;
         thread.interrupt_wanted_ = false;
         thread.in_group_stop_ = thread.call_saw_group_stop_ = true;
+        if (thread.tid() == pid_) stopped_by_ = stop_signal;
     } else if (!std::exchange(thread.is_started_, true)) {
         event.kind = EventKind::thread_started;
         thread.in_group_stop_ = false;

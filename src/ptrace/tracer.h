@@ -17,6 +17,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -155,6 +156,10 @@ class Tracer {
     // thread of the profiler must block SIGCHLD (launch() and attach() do so in theirs).
     std::optional<Event> wait(Clock::time_point deadline);
 
+    // Called when a signal (SIGSTOP, Ctrl-Z …) has stopped the program and was passed on, whoever
+    // waited for the event.
+    void when_stopped(std::function<void(int signal)> told) { when_stopped_ = std::move(told); }
+
     // Of the last event: wait() returns it again, for it is somebody else's.
     void give_back(const Event&);
 
@@ -200,6 +205,8 @@ class Tracer {
     std::vector<std::unique_ptr<Thread>> gone_;  // valid until the next wait()
     std::deque<Event> events_;                   // that happened before anyone waited
     std::unique_ptr<CpuFollower> follower_;
+    std::function<void(int signal)> when_stopped_;
+    int stopped_by_ = 0;  // which is yet to be told
     // When to look for threads that were being born while we attached.
     Clock::time_point next_look_ = Clock::time_point::max();
     Clock::duration between_looks_{};

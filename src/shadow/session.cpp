@@ -109,6 +109,8 @@ void Session::trace_target() {
         // Takes some ten milliseconds, which the target need not wait for.
         if (options_.mode == Mode::shadow) PageCopies::prices();
         const auto tracer = take_hold_of(target_, options_);
+        if (tracer->launched())
+            tracer->when_stopped([this](int signal) { follow_into_stop(signal); });
         const auto began = Clock::now();
         pid_ = result_.pid = tracer->pid();
         {
@@ -165,7 +167,6 @@ void Session::run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCod
         }
         if (event->kind == EventKind::exec) on_exec(*event, code);
         if (cannot_profile_ || !sampling.take(*event)) tracer.pass_on(*event);
-        if (event->kind == EventKind::group_stop) follow_into_stop(tracer, *event);
     }
 }
 
@@ -186,10 +187,9 @@ void Session::on_exec(const ptrace::Event& event, emu::GuestCode& code) {
 
 // A shell that runs us as a job must see the job stop when the program does, or the terminal stays
 // without an owner. The shell's continue signal reaches the whole job, us and the program.
-void Session::follow_into_stop(const ptrace::Tracer& tracer, const ptrace::Event& event) {
-    if (!tracer.launched() || !event.thread || event.thread->tid() != tracer.pid()) return;
+void Session::follow_into_stop(int signal) {
     const bool asked = suspend_requested_.exchange(false);
-    if (event.signal == SIGSTOP && !asked) return;
+    if (signal == SIGSTOP && !asked) return;
     kill(getpid(), SIGSTOP);
 }
 

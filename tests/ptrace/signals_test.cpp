@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <thread>
+#include <vector>
 
 #include "ptrace/harness.h"
 
@@ -78,6 +79,11 @@ TEST_CASE("stopping and continuing works as from a shell") {
         target.line();
         in_tracing_thread([&] {
             const auto tracer = Tracer::attach(target.pid());
+            std::vector<int> told;
+            tracer->when_stopped([&](int signal) {
+                CHECK(becomes_true([&] { return target.state() == 't'; }));
+                told.push_back(signal);
+            });
             for (int round = 0; round < 3; ++round) {
                 target.signal(stop);
                 const auto comes = [&](EventKind kind) {
@@ -100,6 +106,7 @@ TEST_CASE("stopping and continuing works as from a shell") {
                 });
                 target.signal(SIGCONT);
                 CHECK(comes(EventKind::group_stop_ended));
+                CHECK(told == std::vector<int>(static_cast<std::size_t>(round) + 1, stop));
                 const auto continued = target.next_status();
                 CHECK((continued && WIFCONTINUED(*continued)));
             }
