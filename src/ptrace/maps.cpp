@@ -190,7 +190,7 @@ class ModuleFinder {
             if (!is_loaded(s)) continue;
             begin = std::min(begin, page_of(s.address + module.bias));
             end = std::max(end, page_end(s.address + module.bias + s.memory_size));
-            runs = runs || (s.executable && is_executable({s.address + module.bias}));
+            runs = runs || (s.executable && has_code({s.address + module.bias}, mapping));
         }
         // A tool may have mapped an ELF file as data.
         if (!runs || begin >= end) return;
@@ -207,9 +207,12 @@ class ModuleFinder {
             modules_.push_back(std::move(module));
     }
 
-    bool is_executable(Address address) const {
+    // Of the same file, or what has been put in its place (a program may copy its code into large
+    // pages).
+    bool has_code(Address address, const Mapping& of) const {
         return std::any_of(mappings_.begin(), mappings_.end(), [&](const Mapping& m) {
-            return m.executable && m.range.contains(address);
+            const bool is_anonymous = m.path.empty() || m.path.starts_with("[anon");
+            return m.executable && m.range.contains(address) && (is_anonymous || m.path == of.path);
         });
     }
 
