@@ -198,6 +198,7 @@ void Shadows::look_after_replicas() {
             weighted_instructions_ += outcome.weighted_instructions;
             if (failures_ < most) continue;
             is_biased_ |= outcome.lacks_memory;
+            may_be_possible_later_ = outcome.starved && !outcome.lacks_memory;
             impossible_ = outcome.lacks_memory
                               ? "the program keeps memory from its children, MADV_DONTFORK"
                           : outcome.starved ? "all processors are busy"

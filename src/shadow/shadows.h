@@ -29,10 +29,11 @@ class Shadows : public Bursts {
         return Bursts::is_complete() && replicas_ && replicas_->alive() == 0;
     }
     Cost cost() const override;
-    std::vector<std::string> warnings() const override { return warnings_; }
 
     // Why there can be no replicas of this program, once that is known.
     const std::optional<std::string>& impossible() const { return impossible_; }
+    // It is a matter of what else the machine does.
+    bool may_be_possible_later() const { return may_be_possible_later_; }
     // That is all there is against them.
     bool are_too_dear() const { return are_too_dear_; }
     // What they saw is not of everything alike.
@@ -59,8 +60,7 @@ class Shadows : public Bursts {
     SampleLength length_;
     std::size_t most_at_once_ = 0;
     std::optional<std::string> impossible_;
-    std::vector<std::string> warnings_;
-    bool is_biased_ = false, are_too_dear_ = false;
+    bool is_biased_ = false, are_too_dear_ = false, may_be_possible_later_ = false;
     std::uint64_t forks_ = 0;
     Seconds replicas_computed_{0};
     std::uint64_t instructions_ = 0, weighted_instructions_ = 0;

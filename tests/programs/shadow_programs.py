@@ -16,8 +16,7 @@ with scratch():
         profile = same_as_native(command, *options)
         check_equal("the mode", profile["run"]["mode"], "shadow")
         warnings = profile["run"].get("warnings", [])
-        busy = ["no replicas of this program (all processors are busy): it was sampled in mode burst"]
-        check(warnings in ([], busy), f"{code}: {warnings}")
+        check(all("all processors are busy" in w for w in warnings), f"{code}: {warnings}")
         # How many there are depends on how idle the machine is.
         check(profile["cost"]["forks"] >= 1, f"{code}: {profile['cost']}")
         check_saw_code_of(profile, code, rf"{code}.*", r"libbz2.*")

@@ -1,0 +1,24 @@
+"""Others need all processors for a while, so there can be no replicas; then they do not any more."""
+
+import os
+import re
+import subprocess
+import sys
+
+from vocabulary import check, check_equal, profile_command, read_profile, scratch
+
+self_checking = os.path.abspath(sys.argv[1])
+BUSY = "import time\nend = time.monotonic() + 4\nwhile time.monotonic() < end: pass"
+with scratch():
+    others = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(2 * os.cpu_count())]
+    command = profile_command([self_checking, "16"], "--mode", "shadow", "--overhead", "20%")
+    outcome = subprocess.run(command, check=False, capture_output=True)
+    for other in others:
+        other.wait()
+    check_equal("how it ended", (outcome.returncode, outcome.stdout), (0, b"all right\n"))
+    profile = read_profile()
+    warnings, cost = profile["run"]["warnings"], profile["cost"]
+    without = [re.search(r"for (\d+) s \(all processors are busy\)", w) for w in warnings]
+    check(without and without[0], f"{warnings}, {cost}")
+    check(0 < int(without[0][1]) < 15, f"{warnings}, {cost}")
+    check(cost["forks"] >= 10, f"{cost}")
