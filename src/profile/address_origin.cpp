@@ -64,7 +64,8 @@ BlockOrigins::BlockOrigins(const trace::Block& block) {
             if (is_result) registers[operand.reg.number] = result;
         }
     }
-    at_end = registers;
+    for (std::uint8_t r = 0; r < registers.size(); ++r)
+        if (registers[r] != Origin{Origin::Kind::reg, r}) changes.push_back({r, registers[r]});
 }
 
 }  // namespace shadowprof::profile

@@ -18,9 +18,14 @@ struct BlockOrigins {
     struct Origin {
         enum class Kind : std::uint8_t { none, reg, load } kind = Kind::none;
         std::uint8_t number = 0;  // of the register, as it is at the block's beginning; or access
+        bool operator==(const Origin&) const = default;
     };
     std::vector<std::array<Origin, 2>> of_access;  // of the base, and of the index
-    std::array<Origin, 16> at_end;                 // of each general register
+    struct Change {
+        std::uint8_t reg = 0;
+        Origin at_end;
+    };
+    std::vector<Change> changes;  // of general registers that derive from something else then
 
     explicit BlockOrigins(const trace::Block& block);
 };
@@ -41,8 +46,10 @@ class RegisterOrigins {
     template <class Number>
     void pass(const BlockOrigins& block, Number number) {
         std::array<std::uint32_t, 16> after;
-        for (std::size_t r = 0; r < after.size(); ++r) after[r] = resolve(block.at_end[r], number);
-        of_ = after;
+        const auto& changes = block.changes;
+        for (std::size_t i = 0; i < changes.size(); ++i)
+            after[i] = resolve(changes[i].at_end, number);
+        for (std::size_t i = 0; i < changes.size(); ++i) of_[changes[i].reg] = after[i];
     }
 
   private:

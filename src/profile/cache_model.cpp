@@ -1,6 +1,7 @@
 #include "profile/cache_model.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace shadowprof::profile {
 
@@ -24,6 +25,8 @@ void SetAssociative::clear() {
 
 CacheModel::CacheModel(const CacheGeometry& geometry)
     : geometry_(geometry),
+      line_bits_(static_cast<unsigned>(std::bit_width(geometry.line) - 1)),
+      page_bits_(static_cast<unsigned>(std::bit_width(geometry.page) - 1)),
       l1_(geometry.lines(0), geometry.levels[0].ways),
       l2_(geometry.lines(1), geometry.levels[1].ways),
       tlb_(geometry.pages_in_tlb, ways_of_tlb) {
@@ -41,8 +44,8 @@ void CacheModel::begin_stretch() {
 
 CacheModel::Outcome CacheModel::access(std::uint64_t address) {
     Outcome outcome;
-    outcome.page_walk = !tlb_.access(address / geometry_.page);
-    const auto line = address / geometry_.line;
+    outcome.page_walk = !tlb_.access(address >> page_bits_);
+    const auto line = address >> line_bits_;
     if (l1_.access(line)) return outcome;
     outcome.level = MemoryLevel::l2;
     if (geometry_.levels[1].size != 0 && l2_.access(line)) return outcome;

@@ -25,7 +25,7 @@ class SetAssociative {
 
     // Whether it was there. It is now, as the most recently used of its set.
     bool access(std::uint64_t tag) {
-        auto* const set = &entries_[tag % sets_ * ways_];
+        auto* const set = &entries_[set_of(tag) * ways_];
         std::uint64_t moved = tag;
         for (std::uint32_t way = 0; way < ways_; ++way) {
             std::swap(set[way], moved);
@@ -37,6 +37,11 @@ class SetAssociative {
 
   private:
     static constexpr std::uint64_t empty = ~std::uint64_t{0};
+
+    // There are nearly always as many as a power of two, and a division takes as long as all else.
+    std::uint64_t set_of(std::uint64_t tag) const {
+        return (sets_ & (sets_ - 1)) == 0 ? tag & (sets_ - 1) : tag % sets_;
+    }
 
     std::uint32_t ways_;
     std::uint64_t sets_;
@@ -60,6 +65,7 @@ class CacheModel {
     static constexpr std::uint64_t most_lines_simulated = 1u << 18;
 
     CacheGeometry geometry_;
+    unsigned line_bits_, page_bits_;  // of an address, within a line and a page
     SetAssociative l1_, l2_;
     std::optional<SetAssociative> l3_;  // if it is small enough
     SetAssociative tlb_;
