@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <optional>
 #include <tuple>
 #include <unordered_map>
 
@@ -108,15 +109,16 @@ class LatencyProfiler : public Profiler {
     void add_model(LatencyEntry& entry, const Load& load) const;
     void add_pattern(LatencyEntry& entry, const Load& load) const;
 
-    static constexpr std::size_t most_marked_lines = 4u << 20;
+    // A gigabyte that is walked around has one of 64 lines marked: recaptures enough.
+    static constexpr std::size_t most_marked_lines = 1u << 18;
 
     const trace::BlockTable& blocks_;
     LatencyScale scale_;
     std::deque<Load> loads_;
     std::unordered_map<Key, LoadNumber, KeyHash> by_key_;
     std::deque<std::vector<LoadNumber>> by_block_;
-    std::unordered_map<trace::BlockId, BlockOrigins> origins_;
-    OpenSamples<FlatMap<std::int64_t>> samples_;  // picoseconds, by load
+    std::deque<std::optional<BlockOrigins>> origins_;  // by block
+    OpenSamples<FlatMap<std::int64_t>> samples_;       // picoseconds, by load
     std::vector<std::unique_ptr<CacheModel>> spare_models_;
     LineSet marked_;
     std::uint64_t stretches_ = 0;
@@ -251,8 +253,11 @@ const LoadNumber* LatencyProfiler::loads_of(trace::BlockId id) {
 }
 
 const BlockOrigins& LatencyProfiler::origins_of(trace::BlockId id) {
-    if (const auto known = origins_.find(id); known != origins_.end()) return known->second;
-    return origins_.emplace(id, BlockOrigins{blocks_.at(id)}).first->second;
+    const auto index = static_cast<std::uint32_t>(id);
+    if (origins_.size() <= index) origins_.resize(blocks_.size());
+    auto& origins = origins_[index];
+    if (!origins) origins.emplace(blocks_.at(id));
+    return *origins;
 }
 
 void LatencyProfiler::touch_first(Load& load, std::uint64_t stretch, std::uint64_t line) {

@@ -1,5 +1,6 @@
 #include "shadow/digester.h"
 
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -12,6 +13,10 @@ namespace shadowprof::shadow {
 namespace {
 
 constexpr std::size_t most_queued_words = 8u << 20;
+
+// Engines' threads fill large buffers that this one frees, and between them is what lives on: the
+// holes grow, though what is in use does not (136 MB after 17 minutes, of which 30 were).
+constexpr std::chrono::seconds between_trims{30};
 
 std::size_t words(const trace::TraceChunk& chunk) {
     return chunk.blocks.size() + chunk.values.size() + 2 * chunk.timed_loads.size();
@@ -232,6 +237,10 @@ void Digester::read(EndOfSample& end) {
     const bool covers = open == samples_.end() || !open->second.only_parts;
     close(end.sample);
     for (auto& profiler : profilers_) profiler->end_sample(end.sample);
+    if (const auto now = std::chrono::steady_clock::now(); now >= next_trim_) {
+        malloc_trim(0);
+        next_trim_ = now + between_trims;
+    }
     if (!covers) return;
     const std::lock_guard lock{mutex_};
     ++coverage_.samples;

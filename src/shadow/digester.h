@@ -5,6 +5,7 @@
 // it.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -110,6 +111,7 @@ class Digester : public trace::TraceSink {
     std::map<trace::SampleId, OpenSample> samples_;
     // What a counter has learnt serves the next sample, too.
     std::vector<std::unique_ptr<profile::SegmentCounter>> spare_counters_;
+    std::chrono::steady_clock::time_point next_trim_{};
 
     mutable std::mutex mutex_;
     std::condition_variable changed_;
