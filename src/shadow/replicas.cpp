@@ -21,6 +21,8 @@ constexpr Seconds longest_life{2.0};
 // One for which nothing has been computed in nine tenths of this time will not get far.
 constexpr Seconds long_enough_to_compute{0.3};
 constexpr double least_share = 0.1;
+// Between two looks at them: we were stopped as well (Ctrl-Z), which is not held against them.
+constexpr Seconds standstill{0.25};
 
 // Before a replica begins (adapt_to_samples_of). While it waits the program's pages are shared,
 // which costs: the longest only where latencies are what is asked for. In half a second half a
@@ -140,6 +142,8 @@ bool Replicas::is_starving(const Living& living, Seconds age) {
 void Replicas::end_overdue() {
     const std::lock_guard lock{mutex_};
     const auto now = ptrace::Clock::now();
+    if (now - std::exchange(looked_, now) > standstill)
+        for (auto& living : living_) begin_life(living);
     for (auto& living : living_) {
         if (!living.ended_by.empty()) continue;
         const Seconds age = now - living.born;

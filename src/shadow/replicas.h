@@ -98,6 +98,7 @@ class Replicas {
     std::condition_variable ended_;  // or hurried
     std::deque<Job> waiting_;
     std::list<Living> living_;
+    ptrace::Clock::time_point looked_ = ptrace::Clock::now();
     std::size_t busy_ = 0;
     std::vector<Outcome> outcomes_;
     std::optional<std::string> ending_;  // all of them
