@@ -252,11 +252,12 @@ Replicas::Outcome Replicas::live(Job& job) {
     trace::TraceEnd last;
     last.trace = job.start.trace;
     last.reason = end.reason;
-    if (end.unmapped && target_has(*end.unmapped)) {
+    if (const auto by_us = registered.ended_by(); !by_us.empty()) {
+        last.reason = by_us;
+    } else if (end.unmapped && only_target_has(*end.unmapped, replica->pid())) {
         outcome.lacks_memory = true;
         last.reason = "memory that is not forked";
     }
-    if (const auto by_us = registered.ended_by(); !by_us.empty()) last.reason = by_us;
     last.continuation = end.continuation;
     if (end.continuation != Address{}) {
         emu::translator::ReplicaCache::Turn turn{*guest};
@@ -296,10 +297,12 @@ void Replicas::adapt_to_samples_of(std::uint64_t blocks, double nanoseconds) {
     if (blocks < warm_up_ + warm_up_ / 4) warm_up_ = blocks / 2;
 }
 
-// What a program keeps from its children (MADV_DONTFORK) its replicas do not have.
-bool Replicas::target_has(Address address) const {
-    const auto maps = ptrace::Maps::of(target_);
-    return maps && maps->mapping_at(address);
+// What a program keeps from its children (MADV_DONTFORK) its replicas do not have. One that was
+// killed has nothing at all.
+bool Replicas::only_target_has(Address address, pid_t replica) const {
+    const auto has = ptrace::Maps::of(target_), lacks = ptrace::Maps::of(replica);
+    return has && has->mapping_at(address) && lacks && !lacks->mappings().empty() &&
+           !lacks->mapping_at(address);
 }
 
 }  // namespace shadowprof::shadow

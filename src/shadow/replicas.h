@@ -80,7 +80,7 @@ class Replicas {
     void work();
     Outcome live(Job& job);
     void adapt_to_samples_of(std::uint64_t blocks, double nanoseconds);
-    bool target_has(Address address) const;
+    bool only_target_has(Address address, pid_t replica) const;
     // Lives on the worker's stack while the replica does.
     class Registered;
 
