@@ -61,6 +61,8 @@ class Bursts : public Sampling {
     // When nothing else is to be done before that.
     void schedule(Wait wait);
     void schedule_next() { schedule(budget_.draw(samples_ == 0)); }
+    // Events go to somebody else from now on.
+    void forget_asked() { asked_.clear(); }
 
     // A thread that sleeps in a system call during its burst is let go after this.
     static constexpr Seconds patience{0.1};

@@ -13,6 +13,10 @@ using ptrace::Clock;
 // Trying costs a few forks; each time it was in vain the next comes after twice as long.
 constexpr Seconds shortest_pause{5}, longest_pause{60};
 
+void take_away(std::optional<std::uint64_t>& most, std::uint64_t samples) {
+    if (most) *most -= std::min(*most, samples);
+}
+
 }  // namespace
 
 ShadowSampling::ShadowSampling(Workplace place)
@@ -20,7 +24,7 @@ ShadowSampling::ShadowSampling(Workplace place)
       shadow_options_(place_.options),
       burst_options_(place_.options),
       shadows_(std::make_unique<Shadows>(place_with(shadow_options_))),
-      began_(Clock::now()),
+      bursts_began_(Clock::now()),
       pause_(shortest_pause) {
     burst_options_.mode = Mode::burst;
     burst_options_.sample_size = Options::default_burst;
@@ -33,85 +37,90 @@ Workplace ShadowSampling::place_with(const Options& options) {
 }
 
 Clock::time_point ShadowSampling::next_tick() const {
-    return std::min(way().next_tick(), again_at_);
+    if (!bursts_) return shadows_->next_tick();
+    const auto next = std::min(bursts_->next_tick(), again_at_);
+    return may_return() ? std::min(next, shadows_->next_tick()) : next;
 }
 
+// Replicas that are alive when there are to be no more of them are looked after.
 void ShadowSampling::tick() {
-    if (Clock::now() >= way().next_tick()) way().tick();
+    const auto now = Clock::now();
+    if (bursts_ && now >= bursts_->next_tick()) bursts_->tick();
+    if ((!bursts_ || may_return()) && now >= shadows_->next_tick()) shadows_->tick();
     change_way();
 }
 
 bool ShadowSampling::take(const ptrace::Event& event) {
-    const bool taken = way().take(event);
+    const bool is_for_both = event.kind == ptrace::EventKind::exec;
+    bool taken = bursts_ && bursts_->take(event);
+    if (!bursts_ || is_for_both) taken |= shadows_->take(event);
     change_way();
     return taken;
 }
 
 void ShadowSampling::change_way() {
-    if (shadows_ && shadows_->impossible()) go_over_to_bursts();
-    if (bursts_ && Clock::now() >= again_at_) return_to_shadows();
+    if (!bursts_ && shadows_->impossible()) begin_bursts();
+    if (bursts_ && Clock::now() >= again_at_) end_bursts();
 }
 
-void ShadowSampling::go_over_to_bursts() {
-    shadows_->wind_up("the end of shadows");
+void ShadowSampling::begin_bursts() {
     why_none_ = *shadows_->impossible();
-    if (shadows_->is_biased())
+    const bool were_of_use = Clock::now() - bursts_began_ > 2 * longest_pause;
+    bursts_began_ = Clock::now();
+    if (shadows_->is_biased()) {
         place_.digester.forget();
-    else if (const auto rate = shadows_->instructions_a_second(); rate > 0)
-        burst_options_.instructions_a_second = rate;
-    if (shadows_->are_too_dear() && place_.code.plan().has(trace::Capture::latency))
-        advice_ = {"bursts know no latencies: ask for these alone, -p latency"};
-    const bool were_of_use = Clock::now() - began_ > longest_pause;
-    if (were_of_use) pause_ = shortest_pause;
-    if (shadows_->may_be_possible_later()) {
-        again_at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(pause_);
-        pause_ = std::min(2 * pause_, longest_pause);
+    } else {
+        if (const auto rate = shadows_->instructions_a_second(); rate > 0)
+            burst_options_.instructions_a_second = rate;
+        burst_options_.most_samples = shadow_options_.most_samples;
+        take_away(burst_options_.most_samples, shadows_->samples());
     }
-    forget_way();
+    if (shadows_->may_be_possible_later()) {
+        if (were_of_use) pause_ = shortest_pause;
+        again_at_ = bursts_began_ + std::chrono::duration_cast<Clock::duration>(pause_);
+        pause_ = std::min(2 * pause_, longest_pause);
+        shadows_->pause(again_at_);
+    } else {
+        advises_latencies_ =
+            shadows_->are_too_dear() && place_.code.plan().has(trace::Capture::latency);
+        shadows_->wind_up("the end of shadows");
+    }
     bursts_ = std::make_unique<EmulatedBursts>(place_with(burst_options_));
 }
 
-void ShadowSampling::return_to_shadows() {
+void ShadowSampling::end_bursts() {
     bursts_->wind_up("the end of bursts");
-    without_ += Clock::now() - began_;
+    without_shadows_ += Clock::now() - bursts_began_;
     again_at_ = Clock::time_point::max();
-    forget_way();
-    shadows_ = std::make_unique<Shadows>(place_with(shadow_options_));
-}
-
-void ShadowSampling::forget_way() {
-    cost_of_others_ += way().cost();
-    const bool counts = !shadows_ || !shadows_->is_biased();
-    for (auto* options : {&shadow_options_, &burst_options_})
-        if (auto& most = options->most_samples; most && counts)
-            *most -= std::min(*most, way().samples());
-    shadows_.reset();
+    cost_of_bursts_ += bursts_->cost();
+    take_away(shadow_options_.most_samples, bursts_->samples());
     bursts_.reset();
-    began_ = Clock::now();
 }
 
 void ShadowSampling::wind_up(const std::string& reason) {
-    way().wind_up(reason);
+    if (bursts_) bursts_->wind_up(reason);
+    shadows_->wind_up(reason);
 }
 
 Cost ShadowSampling::cost() const {
-    auto cost = cost_of_others_;
-    cost += way().cost();
+    auto cost = shadows_->cost();
+    cost += cost_of_bursts_;
+    if (bursts_) cost += bursts_->cost();
     return cost;
 }
 
 std::vector<std::string> ShadowSampling::warnings() const {
-    auto warnings = advice_;
-    auto without = without_;
-    if (bursts_) without += Clock::now() - began_;
-    if (without == Seconds{0}) return warnings;
-    const bool since_then = bursts_ && without_ == Seconds{0};
-    const auto line =
-        since_then ? fmt::format("no replicas of this program ({}): it was sampled in mode burst",
-                                 why_none_)
-                   : fmt::format("no replicas for {:.0f} s ({}): then it was sampled in mode burst",
-                                 without.count(), why_none_);
-    warnings.insert(warnings.begin(), line);
+    auto without = without_shadows_;
+    if (bursts_) without += Clock::now() - bursts_began_;
+    if (without == Seconds{0}) return {};
+    const bool returned = without_shadows_ > Seconds{0};
+    std::vector<std::string> warnings{
+        returned ? fmt::format("no replicas for {:.0f} s ({}): then it was sampled in mode burst",
+                               without.count(), why_none_)
+                 : fmt::format("no replicas of this program ({}): it was sampled in mode burst",
+                               why_none_)};
+    if (advises_latencies_)
+        warnings.push_back("bursts know no latencies: ask for these alone, -p latency");
     return warnings;
 }
 

@@ -24,25 +24,27 @@ class ShadowSampling : public Sampling {
     std::vector<std::string> warnings() const override;
 
   private:
-    Bursts& way() const { return shadows_ ? static_cast<Bursts&>(*shadows_) : *bursts_; }
+    const Sampling& way() const {
+        return bursts_ ? static_cast<const Sampling&>(*bursts_) : *shadows_;
+    }
+    bool may_return() const { return again_at_ != ptrace::Clock::time_point::max(); }
     void change_way();
-    void go_over_to_bursts();
-    void return_to_shadows();
-    void forget_way();
+    void begin_bursts();
+    void end_bursts();
     Workplace place_with(const Options& options);
 
     Workplace place_;
     Options shadow_options_, burst_options_;
     std::unique_ptr<Shadows> shadows_;
-    std::unique_ptr<EmulatedBursts> bursts_;  // if there are none
-    ptrace::Clock::time_point began_;         // in this way
-    Cost cost_of_others_;                     // before it
-    std::string why_none_;                    // the last time
-    std::vector<std::string> advice_;
-    // Without shadows, until they are tried again; and for how long, in all, before this way.
-    Seconds pause_;
+    std::unique_ptr<EmulatedBursts> bursts_;  // meanwhile, or for good
+    ptrace::Clock::time_point bursts_began_;
     ptrace::Clock::time_point again_at_ = ptrace::Clock::time_point::max();
-    Seconds without_{0};
+    Seconds pause_;  // the next one
+    // Before these bursts.
+    Cost cost_of_bursts_;
+    Seconds without_shadows_{0};
+    std::string why_none_;  // the last time
+    bool advises_latencies_ = false;
 };
 
 }  // namespace shadowprof::shadow

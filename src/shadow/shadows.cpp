@@ -61,14 +61,18 @@ Shadows::Shadows(Workplace place)
 
 Shadows::~Shadows() = default;
 
+Clock::time_point Shadows::next_birth() const {
+    return std::max(Bursts::next_tick(), paused_until_);
+}
+
 Clock::time_point Shadows::next_tick() const {
-    return std::min(Bursts::next_tick(), next_look_);
+    return std::min(next_birth(), next_look_);
 }
 
 void Shadows::tick() {
     const auto now = Clock::now();
     if (now >= next_look_) look_after_replicas();
-    if (now >= Bursts::next_tick()) Bursts::tick();
+    if (now >= next_birth()) Bursts::tick();
 }
 
 // The area, and the replicas that were born in it, belong to the program that was.
@@ -78,6 +82,15 @@ bool Shadows::take(const ptrace::Event& event) {
         nursery_.reset();
     }
     return Bursts::take(event);
+}
+
+void Shadows::pause(Clock::time_point until) {
+    paused_ += until - Clock::now();
+    paused_until_ = until;
+    impossible_.reset();
+    may_be_possible_later_ = false;
+    failures_ = 0;
+    forget_asked();
 }
 
 bool Shadows::prepare() {
@@ -189,7 +202,7 @@ void Shadows::look_after_replicas() {
             if (outcome.end == Replicas::Outcome::End::in_time) length_.ended_in_time();
             if (outcome.end == Replicas::Outcome::End::early) length_.ended_early();
             const bool failed = !outcome.was_born || outcome.lacks_memory || outcome.starved;
-            failures_ = failed ? failures_ + 1 : 0;
+            failures_ = failed && now >= paused_until_ ? failures_ + 1 : 0;
             const auto most = !outcome.starved    ? most_failures
                               : instructions_ > 0 ? most_starved
                                                   : most_starved_at_first;
@@ -223,7 +236,7 @@ void Shadows::look_after_replicas() {
 }
 
 double Shadows::instructions_a_second() const {
-    const Seconds elapsed = Clock::now() - began_;
+    const Seconds elapsed = Clock::now() - began_ - paused_;
     return static_cast<double>(weighted_instructions_) / elapsed.count();
 }
 

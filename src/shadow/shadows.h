@@ -34,6 +34,8 @@ class Shadows : public Bursts {
     const std::optional<std::string>& impossible() const { return impossible_; }
     // It is a matter of what else the machine does.
     bool may_be_possible_later() const { return may_be_possible_later_; }
+    // Then it is tried again at that time; replicas that live until then are looked after.
+    void pause(ptrace::Clock::time_point until);
     // That is all there is against them.
     bool are_too_dear() const { return are_too_dear_; }
     // What they saw is not of everything alike.
@@ -42,6 +44,7 @@ class Shadows : public Bursts {
     double instructions_a_second() const;
 
   private:
+    ptrace::Clock::time_point next_birth() const;
     bool prepare() override;
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
     bool found(ptrace::Thread& thread);
@@ -72,6 +75,8 @@ class Shadows : public Bursts {
     // Since the last birth, while there could be no other.
     Seconds full_{0};
     ptrace::Clock::time_point began_ = ptrace::Clock::now();
+    ptrace::Clock::time_point paused_until_ = began_;
+    Seconds paused_{0};
     ptrace::Clock::time_point counted_until_ = began_;
     ptrace::Clock::time_point next_look_ = ptrace::Clock::time_point::max();
 };
