@@ -102,6 +102,8 @@ std::size_t GuestCode::read_code(Address at, std::span<std::byte> into) {
 std::shared_ptr<const ptrace::Maps> GuestCode::maps() {
     if (maps_are_current_) return maps_;
     auto now = ptrace::Maps::of(pid_);
+    // A replica that was killed has none, which says nothing of the code.
+    if (maps_ && (!now || now->mappings().empty())) return maps_;
     take_over(std::make_shared<const ptrace::Maps>(now ? std::move(*now) : ptrace::Maps{}), false);
     return maps_;
 }
