@@ -103,7 +103,7 @@ std::shared_ptr<const ptrace::Maps> GuestCode::maps() {
     if (maps_are_current_) return maps_;
     auto now = ptrace::Maps::of(pid_);
     // A replica that was killed has none, which says nothing of the code.
-    if (maps_ && (!now || now->mappings().empty())) return maps_;
+    if (!now && maps_) return maps_;
     take_over(std::make_shared<const ptrace::Maps>(now ? std::move(*now) : ptrace::Maps{}), false);
     return maps_;
 }

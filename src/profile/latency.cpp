@@ -97,7 +97,11 @@ class LatencyProfiler : public Profiler {
     class TimingReader;
     class StretchReader;
 
-    // Of each access of a block: its load's number, or none for stores.
+    struct OfBlock {
+        std::vector<LoadNumber> loads;  // of each access; none for stores
+        std::optional<BlockOrigins> origins;
+    };
+    OfBlock& of(trace::BlockId block);
     const LoadNumber* loads_of(trace::BlockId block);
     const BlockOrigins& origins_of(trace::BlockId block);
     LoadNumber number_of(const Key& key);
@@ -116,9 +120,8 @@ class LatencyProfiler : public Profiler {
     LatencyScale scale_;
     std::deque<Load> loads_;
     std::unordered_map<Key, LoadNumber, KeyHash> by_key_;
-    std::deque<std::vector<LoadNumber>> by_block_;
-    std::deque<std::optional<BlockOrigins>> origins_;  // by block
-    OpenSamples<FlatMap<std::int64_t>> samples_;       // picoseconds, by load
+    std::deque<OfBlock> by_block_;
+    OpenSamples<FlatMap<std::int64_t>> samples_;  // picoseconds, by load
     std::vector<std::unique_ptr<CacheModel>> spare_models_;
     LineSet marked_;
     std::uint64_t stretches_ = 0;
@@ -236,10 +239,14 @@ LoadNumber LatencyProfiler::number_of(const Key& key) {
     return found->second;
 }
 
-const LoadNumber* LatencyProfiler::loads_of(trace::BlockId id) {
+LatencyProfiler::OfBlock& LatencyProfiler::of(trace::BlockId id) {
     const auto index = static_cast<std::uint32_t>(id);
     if (by_block_.size() <= index) by_block_.resize(blocks_.size());
-    auto& loads = by_block_[index];
+    return by_block_[index];
+}
+
+const LoadNumber* LatencyProfiler::loads_of(trace::BlockId id) {
+    auto& loads = of(id).loads;
     const auto& block = blocks_.at(id);
     if (loads.empty()) {
         for (const auto& access : block.accesses) {
@@ -253,9 +260,7 @@ const LoadNumber* LatencyProfiler::loads_of(trace::BlockId id) {
 }
 
 const BlockOrigins& LatencyProfiler::origins_of(trace::BlockId id) {
-    const auto index = static_cast<std::uint32_t>(id);
-    if (origins_.size() <= index) origins_.resize(blocks_.size());
-    auto& origins = origins_[index];
+    auto& origins = of(id).origins;
     if (!origins) origins.emplace(blocks_.at(id));
     return *origins;
 }

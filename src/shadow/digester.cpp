@@ -237,9 +237,9 @@ void Digester::read(EndOfSample& end) {
     const bool covers = open == samples_.end() || !open->second.only_parts;
     close(end.sample);
     for (auto& profiler : profilers_) profiler->end_sample(end.sample);
-    if (const auto now = std::chrono::steady_clock::now(); now >= next_trim_) {
+    if (const auto now = std::chrono::steady_clock::now(); now - trimmed_ >= between_trims) {
         malloc_trim(0);
-        next_trim_ = now + between_trims;
+        trimmed_ = now;
     }
     if (!covers) return;
     const std::lock_guard lock{mutex_};

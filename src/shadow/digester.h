@@ -111,7 +111,7 @@ class Digester : public trace::TraceSink {
     std::map<trace::SampleId, OpenSample> samples_;
     // What a counter has learnt serves the next sample, too.
     std::vector<std::unique_ptr<profile::SegmentCounter>> spare_counters_;
-    std::chrono::steady_clock::time_point next_trim_{};
+    std::chrono::steady_clock::time_point trimmed_ = std::chrono::steady_clock::now();
 
     mutable std::mutex mutex_;
     std::condition_variable changed_;

@@ -154,7 +154,7 @@ void Replicas::end_overdue() {
             continue;
         }
         if (!starves && age <= longest_life) continue;
-        living.ended_by = starves ? "all processors are busy" : "time limit";
+        living.ended_by = starves ? no_processor : "time limit";
         living.replica->kill();
     }
 }
@@ -297,12 +297,11 @@ void Replicas::adapt_to_samples_of(std::uint64_t blocks, double nanoseconds) {
     if (blocks < warm_up_ + warm_up_ / 4) warm_up_ = blocks / 2;
 }
 
-// What a program keeps from its children (MADV_DONTFORK) its replicas do not have. One that was
-// killed has nothing at all.
+// What a program keeps from its children (MADV_DONTFORK) its replicas do not have. Of one that was
+// killed nobody knows.
 bool Replicas::only_target_has(Address address, pid_t replica) const {
     const auto has = ptrace::Maps::of(target_), lacks = ptrace::Maps::of(replica);
-    return has && has->mapping_at(address) && lacks && !lacks->mappings().empty() &&
-           !lacks->mapping_at(address);
+    return has && has->mapping_at(address) && lacks && !lacks->mapping_at(address);
 }
 
 }  // namespace shadowprof::shadow

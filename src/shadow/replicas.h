@@ -32,6 +32,9 @@ class Replicas {
     Replicas(const Replicas&) = delete;
     Replicas& operator=(const Replicas&) = delete;
 
+    // Why one ends that others leave no processor to.
+    static constexpr auto* no_processor = "all processors are busy";
+
     // A replica is on its way, and will be sample `start`. `open`: see BirthWatch.
     void expect(ptrace::Birth birth, WorldAtBirth at_birth, trace::TraceStart start,
                 emu::translator::TranslatedReplica::Length length, Random random);

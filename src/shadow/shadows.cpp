@@ -88,7 +88,6 @@ void Shadows::pause(Clock::time_point until) {
     paused_ += until - Clock::now();
     paused_until_ = until;
     impossible_.reset();
-    may_be_possible_later_ = false;
     failures_ = 0;
     forget_asked();
 }
@@ -211,10 +210,9 @@ void Shadows::look_after_replicas() {
             weighted_instructions_ += outcome.weighted_instructions;
             if (failures_ < most) continue;
             is_biased_ |= outcome.lacks_memory;
-            may_be_possible_later_ = outcome.starved && !outcome.lacks_memory;
             impossible_ = outcome.lacks_memory
                               ? "the program keeps memory from its children, MADV_DONTFORK"
-                          : outcome.starved ? "all processors are busy"
+                          : outcome.starved ? Replicas::no_processor
                                             : outcome.reason;
         }
     }

@@ -33,7 +33,7 @@ class Shadows : public Bursts {
     // Why there can be no replicas of this program, once that is known.
     const std::optional<std::string>& impossible() const { return impossible_; }
     // It is a matter of what else the machine does.
-    bool may_be_possible_later() const { return may_be_possible_later_; }
+    bool may_be_possible_later() const { return impossible_ == Replicas::no_processor; }
     // Then it is tried again at that time; replicas that live until then are looked after.
     void pause(ptrace::Clock::time_point until);
     // That is all there is against them.
@@ -63,7 +63,7 @@ class Shadows : public Bursts {
     SampleLength length_;
     std::size_t most_at_once_ = 0;
     std::optional<std::string> impossible_;
-    bool is_biased_ = false, are_too_dear_ = false, may_be_possible_later_ = false;
+    bool is_biased_ = false, are_too_dear_ = false;
     std::uint64_t forks_ = 0;
     Seconds replicas_computed_{0};
     std::uint64_t instructions_ = 0, weighted_instructions_ = 0;

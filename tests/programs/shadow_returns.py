@@ -5,17 +5,16 @@ import re
 import subprocess
 import sys
 
-from vocabulary import check, check_equal, profile_command, read_profile, scratch
+from vocabulary import check, check_equal, profiled, read_profile, scratch
 
 self_checking = os.path.abspath(sys.argv[1])
 BUSY = "import time\nend = time.monotonic() + 4\nwhile time.monotonic() < end: pass"
 with scratch():
     others = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(2 * os.cpu_count())]
-    command = profile_command([self_checking, "16"], "--mode", "shadow", "--overhead", "20%")
-    outcome = subprocess.run(command, check=False, capture_output=True)
+    outcome = profiled([self_checking, "16"], "--mode", "shadow", "--overhead", "20%")
     for other in others:
         other.wait()
-    check_equal("how it ended", (outcome.returncode, outcome.stdout), (0, b"all right\n"))
+    check_equal("how it ended", (outcome.status, outcome.stdout), (0, b"all right\n"))
     profile = read_profile()
     warnings, cost = profile["run"]["warnings"], profile["cost"]
     without = [re.search(r"for (\d+) s \(all processors are busy\)", w) for w in warnings]

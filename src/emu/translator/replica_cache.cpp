@@ -14,17 +14,13 @@ std::unique_ptr<ReplicaCache::Guest> ReplicaCache::admit(ptrace::Replica& replic
                                                          std::string& why) {
     std::unique_lock lock{mutex_};
     const auto has_room = [&] { return memory_ && memory_->has_room_in(*maps); };
-    while (!has_room() || waiting_to_move_it_ > 0) {
-        if (has_room()) {
-            changed_.wait(lock);
-            continue;
-        }
+    changed_.wait(lock, [&] { return waiting_to_move_it_ == 0 || !has_room(); });
+    if (!has_room()) {
         ++waiting_to_move_it_;
         changed_.wait(lock, [&] { return admitted_ == 0; });
         --waiting_to_move_it_;
         changed_.notify_all();
         if (!has_room() && !make(nursery, *maps, why)) return nullptr;
-        break;
     }
     const auto area = memory_->take_area();
     why = "too many replicas";
