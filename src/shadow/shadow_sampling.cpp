@@ -70,8 +70,7 @@ void ShadowSampling::begin_bursts() {
     if (shadows_->is_biased()) {
         place_.digester.forget();
     } else {
-        if (const auto rate = shadows_->instructions_a_second(); rate > 0)
-            burst_options_.instructions_a_second = rate;
+        burst_options_.instructions_a_second = shadows_->instructions_a_second();
         burst_options_.most_samples = shadow_options_.most_samples;
         take_away(burst_options_.most_samples, shadows_->samples());
     }

@@ -233,9 +233,14 @@ void Shadows::look_after_replicas() {
                               : Clock::time_point::max();
 }
 
-double Shadows::instructions_a_second() const {
-    const Seconds elapsed = Clock::now() - began_ - paused_;
-    return static_cast<double>(weighted_instructions_) / elapsed.count();
+std::optional<double> Shadows::instructions_a_second() const {
+    if (weighted_instructions_ > 0) {
+        const Seconds elapsed = Clock::now() - began_ - paused_;
+        return static_cast<double>(weighted_instructions_) / elapsed.count();
+    }
+    if (may_be_possible_later() && place_.options.may_be_shorter)
+        return usual_part_of_most * per_nanosecond / unit_of_weight.count();
+    return std::nullopt;
 }
 
 void Shadows::wind_up(const std::string& reason) {

@@ -40,8 +40,9 @@ class Shadows : public Bursts {
     bool are_too_dear() const { return are_too_dear_; }
     // What they saw is not of everything alike.
     bool is_biased() const { return is_biased_; }
-    // That were seen of the program, in its seconds so far.
-    double instructions_a_second() const;
+    // That were seen of the program, in its seconds so far; of one that may be seen later, as many
+    // as are usual.
+    std::optional<double> instructions_a_second() const;
 
   private:
     ptrace::Clock::time_point next_birth() const;
