@@ -35,13 +35,14 @@ need() {
     as_root "${install[@]}" "${missing[@]}" >&2
 }
 
-# configure FOLDER [OPTION...]: options count also where the folder was configured before.
+# configure FOLDER [OPTION...]: options count also where the folder was configured before. A folder
+# that is new is for running: debug information is a quarter of the time that compiling takes.
 configure() {
     local folder=$1
     shift
     if [ -f "$folder/build.ninja" ]; then
         meson configure "$folder" "$@" >/dev/null
     else
-        meson setup "$folder" "$@" >&2
+        meson setup "$folder" -Ddebug=false "$@" >&2
     fi
 }

@@ -3,8 +3,11 @@
 // status.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
+
+namespace CLI {
+class App;
+}
 
 namespace shadowprof::cli {
 

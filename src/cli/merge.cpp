@@ -1,5 +1,7 @@
 #include "report/merge.h"
 
+#include <CLI/CLI.hpp>
+
 #include "base/error.h"
 #include "cli/commands.h"
 #include "report/json_reader.h"

@@ -1,5 +1,7 @@
 #include <sys/wait.h>
 
+#include <CLI/CLI.hpp>
+
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/profiling.h"
