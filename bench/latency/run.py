@@ -10,6 +10,7 @@ CHASE and KNOWN are bench-chase and bench-known-loads of the build directory.
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -109,11 +110,12 @@ def cost(options):
     commands = {"python": [sys.executable, "-c", WORK], "lua": ["lua5.4", "-e", LUA]}
     print(f"{'program':8} {'without':>8} {'with':>8} {'ratio':>6}")
     for name, command in commands.items():
-        times = []
-        for profiles in ("path,edge,value", "path,edge,value,latency"):
-            options.profiles, options.mode = profiles, "full"
-            times.append(sorted(float(profile(options, command)[1].split()[-1]) for _ in range(options.repeat)))
-        without, with_it = (each[len(each) // 2] for each in times)
+        times = {"path,edge,value": [], "path,edge,value,latency": []}
+        for _ in range(options.repeat):
+            for profiles, of_them in times.items():  # in turns: the machine's speed changes
+                options.profiles, options.mode = profiles, "full"
+                of_them.append(float(profile(options, command)[1].split()[-1]))
+        without, with_it = (statistics.median(each) for each in times.values())
         print(f"{name:8} {without:8.2f} {with_it:8.2f} {with_it / without:6.2f}", flush=True)
 
 

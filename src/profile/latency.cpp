@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
-#include <optional>
+#include <memory>
 #include <tuple>
 #include <unordered_map>
 
@@ -99,11 +99,13 @@ class LatencyProfiler : public Profiler {
 
     struct OfBlock {
         std::vector<LoadNumber> loads;  // of each access; none for stores
-        std::optional<BlockOrigins> origins;
+        BlockOrigins origins;
     };
-    OfBlock& of(trace::BlockId block);
-    const LoadNumber* loads_of(trace::BlockId block);
-    const BlockOrigins& origins_of(trace::BlockId block);
+    const OfBlock& of(trace::BlockId id) {
+        const auto index = static_cast<std::uint32_t>(id);
+        return index < by_block_.size() && by_block_[index] ? *by_block_[index] : learn(id);
+    }
+    const OfBlock& learn(trace::BlockId block);
     LoadNumber number_of(const Key& key);
     std::unique_ptr<CacheModel> take_model();
     void touch_first(Load& load, std::uint64_t stretch, std::uint64_t line);
@@ -120,7 +122,7 @@ class LatencyProfiler : public Profiler {
     LatencyScale scale_;
     std::deque<Load> loads_;
     std::unordered_map<Key, LoadNumber, KeyHash> by_key_;
-    std::deque<OfBlock> by_block_;
+    std::vector<std::unique_ptr<const OfBlock>> by_block_;
     OpenSamples<FlatMap<std::int64_t>> samples_;  // picoseconds, by load
     std::vector<std::unique_ptr<CacheModel>> spare_models_;
     LineSet marked_;
@@ -137,7 +139,7 @@ class LatencyProfiler::TimingReader : public Reader {
     void digest(const trace::TraceChunk& chunk) override {
         const auto& scale = profiler_.scale_;
         for (const auto& timed : chunk.timed_loads) {
-            const auto number = profiler_.loads_of(timed.block)[timed.access];
+            const auto number = profiler_.of(timed.block).loads[timed.access];
             SHADOWPROF_ASSERT(number != no_load, "a store was timed");
             auto& load = profiler_.loads_[number];
             const auto ns = (timed.ticks - scale.overhead_ticks) * scale.nanoseconds_per_tick;
@@ -175,8 +177,9 @@ class LatencyProfiler::StretchReader : public Reader {
     void digest(const trace::TraceChunk& chunk) override {
         const auto* address = chunk.values.data();
         for (const auto id : chunk.blocks) {
-            const auto& origins = profiler_.origins_of(id);
-            const auto* const loads = profiler_.loads_of(id);
+            const auto& block = profiler_.of(id);
+            const auto& origins = block.origins;
+            const auto& loads = block.loads;
             const auto number = [&](std::size_t access) { return loads[access]; };
             for (std::size_t i = 0; i < origins.of_access.size(); ++i) {
                 const auto outcome = model_->access(*address);
@@ -239,30 +242,20 @@ LoadNumber LatencyProfiler::number_of(const Key& key) {
     return found->second;
 }
 
-LatencyProfiler::OfBlock& LatencyProfiler::of(trace::BlockId id) {
+const LatencyProfiler::OfBlock& LatencyProfiler::learn(trace::BlockId id) {
     const auto index = static_cast<std::uint32_t>(id);
     if (by_block_.size() <= index) by_block_.resize(blocks_.size());
-    return by_block_[index];
-}
-
-const LoadNumber* LatencyProfiler::loads_of(trace::BlockId id) {
-    auto& loads = of(id).loads;
     const auto& block = blocks_.at(id);
-    if (loads.empty()) {
-        for (const auto& access : block.accesses) {
-            const auto& instruction = block.instructions[access.instruction];
-            loads.push_back(trace::is_certain_load(instruction.operands()[access.operand])
-                                ? number_of({block.place_of(instruction), access.operand})
-                                : no_load);
-        }
+    std::vector<LoadNumber> loads;
+    for (const auto& access : block.accesses) {
+        const auto& instruction = block.instructions[access.instruction];
+        loads.push_back(trace::is_certain_load(instruction.operands()[access.operand])
+                            ? number_of({block.place_of(instruction), access.operand})
+                            : no_load);
     }
-    return loads.data();
-}
-
-const BlockOrigins& LatencyProfiler::origins_of(trace::BlockId id) {
-    auto& origins = of(id).origins;
-    if (!origins) origins.emplace(blocks_.at(id));
-    return *origins;
+    by_block_[index] =
+        std::make_unique<const OfBlock>(OfBlock{std::move(loads), BlockOrigins{block}});
+    return *by_block_[index];
 }
 
 void LatencyProfiler::touch_first(Load& load, std::uint64_t stretch, std::uint64_t line) {
@@ -310,7 +303,7 @@ void LatencyProfiler::count_loads(std::vector<std::uint64_t>& executions) {
     for (std::uint32_t i = 0; i < counted_.size(); ++i) {
         if (counted_[i] == 0) continue;
         const auto id = trace::BlockId{i};
-        const auto* const loads = loads_of(id);
+        const auto& loads = of(id).loads;
         executions.resize(loads_.size());
         for (std::size_t n = 0; n < blocks_.at(id).accesses.size(); ++n)
             if (loads[n] != no_load) executions[loads[n]] += counted_[i];
