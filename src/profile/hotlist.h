@@ -122,9 +122,9 @@ struct LatencyEntry {
     std::uint8_t operand = 0;  // index in the instruction
     std::uint64_t loads = 0;   // all there were
     std::uint64_t timed = 0;
-    std::uint64_t disturbed = 0;   // timed as well, and so long that something else came between
-    Statistics waited;             // nanoseconds that those timed waited
-    std::int64_t picoseconds = 0;  // the same to more places, and below 0 by chance
+    std::uint64_t disturbed = 0;  // timed as well, and so long that something else came between
+    Statistics waited;  // nanoseconds that those timed waited, for all that a sample stands for
+    std::int64_t picoseconds = 0;          // that those timed waited; below 0 by chance
     std::uint64_t square_nanoseconds = 0;  // sum of their squares
     std::array<std::uint64_t, latency_bins> histogram{};
     std::array<std::uint64_t, memory_levels> by_time{};   // timed ones, by the levels' thresholds
@@ -151,7 +151,7 @@ struct LatencyScale {
 };
 
 struct LatencyHotlist {
-    Totals totals;  // nanoseconds that timed loads waited
+    Totals totals;  // nanoseconds waited, as for the entries
     LatencyScale scale;
     std::uint64_t loads = 0;
     std::vector<LatencyEntry> entries;  // by waiting, then by how far the model says they reach

@@ -89,7 +89,7 @@ class LatencyProfiler : public Profiler {
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
     void count(trace::SampleId sample, const Counts& counts) override;
     void end_sample(trace::SampleId sample) override {
-        samples_.close(sample, [this](FlatMap<std::int64_t>& waits) { fold(waits); });
+        samples_.close(sample, [this](OfSample& open) { fold(open); });
     }
     void yield(Hotlists& into, Seen seen) override;
 
@@ -97,8 +97,14 @@ class LatencyProfiler : public Profiler {
     class TimingReader;
     class StretchReader;
 
+    struct OfSample {
+        FlatMap<std::int64_t> waits;  // picoseconds, by load
+        std::uint64_t timed = 0;
+        std::uint64_t loads = 0;  // executed, as often as the sample weighs; 0 if not counted
+    };
     struct OfBlock {
         std::vector<LoadNumber> loads;  // of each access; none for stores
+        std::uint64_t load_count = 0;
         BlockOrigins origins;
     };
     const OfBlock& of(trace::BlockId id) {
@@ -109,7 +115,7 @@ class LatencyProfiler : public Profiler {
     LoadNumber number_of(const Key& key);
     std::unique_ptr<CacheModel> take_model();
     void touch_first(Load& load, std::uint64_t stretch, std::uint64_t line);
-    void fold(FlatMap<std::int64_t>& waits);
+    void fold(OfSample& sample);
     void count_loads(std::vector<std::uint64_t>& executions);
     LatencyEntry entry_of(const Load& load, std::uint64_t executions) const;
     void add_model(LatencyEntry& entry, const Load& load) const;
@@ -123,7 +129,7 @@ class LatencyProfiler : public Profiler {
     std::deque<Load> loads_;
     std::unordered_map<Key, LoadNumber, KeyHash> by_key_;
     std::vector<std::unique_ptr<const OfBlock>> by_block_;
-    OpenSamples<FlatMap<std::int64_t>> samples_;  // picoseconds, by load
+    OpenSamples<OfSample> samples_;
     std::vector<std::unique_ptr<CacheModel>> spare_models_;
     LineSet marked_;
     std::uint64_t stretches_ = 0;
@@ -134,7 +140,7 @@ class LatencyProfiler : public Profiler {
 class LatencyProfiler::TimingReader : public Reader {
   public:
     TimingReader(LatencyProfiler& profiler, trace::SampleId sample)
-        : profiler_(profiler), waits_(profiler.samples_.open(sample)) {}
+        : profiler_(profiler), sample_(profiler.samples_.open(sample)) {}
 
     void digest(const trace::TraceChunk& chunk) override {
         const auto& scale = profiler_.scale_;
@@ -155,14 +161,15 @@ class LatencyProfiler::TimingReader : public Reader {
             const auto& limits = scale.limits_ns;
             ++load.by_time[static_cast<std::size_t>(
                 std::upper_bound(limits.begin(), limits.end(), ns) - limits.begin())];
-            waits_[number] += picoseconds;
+            sample_.waits[number] += picoseconds;
+            ++sample_.timed;
         }
     }
     void finish(const trace::TraceEnd&) override {}
 
   private:
     LatencyProfiler& profiler_;
-    FlatMap<std::int64_t>& waits_;
+    OfSample& sample_;
 };
 
 class LatencyProfiler::StretchReader : public Reader {
@@ -253,8 +260,10 @@ const LatencyProfiler::OfBlock& LatencyProfiler::learn(trace::BlockId id) {
                             ? number_of({block.place_of(instruction), access.operand})
                             : no_load);
     }
+    const auto load_count = static_cast<std::uint64_t>(
+        std::count_if(loads.begin(), loads.end(), [](auto load) { return load != no_load; }));
     by_block_[index] =
-        std::make_unique<const OfBlock>(OfBlock{std::move(loads), BlockOrigins{block}});
+        std::make_unique<const OfBlock>(OfBlock{std::move(loads), load_count, BlockOrigins{block}});
     return *by_block_[index];
 }
 
@@ -277,26 +286,36 @@ void LatencyProfiler::touch_first(Load& load, std::uint64_t stretch, std::uint64
         ++recaptures.recaptured;
 }
 
-void LatencyProfiler::count(trace::SampleId, const Counts& counts) {
+void LatencyProfiler::count(trace::SampleId id, const Counts& counts) {
+    auto& sample = samples_.open(id);
     counted_.resize(blocks_.size());
-    for (const auto& pass : counts.passes)
-        counted_[static_cast<std::uint32_t>(pass.from)] += counts.weight * pass.count;
-    for (const auto& exit : counts.exits)
-        counted_[static_cast<std::uint32_t>(exit.from)] += counts.weight * exit.count;
+    const auto add = [&](trace::BlockId block, std::uint64_t times) {
+        counted_[static_cast<std::uint32_t>(block)] += counts.weight * times;
+        sample.loads += counts.weight * times * of(block).load_count;
+    };
+    for (const auto& pass : counts.passes) add(pass.from, pass.count);
+    for (const auto& exit : counts.exits) add(exit.from, exit.count);
 }
 
+// How many of a sample's loads are timed depends on how long they take, and how much of the run it
+// stands for on how long there was none: so those that were timed count for all that it stands for.
 // By chance readings of loads that take no time may come out below it.
-void LatencyProfiler::fold(FlatMap<std::int64_t>& waits) {
+void LatencyProfiler::fold(OfSample& sample) {
+    const auto each = sample.loads == 0
+                          ? 1
+                          : static_cast<double>(sample.loads) / static_cast<double>(sample.timed);
     std::uint64_t all = 0;
-    const auto nanoseconds = [](std::int64_t picoseconds) {
-        return picoseconds > 0 ? static_cast<std::uint64_t>(picoseconds + 500) / 1000 : 0;
+    const auto nanoseconds = [&](std::int64_t picoseconds) {
+        const auto wait = each * static_cast<double>(picoseconds) / 1000;
+        return wait > 0 ? static_cast<std::uint64_t>(std::llround(wait)) : 0;
     };
-    waits.for_each([&](std::uint64_t, std::int64_t wait) { all += nanoseconds(wait); });
-    waits.for_each([&](std::uint64_t number, std::int64_t wait) {
+    sample.waits.for_each([&](std::uint64_t, std::int64_t wait) { all += nanoseconds(wait); });
+    sample.waits.for_each([&](std::uint64_t number, std::int64_t wait) {
         loads_[number].waited.add_sample(nanoseconds(wait), all);
     });
-    totals_.add_sample(all);
-    waits.clear();
+    if (sample.timed > 0) totals_.add_sample(all);
+    sample.waits.clear();
+    sample.timed = sample.loads = 0;
 }
 
 void LatencyProfiler::count_loads(std::vector<std::uint64_t>& executions) {
@@ -354,7 +373,7 @@ void LatencyProfiler::add_pattern(LatencyEntry& entry, const Load& load) const {
 }
 
 void LatencyProfiler::yield(Hotlists& into, Seen) {
-    samples_.close_all([this](FlatMap<std::int64_t>& waits) { fold(waits); });
+    samples_.close_all([this](OfSample& sample) { fold(sample); });
     std::vector<std::uint64_t> executions;
     count_loads(executions);
     LatencyHotlist list;

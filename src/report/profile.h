@@ -221,7 +221,7 @@ struct LatencyEntry {
     std::uint64_t loads = 0;
     std::uint64_t timed = 0;
     std::uint64_t disturbed = 0;
-    Statistics statistics;  // of the nanoseconds that timed loads waited
+    Statistics statistics;  // of the nanoseconds waited
     std::int64_t picoseconds = 0;
     std::uint64_t square_nanoseconds = 0;
     std::array<std::uint64_t, latency_bins> histogram{};

@@ -24,8 +24,8 @@ constexpr double least_share = 0.1;
 // Between two looks at them: we were stopped as well (Ctrl-Z), which is not held against them.
 constexpr Seconds standstill{0.25};
 
-// Before a replica begins (adapt_to_samples_of). While it waits the program's pages are shared,
-// which costs: the longest only where latencies are what is asked for. In half a second half a
+// Before a replica begins (adapt_settling). While it waits the program's pages are shared, which
+// costs: the longest only where latencies are what is asked for. In half a second half a
 // gigabyte was chased through at 300 ns a line for three times what the last cache holds.
 constexpr Seconds shortest_settling{5e-3}, usual_longest_settling{0.2}, longest_settling{0.5};
 
@@ -40,7 +40,7 @@ class Replicas::Registered {
   public:
     Registered(Replicas& all, ptrace::Replica& replica) : all_(all) {
         const std::lock_guard lock{all_.mutex_};
-        at_ = all_.living_.insert(all_.living_.end(), Living{&replica, {}, {}, {}, false});
+        at_ = all_.living_.insert(all_.living_.end(), Living{&replica, {}, {}, {}});
         begin_life(*at_);
         if (!all_.ending_) return;
         at_->ended_by = *all_.ending_;
@@ -68,7 +68,10 @@ class Replicas::Registered {
         std::unique_lock lock{all_.mutex_};
         at_->born =
             ptrace::Clock::now() + std::chrono::duration_cast<ptrace::Clock::duration>(settling);
-        all_.ended_.wait_for(lock, settling, [&] { return all_.hurried_ || all_.ending_; });
+        at_->settles = true;
+        all_.ended_.wait_for(lock, settling,
+                             [&] { return !at_->settles || all_.hurried_ || all_.ending_; });
+        at_->settles = false;
         begin_life(*at_);
     }
 
@@ -82,7 +85,6 @@ Replicas::Replicas(const Workplace& place, ptrace::Nursery& nursery, std::size_t
       nursery_(nursery),
       cache_(place.tracer.pid(), place.blocks, place.modules, place.segments, place.code.plan()),
       target_(place.tracer.pid()),
-      warm_up_(place.options.warm_up),
       settling_(place.options.insists_on_latencies ? longest_settling : Seconds{0}) {
     for (std::size_t n = 0; n < most_at_once; ++n) workers_.emplace_back([this] { work(); });
 }
@@ -107,6 +109,12 @@ void Replicas::expect(ptrace::Birth birth, WorldAtBirth at_birth, trace::TraceSt
 std::size_t Replicas::alive() const {
     const std::lock_guard lock{mutex_};
     return waiting_.size() + busy_;
+}
+
+void Replicas::settle_no_longer() {
+    const std::lock_guard lock{mutex_};
+    for (auto& living : living_) living.settles = false;
+    ended_.notify_all();
 }
 
 void Replicas::hurry() {
@@ -237,8 +245,7 @@ Replicas::Outcome Replicas::live(Job& job) {
                     .fraction = place_.options.exhaustive ? 1.0 : place_.options.value_fraction},
          .loads = {.wanted = place_.code.plan().has(trace::Capture::latency),
                    .timed = place_.options.clock_is_usable,
-                   .warm_up = warm_up_,
-                   .sample = blocks_in_sample_}},
+                   .warm_up = place_.options.warm_up}},
         job.start.sample,
         job.start.trace};
     recording.begin_stream(cache_.memory(), cache_.area_number(*guest));
@@ -246,7 +253,8 @@ Replicas::Outcome Replicas::live(Job& job) {
     emu::translator::TranslatedReplica engine{*replica, cache_, *guest, *world, recording};
     const auto end = engine.run(job.length, job.random);
     recording.end_stream();
-    if (end.is_complete) adapt_to_samples_of(end.blocks, job.length.nanoseconds);
+    if (end.is_complete && end.blocks > 0 && place_.code.plan().has(trace::Capture::latency))
+        adapt_settling(job.length.nanoseconds / static_cast<double>(end.blocks));
     outcome.computed = computed_by(replica->pid());
 
     trace::TraceEnd last;
@@ -275,26 +283,20 @@ Replicas::Outcome Replicas::live(Job& job) {
     return told(std::move(outcome));
 }
 
-// Where each load waits for memory a sample's time is over before caches would be warm, which are
-// of little use to it anyway: better half of it than none.
-//
-// And there a replica that begins at once finds in the cache that it shares with the original what
-// that has just fetched, and does not wait. While the original executes so many blocks it fetches
-// other lines; what it uses again and again it keeps there.
-void Replicas::adapt_to_samples_of(std::uint64_t blocks, double nanoseconds) {
-    blocks_in_sample_ = blocks;
-    const auto lines = place_.options.lines_in_last_cache;
-    if (blocks > 0 && place_.code.plan().has(trace::Capture::latency)) {
-        const auto of_block = nanoseconds / static_cast<double>(blocks);
-        const Seconds others{1.5e-9 * static_cast<double>(lines) * of_block};
-        // A program goes over from computing to waiting: so what was right before is not forgotten
-        // at once.
-        const auto longest =
-            place_.options.insists_on_latencies ? longest_settling : usual_longest_settling;
-        const auto next = std::clamp(others, settling_.load() / 2, longest);
-        settling_ = next < shortest_settling ? Seconds{0} : next;
-    }
-    if (blocks < warm_up_ + warm_up_ / 4) warm_up_ = blocks / 2;
+// Where each load waits for memory a replica that begins at once finds in the cache that it shares
+// with the original what that has just fetched, and does not wait. While the original executes as
+// many blocks as that cache has lines, and more, it fetches others; what it uses again and again it
+// keeps there.
+void Replicas::adapt_settling(double nanoseconds_of_block) {
+    constexpr double of_lines = 1.5;
+    const auto lines = static_cast<double>(place_.options.lines_in_last_cache);
+    const Seconds others{of_lines * lines * nanoseconds_of_block * 1e-9};
+    // A program goes over from computing to waiting: so what was right before is not forgotten
+    // at once.
+    const auto longest =
+        place_.options.insists_on_latencies ? longest_settling : usual_longest_settling;
+    const auto next = std::clamp(others, settling_.load() / 2, longest);
+    settling_ = next < shortest_settling ? Seconds{0} : next;
 }
 
 // What a program keeps from its children (MADV_DONTFORK) its replicas do not have. Of one that was

@@ -40,6 +40,8 @@ class Replicas {
                 emu::translator::TranslatedReplica::Length length, Random random);
     std::size_t alive() const;
     std::size_t most_at_once() const { return workers_.size(); }
+    // Those that wait for the original to fetch other memory (adapt_settling) begin.
+    void settle_no_longer();
     // There is nobody left whom they could disturb.
     void hurry();
     // Those that have lived too long do not live on.
@@ -75,6 +77,7 @@ class Replicas {
         Seconds we_had_computed{0};  // then
         std::string ended_by;        // us
         bool starved = false;
+        bool settles = false;  // its life has not begun
     };
 
     void hurry_all();
@@ -82,7 +85,7 @@ class Replicas {
     static bool is_starving(const Living& living, Seconds age);
     void work();
     Outcome live(Job& job);
-    void adapt_to_samples_of(std::uint64_t blocks, double nanoseconds);
+    void adapt_settling(double nanoseconds_of_block);
     bool only_target_has(Address address, pid_t replica) const;
     // Lives on the worker's stack while the replica does.
     class Registered;
@@ -91,14 +94,11 @@ class Replicas {
     ptrace::Nursery& nursery_;
     emu::translator::ReplicaCache cache_;
     pid_t target_;
-    std::atomic<std::uint64_t> warm_up_;  // before loads are timed, in blocks
-    // As the last one that was complete.
-    std::atomic<std::uint64_t> blocks_in_sample_ = emu::translator::LoadSampling::never_ends;
     std::atomic<Seconds> settling_;  // before a replica begins
 
     mutable std::mutex mutex_;
     std::condition_variable changed_;
-    std::condition_variable ended_;  // or hurried
+    std::condition_variable ended_;  // or hurried, or to settle no longer
     std::deque<Job> waiting_;
     std::list<Living> living_;
     ptrace::Clock::time_point looked_ = ptrace::Clock::now();

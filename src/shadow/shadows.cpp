@@ -37,6 +37,8 @@ constexpr double longest_length = 640e6;  // 64 ms (length_of_next)
 constexpr double per_nanosecond = 10, most_of_expected = 3;
 // Of the program's for each nanosecond of a sample's that counts once.
 constexpr Seconds unit_of_weight{5e-9};
+// A program that writes all over its memory pays for each page while replicas only wait.
+constexpr Seconds most_for_settling{2e-3};
 // Of the time, for as many replicas as there may be at once.
 constexpr double part_alive = 0.5;
 // Programs execute that much of what a processor executes at most.
@@ -137,6 +139,7 @@ void Shadows::begin(ptrace::Thread& thread, const ptrace::Registers&) {
                       place_.random.fork());
     finished(held);
     look_after_replicas();
+    copies_since_birth_ = Seconds{0};
 }
 
 // By default all samples cover the same time of the program's, so that they are of its instructions
@@ -194,8 +197,11 @@ void Shadows::look_after_replicas() {
     alive_seconds_ += static_cast<double>(alive_) * passed.count();
     slowness_.lived(static_cast<double>(alive_) * passed);
     alive_ = replicas_ ? replicas_->alive() : 0;
-    pay(copies_.price_so_far(alive_));
+    const auto copies = copies_.price_so_far(alive_);
+    pay(copies);
+    copies_since_birth_ += copies;
     if (replicas_) {
+        if (copies_since_birth_ > most_for_settling) replicas_->settle_no_longer();
         replicas_->end_overdue();
         for (const auto& outcome : replicas_->outcomes()) {
             if (outcome.end == Replicas::Outcome::End::in_time) length_.ended_in_time();

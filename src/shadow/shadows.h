@@ -61,6 +61,7 @@ class Shadows : public Bursts {
     std::unique_ptr<Replicas> replicas_;  // in that nursery
     BirthWatch watch_;
     PageCopies copies_;
+    Seconds copies_since_birth_{0};
     SampleLength length_;
     std::size_t most_at_once_ = 0;
     std::optional<std::string> impossible_;

@@ -130,6 +130,36 @@ TEST_CASE("what timed loads waited, without what timing takes") {
     CHECK(list.totals.samples == 2);
 }
 
+TEST_CASE("what timed loads waited counts for all loads that their sample stands for") {
+    Program program;
+    const auto slow = program.block(0x100, {load(decoder::rax, decoder::rbx)});
+    const auto fast = program.block(0x200, {load(decoder::rax, decoder::rbx)});
+    const auto profiler = make_latency_profiler(program.table, scale());
+    // Of the slow ones more were timed; the other sample has ten times as many, and weighs twice.
+    const auto sample = [&](std::uint32_t number, trace::BlockId block, std::uint64_t executed,
+                            std::uint64_t weight, std::size_t timed, std::uint32_t ticks) {
+        const auto start = start_of(trace::Contents::timings, number, number);
+        trace::TraceChunk chunk;
+        chunk.timed_loads.assign(timed, {block, 0, ticks, 0});
+        profiler->open(start)->digest(chunk);
+        Counts counts;
+        counts.weight = weight;
+        counts.exits.push_back({block, Address{0x300}, at(0x300), executed});
+        profiler->count(start.sample, counts);
+        profiler->end_sample(start.sample);
+    };
+    sample(0, slow, 1000, 1, 10, 240);
+    sample(1, fast, 10'000, 2, 2, 80);
+    const auto list = yielded(*profiler);
+    REQUIRE(list.entries.size() == 2);
+    CHECK(list.entries[0].location == at(0x200));
+    CHECK(list.entries[0].waited.count == 20'000 * 20);
+    CHECK(list.entries[0].picoseconds == 40'000);
+    CHECK(list.entries[1].waited.count == 1000 * 100);
+    CHECK(list.totals.total == 500'000);
+    CHECK(list.totals.samples == 2);
+}
+
 TEST_CASE("executions are counted, of loads and not of stores") {
     Program program;
     Instruction store;

@@ -19,8 +19,8 @@ class HotCode {
     HotCode(Translator& translator, const trace::SegmentTable& segments)
         : translator_(translator), segments_(segments) {}
 
-    // What a thread executed in the lean version.
-    void look_at(std::span<const trace::SegmentId> executed, Random& random);
+    // What a thread executed in the lean version. True: it enters longer units from now on.
+    bool look_at(std::span<const trace::SegmentId> executed, Random& random);
     void forget_everything() { hits_.clear(); }
 
   private:

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "emu/translator/stored_value.h"
+#include "emu/translator/translator.h"
 
 namespace shadowprof::emu::translator {
 
@@ -15,44 +16,46 @@ namespace {
 // As far as nothing is known, a segment has so few blocks. How many it has is known after some: it
 // may have fifteen times as many.
 constexpr std::uint64_t fewest_blocks_in_segment = 3, segments_until_known = 1024;
-// Of bursts, in blocks.
 constexpr std::uint64_t length_of_values = 3 * 1024;
-constexpr std::uint64_t most_of_timings = 12 * 1024, fewest_of_timings = 384;
-// So many that most of what a cache of the first or second level holds is seen again.
-constexpr std::uint64_t most_of_accesses = 96 * 1024, fewest_of_accesses = 512;
-// Where a sample has few blocks, each takes long: so that it has bursts nonetheless they are short.
-constexpr std::uint64_t burst_in_sample = 32;
-// Of blocks: what is known of loads grows with these, and so does the time that a replica takes.
-constexpr double fraction_with_timings = 1.0 / 32;
-constexpr double fraction_with_accesses = 1.0 / 32;
-// From one load that is timed to the next in a burst. Where a sample has few blocks, each takes
-// long, and timing is no great matter beside that: so more are, for the sample to have so many.
-constexpr std::uint64_t most_loads_between = 128, fewest_loads_between = 8;
-constexpr std::uint64_t timings_in_sample = 256;
+// What is known of loads grows with the blocks in bursts, and so does the time that a replica
+// takes. A sample of many blocks has the least share of them in bursts. Where it has few, each
+// takes long, and bursts are no great matter beside that: so many as are wanted, up to the largest
+// share. It has one burst, or where it takes longer, as blocks that take long do, one in so much of
+// the original's time: each begins and ends with stops, which are 50 µs together.
+struct Share {
+    double wanted;  // blocks in a sample
+    double least;
+    double apart;              // nanoseconds, from one burst to the next
+    double shortest, longest;  // burst, in blocks
+
+    double of(double blocks) const { return std::clamp(wanted / blocks, least, largest); }
+    double length(double blocks, double nanoseconds_of_block) const {
+        const auto part = std::min(blocks, apart / nanoseconds_of_block);
+        return std::clamp(of(blocks) * part, shortest, longest);
+    }
+
+    static constexpr double largest = 1.0 / 4;
+};
+constexpr Share with_timings{4 * 1024, 1.0 / 32, 1e6, 384, 32 * 1024};
+// The dearest. The longest has most of what a cache of the first or second level holds once more.
+constexpr Share with_accesses{16 * 1024, 1.0 / 64, 8e6, 512, 96 * 1024};
+// From one load that is timed to the next in a burst.
+constexpr double most_loads_between = 128, fewest_loads_between = 8;
+constexpr double timings_in_sample = 256;
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t most_segments_in_chunk = 1u << 16;
-
-std::uint64_t part_of_sample(std::uint64_t blocks, std::uint64_t fewest, std::uint64_t most) {
-    return std::max(fewest, std::min(blocks / burst_in_sample, most));
-}
 
 }  // namespace
 
 ThreadRecording::ThreadRecording(Place place, trace::SampleId sample, trace::TraceId trace)
     : place_(place), sample_(sample), trace_(trace), blocks_in_segment_(fewest_blocks_in_segment) {
-    const auto& loads = place_.loads;
-    const auto blocks_with_timings = static_cast<double>(loads.sample) * fraction_with_timings;
-    mean_loads_between_ =
-        std::clamp(static_cast<std::uint64_t>(blocks_with_timings / timings_in_sample),
-                   fewest_loads_between, most_loads_between);
-    bursts_ = {
-        {{Version::values, trace::Contents::values,
-          place_.values.wanted() ? place_.values.fraction : 0, length_of_values},
-         {Version::accesses, trace::Contents::accesses, loads.wanted ? fraction_with_accesses : 0,
-          part_of_sample(loads.sample, fewest_of_accesses, most_of_accesses)},
-         {Version::timed, trace::Contents::timings,
-          loads.wanted && loads.timed ? fraction_with_timings : 0,
-          part_of_sample(loads.sample, fewest_of_timings, most_of_timings)}}};
+    auto& [values, accesses, timed] = bursts_;
+    values = {Version::values, trace::Contents::values};
+    accesses = {Version::accesses, trace::Contents::accesses};
+    timed = {Version::timed, trace::Contents::timings};
+    if (place_.values.wanted()) values.fraction = place_.values.fraction;
+    values.length = values.blocks = length_of_values;
+    timed.warm_up = place_.loads.warm_up;
 }
 
 void ThreadRecording::begin_stream(SharedMemory& memory, std::uint32_t area) {
@@ -60,14 +63,29 @@ void ThreadRecording::begin_stream(SharedMemory& memory, std::uint32_t area) {
     area_ = area;
     version_ = Version::lean;
     spent_readings_ = most_readings;
-    for (auto& burst : bursts_) {
-        burst.blocks = burst.length;
-        burst.due = draw_lean_run(burst);
-        burst.warm_up = burst.version == Version::timed ? place_.loads.warm_up : 0;
-    }
-    memory_->area(area_).loads_left = draw_loads();
+    constexpr auto never_ends = std::numeric_limits<double>::infinity();
+    expect(never_ends);
     choose_version();
     restart(std::min(until_burst(), segments_until_known * fewest_blocks_in_segment));
+}
+
+void ThreadRecording::expect(double blocks, double nanoseconds_of_block) {
+    auto& [values, accesses, timed] = bursts_;
+    const auto& loads = place_.loads;
+    const auto share = [&](Burst& burst, const Share& of_it) {
+        burst.fraction = of_it.of(blocks);
+        burst.length = burst.blocks =
+            static_cast<std::uint64_t>(of_it.length(blocks, nanoseconds_of_block));
+    };
+    if (loads.wanted) share(accesses, with_accesses);
+    if (loads.wanted && loads.timed) share(timed, with_timings);
+    // Where it would be over before its caches are warm: better half of it than none.
+    if (static_cast<double>(timed.warm_up) > blocks / 2)
+        timed.warm_up = static_cast<std::uint64_t>(blocks / 2);
+    for (auto& burst : bursts_) burst.due = draw_lean_run(burst);
+    const auto between = with_timings.of(blocks) * blocks / timings_in_sample;
+    mean_loads_between_ =
+        static_cast<std::uint64_t>(std::clamp(between, fewest_loads_between, most_loads_between));
 }
 
 void ThreadRecording::end_stream() {
@@ -152,6 +170,11 @@ void ThreadRecording::read_block_values(const trace::Block& block, const std::by
         at += sizeof stored;
         burst_chunk_.values.push_back(value_of_slot(block, slot, stored));
     }
+}
+
+// How many they have is known at the next look, which comes too early rather than too late.
+void ThreadRecording::units_are_longer() {
+    blocks_in_segment_ = Translator::most_blocks_followed;
 }
 
 void ThreadRecording::go_on() {

@@ -11,7 +11,6 @@
 
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <span>
 
 #include "base/random.h"
@@ -35,11 +34,8 @@ struct ValueSampling {
 
 struct LoadSampling {
     bool wanted = false;
-    bool timed = true;                  // the clock can be used; otherwise addresses alone are told
-    std::uint64_t warm_up = 0;          // blocks before the first burst that times loads
-    std::uint64_t sample = never_ends;  // blocks that there will be, more or less
-
-    static constexpr auto never_ends = std::numeric_limits<std::uint64_t>::max();
+    bool timed = true;          // the clock can be used; otherwise addresses alone are told
+    std::uint64_t warm_up = 0;  // blocks before the first burst that times loads
 };
 
 class ThreadRecording {
@@ -63,6 +59,9 @@ class ThreadRecording {
     // From now on it writes into the slot of this area.
     void begin_stream(SharedMemory& memory, std::uint32_t area);
     bool has_stream() const { return memory_ != nullptr; }
+    // There will be so many blocks, more or less, from now on: as if it began here. Without this it
+    // goes on for ever. Nanoseconds of the original's.
+    void expect(double blocks, double nanoseconds_of_block = usual_block);
     // Ends the burst that may be under way, and hands over what there is.
     void end_stream();
 
@@ -82,6 +81,8 @@ class ThreadRecording {
     Executed read();
     // The same, but it becomes no part of the Trace, which has not begun yet.
     Executed skip();
+    // Segments may have many more blocks than they had until now.
+    void units_are_longer();
     // The slot is full, or the version's time is over: how it goes on, with an empty slot.
     void go_on();
     // … with about so many blocks at most before it asks again, in the lean version.
@@ -99,6 +100,8 @@ class ThreadRecording {
     void flush();
 
   private:
+    static constexpr double usual_block = 1;
+
     // In one of the versions that are not lean.
     struct Burst {
         Version version{};
@@ -106,7 +109,7 @@ class ThreadRecording {
         double fraction = 0;        // of blocks
         std::uint64_t length = 0;   // in blocks, about
         std::int64_t units = 0;     // that this one has
-        std::uint64_t blocks = 0;   // in the last one, or so far
+        std::uint64_t blocks = 0;   // in the last one, or so far; at first, as if in one before
         std::uint64_t due = 0;      // after so many lean blocks
         std::uint64_t warm_up = 0;  // of which there are so many before, also of those skipped
     };

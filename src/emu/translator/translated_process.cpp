@@ -686,7 +686,8 @@ void TranslatedProcess::on_interrupted(Guest& guest) {
 // ---- What they write down
 
 void TranslatedProcess::read_stream(Guest& guest) {
-    hot_code_->look_at(guest.recording->read().segments, random_);
+    if (hot_code_->look_at(guest.recording->read().segments, random_))
+        guest.recording->units_are_longer();
 }
 
 }  // namespace shadowprof::emu::translator

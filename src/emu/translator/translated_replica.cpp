@@ -21,6 +21,7 @@ constexpr std::uint64_t one_look = 48 * 1024;  // blocks
 constexpr double longest_warm_up = 2e6;        // nanoseconds of the original's
 constexpr double shortest_stretch = 100e3, longest_stretch = 500e3;  // likewise; see measure_rate()
 constexpr std::ptrdiff_t most_remembered = 1 << 15;                  // segments
+constexpr double usual_instructions_in_block = 5;
 
 std::string name_of(const siginfo_t& info) {
     return fmt::format("signal SIG{}", sigabbrev_np(info.si_signo));
@@ -45,7 +46,10 @@ TranslatedReplica::End TranslatedReplica::run(Length length, Random& random) {
     if (!begin) return {"the replica is gone", {}, {}, 0, false};
     native_ = *begin;
     auto next = enter() ? Next::go_on : Next::end;
-    if (length.nanoseconds > 0) time_.emplace(replica_.pid());
+    if (length.nanoseconds > 0)
+        time_.emplace(replica_.pid());
+    else
+        recording_.expect(static_cast<double>(length.instructions) / usual_instructions_in_block);
     while (next != Next::end) {
         if (!recording_.is_in_burst()) ++stops_;
         const auto stop = replica_.run();
@@ -178,7 +182,7 @@ TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers
 // yet and code that is not translated: it is not part of the sample.
 void TranslatedReplica::warm_up(ReplicaCache::Turn& turn, Random& random) {
     const auto skipped = recording_.skip();
-    turn.hot_code().look_at(skipped.segments, random);
+    if (turn.hot_code().look_at(skipped.segments, random)) recording_.units_are_longer();
     remember(skipped);
     const auto wanted = std::min(wanted_.nanoseconds, longest_warm_up);
     const auto took = time_->estimate(warming_, stops_);
@@ -197,7 +201,16 @@ void TranslatedReplica::warm_up(ReplicaCache::Turn& turn, Random& random) {
     warmed_with_ = {};
     time_.emplace(replica_.pid());
     stops_ = 0;
+    expect_rate(took / static_cast<double>(warming_.instructions));
     recording_.go_on_for(one_look);
+}
+
+// What the sample will have at this rate.
+void TranslatedReplica::expect_rate(double nanoseconds_of_instruction) {
+    if (warming_.blocks == 0) return;
+    const auto of_block = nanoseconds_of_instruction * static_cast<double>(warming_.instructions) /
+                          static_cast<double>(warming_.blocks);
+    recording_.expect(wanted_.nanoseconds / of_block, of_block);
 }
 
 void TranslatedReplica::remember(const ThreadRecording::Executed& executed) {
@@ -226,7 +239,10 @@ TranslatedReplica::Next TranslatedReplica::measure_rate() {
     const bool goes_on = stretch.run(native_, std::min(wanted_.nanoseconds, longest_stretch));
     if (!goes_on) return end_.reason.empty() ? end("the replica is gone") : Next::end;
     time_.emplace(replica_.pid());
-    if (const auto rate = stretch.rate()) time_->set_rate(*rate);
+    if (const auto rate = stretch.rate()) {
+        time_->set_rate(*rate);
+        expect_rate(*rate);
+    }
     return Next::enter;
 }
 
@@ -242,7 +258,7 @@ bool TranslatedReplica::is_long_enough() {
 std::span<const trace::SegmentId> TranslatedReplica::read(ReplicaCache::Turn& turn,
                                                           Random& random) {
     const auto executed = recording_.read().segments;
-    turn.hot_code().look_at(executed, random);
+    if (turn.hot_code().look_at(executed, random)) recording_.units_are_longer();
     return executed;
 }
 

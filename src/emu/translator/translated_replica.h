@@ -68,6 +68,7 @@ class TranslatedReplica {
     Next measure_rate();
     bool enter();
     void warm_up(ReplicaCache::Turn& turn, Random& random);
+    void expect_rate(double nanoseconds_of_instruction);
     void remember(const ThreadRecording::Executed& executed);
     std::uint64_t instructions() const {
         return recording_.work().instructions + recording_.instructions_in_bursts();

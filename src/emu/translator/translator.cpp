@@ -335,7 +335,7 @@ void Translator::replace(std::uint32_t old, std::uint32_t by) {
         set_jump(check->second, target);
 }
 
-void Translator::follow(std::span<const trace::SegmentId> executed) {
+bool Translator::follow(std::span<const trace::SegmentId> executed) {
     std::vector<const trace::Block*> blocks;
     std::size_t instructions = 0;
     bool is_over = false;
@@ -361,15 +361,16 @@ void Translator::follow(std::span<const trace::SegmentId> executed) {
         }
         if (is_over) break;
     }
-    if (blocks.size() < 2 || is_full_) return;
+    if (blocks.size() < 2 || is_full_) return false;
     const auto known = by_start_.find({blocks.front()->start, Version::lean});
-    if (known == by_start_.end() || !followed_.insert(blocks.front()->start).second) return;
-    if (blocks == units_[known->second].blocks) return;
+    if (known == by_start_.end() || !followed_.insert(blocks.front()->start).second) return false;
+    if (blocks == units_[known->second].blocks) return false;
     const auto old = known->second;
     const auto number = add_unit(std::move(blocks), Version::lean);
-    if (!number) return;
+    if (!number) return false;
     replace(old, *number);
     ++statistics_.followed;
+    return true;
 }
 
 void Translator::forget_everything() {

@@ -38,6 +38,7 @@ class Translator : private UnitDirectory {
   public:
     // No unit has more.
     static constexpr std::size_t most_instructions_followed = 640;
+    static constexpr std::size_t most_blocks_followed = 48;
 
     // `tables`: the lookup tables as we see them; `tables_place`: as the target does.
     Translator(GuestCode& code, trace::SegmentTable& segments, std::uint64_t* tables,
@@ -60,8 +61,8 @@ class Translator : private UnitDirectory {
 
     // Segments that a thread executed one after the other, to be followed by one unit from now on,
     // from the first one's first block on, through as many rounds of loops as there is room for.
-    // Does nothing if it has been done, or is of no use.
-    void follow(std::span<const trace::SegmentId> executed);
+    // False: nothing was done, since it has been done, or is of no use.
+    bool follow(std::span<const trace::SegmentId> executed);
 
     // Code that takes one off the word at `counter`, executes this instruction, and goes on behind
     // it in the guest's own code: for a jump that stands where the instruction was. When nothing is
@@ -99,7 +100,6 @@ class Translator : private UnitDirectory {
     static constexpr std::size_t most_blocks_in_unit = 8;
     static constexpr std::size_t most_instructions_in_unit = 128;
     static constexpr std::size_t look_ahead = 24;
-    static constexpr std::size_t most_blocks_followed = 48;
 
     trace::SegmentId segment_of(std::span<const trace::BlockId> blocks) override {
         return segments_.publish(blocks);
