@@ -167,10 +167,19 @@ void Replicas::end_overdue() {
     }
 }
 
+void Replicas::end_living(const std::string& reason) {
+    const std::lock_guard lock{mutex_};
+    kill_living(reason);
+}
+
 void Replicas::end_all(const std::string& reason) {
     const std::lock_guard lock{mutex_};
     ending_ = reason;
     ended_.notify_all();
+    kill_living(reason);
+}
+
+void Replicas::kill_living(const std::string& reason) {
     for (auto& living : living_) {
         if (living.ended_by.empty()) living.ended_by = reason;
         living.replica->kill();

@@ -46,7 +46,8 @@ class Replicas {
     void hurry();
     // Those that have lived too long do not live on.
     void end_overdue();
-    // All of them, for this reason.
+    // Those that live, or all of them, for this reason.
+    void end_living(const std::string& reason);
     void end_all(const std::string& reason);
 
     // What became of replicas since the last time.
@@ -81,6 +82,7 @@ class Replicas {
     };
 
     void hurry_all();
+    void kill_living(const std::string& reason);
     static void begin_life(Living& living);
     static bool is_starving(const Living& living, Seconds age);
     void work();

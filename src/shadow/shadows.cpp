@@ -39,6 +39,9 @@ constexpr double per_nanosecond = 10, most_of_expected = 3;
 constexpr Seconds unit_of_weight{5e-9};
 // A program that writes all over its memory pays for each page while replicas only wait.
 constexpr Seconds most_for_settling{2e-3};
+// … and while they compute: no sample takes more than the budget has in so much time. One that
+// began as a program filled 512 MB at random took 400 ms from it.
+constexpr Seconds most_time_of_budget{2};
 // Of the time, for as many replicas as there may be at once.
 constexpr double part_alive = 0.5;
 // Programs execute that much of what a processor executes at most.
@@ -202,6 +205,8 @@ void Shadows::look_after_replicas() {
     copies_since_birth_ += copies;
     if (replicas_) {
         if (copies_since_birth_ > most_for_settling) replicas_->settle_no_longer();
+        if (copies_since_birth_ > place_.options.overhead * most_time_of_budget)
+            replicas_->end_living("cost limit");
         replicas_->end_overdue();
         for (const auto& outcome : replicas_->outcomes()) {
             if (outcome.end == Replicas::Outcome::End::in_time) length_.ended_in_time();
