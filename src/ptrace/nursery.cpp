@@ -64,8 +64,7 @@ constexpr std::size_t page = 4096;
 constexpr std::size_t answer_at = page;
 constexpr std::size_t slots_at = 2 * page;
 
-// How long a newborn waits for somebody to take it, and when nobody will any more.
-constexpr timespec patience{1, 0};
+// When nobody will take a newborn any more.
 constexpr auto given_up_after = std::chrono::seconds{3};
 
 // Of a thread's processor time: many times what the end of the stub takes.
@@ -169,7 +168,7 @@ std::unique_ptr<Nursery> Nursery::create(Tracer& tracer, Thread& stopped, std::s
     const auto code = stub().code;
     std::memcpy(ours, code.data(), code.size());
     for (std::size_t number = 0; number < slots; ++number)
-        (new (&nursery->slot(number)) Slot)->patience = patience;
+        (new (&nursery->slot(number)) Slot)->patience = {patience.count(), 0};
     int adopts_orphans = 0;
     std::memcpy(&adopts_orphans, nursery->ours_ + answer_at, sizeof adopts_orphans);
     if (adopts_orphans && !tracer.launched()) {

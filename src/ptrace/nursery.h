@@ -62,6 +62,9 @@ class Nursery {
     // The thread is about to return to the program from the last fork, or has.
     bool has_returned(const Birth& birth) const;
 
+    // How long a newborn waits for somebody to take it.
+    static constexpr std::chrono::seconds patience{1};
+
     // As the target and its replicas see the area. A thread seen in it is about to fork, or is on
     // its way back.
     AddressRange place() const { return place_; }

@@ -217,7 +217,11 @@ Replicas::Outcome Replicas::live(Job& job) {
     // Given back after the replica's end: before that it may still write there.
     std::unique_ptr<emu::translator::ReplicaCache::Guest> guest;
     const auto replica = ptrace::Replica::take(nursery_, job.birth, outcome.reason);
-    if (!replica) return outcome;
+    if (!replica) {
+        // We got no processor meanwhile, or the program did not.
+        outcome.starved = ptrace::Clock::now() - job.birth.begun > ptrace::Nursery::patience;
+        return outcome;
+    }
     const Registered registered{*this, *replica};
     const auto told = [&](Outcome so_far) {
         if (const auto by_us = registered.ended_by(); !by_us.empty()) so_far.reason = by_us;
