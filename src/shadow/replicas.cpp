@@ -25,8 +25,8 @@ constexpr double least_share = 0.1;
 constexpr Seconds standstill{0.25};
 
 // Before a replica begins (adapt_settling). While it waits the program's pages are shared, which
-// costs: the longest only where latencies are what is asked for. In half a second half a
-// gigabyte was chased through at 300 ns a line for three times what the last cache holds.
+// costs: the longest only where latencies are what is asked for. In half a second half a gigabyte
+// was chased through at 300 ns a line for three times what the last cache holds.
 constexpr Seconds shortest_settling{5e-3}, usual_longest_settling{0.2}, longest_settling{0.5};
 
 Seconds computed_by(pid_t process) {

@@ -36,9 +36,11 @@ struct Share {
 
     static constexpr double largest = 1.0 / 4;
 };
-constexpr Share with_timings{4 * 1024, 1.0 / 32, 1e6, 384, 32 * 1024};
+constexpr Share with_timings{
+    .wanted = 4 * 1024, .least = 1.0 / 32, .apart = 1e6, .shortest = 384, .longest = 32 * 1024};
 // The dearest. The longest has most of what a cache of the first or second level holds once more.
-constexpr Share with_accesses{16 * 1024, 1.0 / 128, 8e6, 512, 96 * 1024};
+constexpr Share with_accesses{
+    .wanted = 16 * 1024, .least = 1.0 / 128, .apart = 8e6, .shortest = 512, .longest = 96 * 1024};
 // From one load that is timed to the next in a burst.
 constexpr double most_loads_between = 128, fewest_loads_between = 8;
 constexpr double timings_in_sample = 256;
