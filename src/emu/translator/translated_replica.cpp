@@ -182,7 +182,7 @@ TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers
 // yet and code that is not translated: it is not part of the sample.
 void TranslatedReplica::warm_up(ReplicaCache::Turn& turn, Random& random) {
     const auto skipped = recording_.skip();
-    if (turn.hot_code().look_at(skipped.segments, random)) recording_.units_are_longer();
+    look_for_hot_code(turn, skipped.segments, random);
     remember(skipped);
     const auto wanted = std::min(wanted_.nanoseconds, longest_warm_up);
     const auto took = time_->estimate(warming_, stops_);
@@ -258,8 +258,14 @@ bool TranslatedReplica::is_long_enough() {
 std::span<const trace::SegmentId> TranslatedReplica::read(ReplicaCache::Turn& turn,
                                                           Random& random) {
     const auto executed = recording_.read().segments;
-    if (turn.hot_code().look_at(executed, random)) recording_.units_are_longer();
+    look_for_hot_code(turn, executed, random);
     return executed;
+}
+
+void TranslatedReplica::look_for_hot_code(ReplicaCache::Turn& turn,
+                                          std::span<const trace::SegmentId> executed,
+                                          Random& random) {
+    if (turn.hot_code().look_at(executed, random)) recording_.units_are_longer();
 }
 
 // Again and again with the same registers: what it looks at in between does not change.

@@ -77,6 +77,8 @@ class TranslatedReplica {
     bool yields_in_vain();
     bool is_caught_spinning(ReplicaCache::Turn& turn, std::span<const trace::SegmentId> executed);
     std::span<const trace::SegmentId> read(ReplicaCache::Turn& turn, Random& random);
+    void look_for_hot_code(ReplicaCache::Turn& turn, std::span<const trace::SegmentId> executed,
+                           Random& random);
     Next end(std::string reason) {
         end_.reason = std::move(reason);
         return Next::end;
