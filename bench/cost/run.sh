@@ -1,10 +1,18 @@
 #!/usr/bin/env bash
 # What does `attach` cost a running program?
 #   bench/cost/run.sh [--mode shadow|burst] [--seconds N] [--window S] [--sessions] [--options "..."] [TARGET...]
-# In a build folder (BUILD, by default build). Prints a table, and fails if a 95 % interval reaches
-# beyond 1.5 %. Takes 90 s a target; the machine should have nothing else to do.
+#   bench/cost/run.sh --moments [--mode shadow|burst] [--seconds N] [--after S] [--options "..."] [TARGET...]
+# By windows with and without profiling (measure.py) or, where neighbours share the machine, by what is
+# lost after each stop (moments.py; needs root and the numpy of PYTHON, by default python3). In a build folder (BUILD, by default
+# build). Prints a table, and fails if a 95 % interval reaches beyond 1.5 %. Takes two minutes a
+# target; the machine should have nothing else to do.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "${BUILD:-$here/../../build}" && pwd)
 ninja -C "$build" shadowprof bench/cost/spinners >&2
-exec python3 "$here/measure.py" --build "$build" --scratch /dev/shm "$@"
+way=measure
+if [[ ${1:-} == --moments ]]; then
+  way=moments
+  shift
+fi
+exec "${PYTHON:-python3}" "$here/$way.py" --build "$build" --scratch /dev/shm "$@"

@@ -29,6 +29,8 @@ def start(command, **more):
 class CountersInFile:
     """A program that keeps 64-bit counters in a file; `stride` of them lie between two used ones."""
 
+    answers_itself = False  # when it is asked for its progress
+
     def __init__(self, command, file, stride=1, maps_memory=False, many_threads=False):
         self.file = file
         self.maps_memory = maps_memory  # and unmaps it, all the time
@@ -50,6 +52,7 @@ class LinesInFile:
 
     maps_memory = True
     many_threads = False
+    answers_itself = False
 
     def __init__(self, command, file, stdin):
         self.file = file
@@ -64,6 +67,7 @@ class Reader:
     """A program that reads a large file; how far it is the kernel tells."""
 
     many_threads = False
+    answers_itself = False
     maps_memory = False
 
     def __init__(self, command, file, megabytes):
@@ -86,6 +90,7 @@ class Nginx:
 
     maps_memory = False
     many_threads = False
+    answers_itself = True
 
     def __init__(self, folder):
         with socket.socket() as probe:
@@ -132,6 +137,7 @@ class Redis:
 
     maps_memory = False
     many_threads = False
+    answers_itself = True
 
     def __init__(self, *benchmark_options):
         with socket.socket() as probe:
