@@ -45,6 +45,8 @@ void handle(int signal, void (*handler)(int), int flags) {
     struct sigaction action {};
     action.sa_handler = handler;
     action.sa_flags = flags;
+    // An alarm that comes before on_term's first instruction would leave it for good.
+    sigfillset(&action.sa_mask);
     sigaction(signal, &action, nullptr);
 }
 
