@@ -21,7 +21,6 @@ what is measured must be what they come to, which is printed as what the profile
 Needs root, to see stops in the kernel's trace."""
 
 import argparse
-import contextlib
 import json
 import os
 import random
