@@ -2,13 +2,14 @@
 # Kills shadowprof in the modes burst and shadow (MODES) at random moments, fifty times (ROUNDS) in
 # each way with each program, and checks that the programs go on unharmed:
 # tests/programs/burst_killed.py, for longer, and servers.py. Then kills a profiler that makes
-# programs give birth at every one of its ptrace requests: tests/ptrace/births_killed.py. Needs
+# programs give birth at every one of its ptrace requests, and shadowprof at its requests drawn at
+# random, beside programs that sleep: tests/ptrace/births_killed.py. Needs
 # redis-server, redis-tools and nodejs.
 # In a build folder (BUILD, by default build).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "${BUILD:-$here/../../build}" && pwd)
-births=(tests/ptrace/birth-profiler tests/ptrace/kill-at-request tests/ptrace/birth-target
+births=(tests/ptrace/birth-profiler tests/ptrace/dies-at-request.so tests/ptrace/birth-target
   tests/ptrace/birth-sleepers)
 targets=(tests/programs/many-threads tests/programs/signals-in-order)
 spinners=bench/cost/spinners
@@ -20,4 +21,4 @@ for MODE in ${MODES:-burst shadow}; do
   python3 "$here/../../tests/programs/burst_killed.py" "${targets[@]}"
   python3 "$here/servers.py" $spinners
 done
-PART=${PART:-1} python3 "$here/../../tests/ptrace/births_killed.py" "${births[@]}"
+PART=${PART:-1} python3 "$here/../../tests/ptrace/births_killed.py" "${births[@]}" shadowprof

@@ -15,8 +15,8 @@ namespace shadowprof::ptrace {
 namespace {
 
 // Where a processor has threads that are not to be displaced, nothing is lost but exactness. And if
-// the one that waits is itself displaced meanwhile, ours does not stay for it.
-constexpr std::chrono::microseconds latest{60}, longest_stay{100};
+// the one that waits is itself displaced meanwhile, ours does not stay for it for long.
+constexpr std::chrono::microseconds latest{150}, longest_stay{300};
 
 template <typename Condition>
 void spin_until(Condition condition, Clock::time_point deadline) {

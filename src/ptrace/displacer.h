@@ -6,8 +6,10 @@
 // instance, would hardly ever be seen, and its beginnings more often than its ends.
 //
 // But a thread that has been displaced from its processor when it is asked stops where it was
-// displaced. That must not be done from another processor either, for the same reason: so a thread
-// of ours goes there some time before and sleeps until the moment has come.
+// displaced. Nor has it gone to sleep, since it was seen to run, in a call that would tell of the
+// disturbance if we died before we have mended it (interrupted_calls.h). That must not be done from
+// another processor either, for the same reason: so a thread of ours goes there some time before
+// and sleeps until the moment has come.
 #pragma once
 
 #include <semaphore.h>
@@ -34,6 +36,9 @@ class Displacer {
     // called no sooner: who waits takes a processor from others, and those that the displaced one
     // waits for would not be served.
     std::optional<Clock::time_point> await();
+    // A thread that would run, on that processor, cannot: it stops where it was displaced, and not
+    // in a system call that it has made meanwhile, to find itself disturbed there.
+    bool occupies(int processor) const { return state_ == State::there && processor == processor_; }
     void release();
 
   private:

@@ -63,7 +63,7 @@ void Bursts::get_ready() {
         return;
     }
     price_.interrupting();
-    if (stat) displacer_.send(stat->processor, after(ptrace::Clock::now(), rest));
+    if (stat) displacers_[0].send(stat->processor, after(ptrace::Clock::now(), rest + our_wake_up));
     schedule(rest);
 }
 
@@ -71,14 +71,35 @@ void Bursts::get_ready() {
 // has just been woken.
 void Bursts::ask() {
     schedule_next();
-    const auto displaced = displacer_.await();
-    auto* thread = place_.tracer.thread(chosen_);
-    if (!thread || thread->stopped() || !ptrace::is_running(place_.tracer.pid(), chosen_))
-        thread = choose_running_thread(place_.tracer, place_.random);
-    const auto since = displaced.value_or(ptrace::Clock::now());
+    auto* displacer = &displacers_[0];
+    auto since = displacer->await();
+    auto* thread = running_thread();
+    if (thread && !is_displaced(*thread, *displacer)) {
+        // It has moved to another processor, or another was found.
+        displacer->release();
+        displacer = &displacers_[1];
+        chosen_ = thread->tid();
+        if (const auto stat = ptrace::thread_stat(place_.tracer.pid(), chosen_))
+            displacer->send(stat->processor, ptrace::Clock::now());
+        since = displacer->await();
+        thread = running_thread();
+    }
     if (thread && !asked_.contains(thread) && is_free(*thread) && thread->interrupt())
-        asked_[thread] = since;
-    displacer_.release();
+        asked_[thread] = since.value_or(ptrace::Clock::now());
+    displacer->release();
+}
+
+// The one that was chosen, unless it has gone to sleep meanwhile.
+ptrace::Thread* Bursts::running_thread() {
+    auto* const thread = place_.tracer.thread(chosen_);
+    if (thread && !thread->stopped() && ptrace::is_running(place_.tracer.pid(), chosen_))
+        return thread;
+    return choose_running_thread(place_.tracer, place_.random);
+}
+
+bool Bursts::is_displaced(const ptrace::Thread& thread, const ptrace::Displacer& displacer) const {
+    const auto stat = ptrace::thread_stat(place_.tracer.pid(), thread.tid());
+    return stat && stat->state == 'R' && displacer.occupies(stat->processor);
 }
 
 // A burst that had to wait for the profilers would let its thread wait as well.

@@ -4,6 +4,7 @@
 // EmulatedBursts).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <variant>
@@ -77,6 +78,8 @@ class Bursts : public Sampling {
     // the program waits for, say, and we would find it asleep: so things may first take their usual
     // course again.
     static constexpr Seconds rest{0.002};
+    // By how much later than a thread that only waits for the moment we are there, usually.
+    static constexpr Seconds our_wake_up{50e-6};
 
     // Those that are left out for each that is taken, and that one.
     double samples_in_one() const;
@@ -87,9 +90,12 @@ class Bursts : public Sampling {
     bool may_begin();
     void get_ready();
     void ask();
+    ptrace::Thread* running_thread();
+    bool is_displaced(const ptrace::Thread&, const ptrace::Displacer&) const;
     void use_stop(ptrace::Thread& thread, ptrace::Clock::time_point stopped);
 
-    ptrace::Displacer displacer_;
+    // One is sent beforehand. Who has just been somewhere would not displace anyone so soon again.
+    std::array<ptrace::Displacer, 2> displacers_;
     Price price_;
     Budget budget_;
     ptrace::Clock::time_point scheduled_ = ptrace::Clock::now();

@@ -17,6 +17,7 @@
 #include <thread>
 
 #include "base/error.h"
+#include "ptrace/displacer.h"
 #include "ptrace/inherited_signals.h"
 #include "ptrace/nursery.h"
 #include "ptrace/process_info.h"
@@ -55,9 +56,26 @@ class Profiler {
         nursery_.reset();
     }
 
+    // Looks and asks while the thread is displaced from its processor: it cannot go to sleep
+    // between the two, and find itself disturbed if we die before we have mended it.
+    bool ask(pid_t tid) {
+        const auto stat = thread_stat(tracer_->pid(), tid);
+        if (!stat) return false;
+        const auto moment = Clock::now() + std::chrono::milliseconds{1};
+        displacer_.send(stat->processor, moment);
+        while (tracer_->alive() && Clock::now() < moment) pass_on(moment);
+        displacer_.await();
+        auto* const thread = tracer_->thread(tid);
+        const auto now = thread ? thread_stat(tracer_->pid(), tid) : std::nullopt;
+        const bool asked =
+            now && now->state == 'R' && displacer_.occupies(now->processor) && thread->interrupt();
+        displacer_.release();
+        return asked;
+    }
+
     // The thread whose interruption was answered.
-    Thread* stop(Thread& thread) {
-        thread.interrupt();
+    Thread* stop(pid_t tid) {
+        if (!ask(tid)) return nullptr;
         while (tracer_->alive()) {
             const auto event = tracer_->wait(Clock::now() + deadline_step);
             if (!event) continue;
@@ -70,12 +88,13 @@ class Profiler {
     }
 
     void sample() {
-        pass_on(Clock::now() + std::chrono::milliseconds{1});
-        if (tracer_->launched() && !has_begun_) return;
-        for (auto* thread : tracer_->threads()) {
-            if (!is_running(tracer_->pid(), thread->tid())) continue;
-            auto* stopped = stop(*thread);
-            if (!stopped) return;
+        if (tracer_->launched() && !has_begun_) {
+            pass_on(Clock::now() + deadline_step);
+            return;
+        }
+        for (const pid_t tid : threads_of(tracer_->pid())) {
+            auto* stopped = stop(tid);
+            if (!stopped) continue;
             tracer_->repair_interrupted_call(*stopped);
             if (!nursery_) nursery_ = Nursery::create(*tracer_, *stopped, file_size, why_);
             if (stopped->stopped_by() != EventKind::interrupted) return;
@@ -114,6 +133,7 @@ class Profiler {
 
     static constexpr std::size_t file_size = 1 << 20;
 
+    Displacer displacer_;
     std::unique_ptr<Tracer> tracer_;
     std::unique_ptr<Nursery> nursery_;
     std::string why_;
