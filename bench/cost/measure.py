@@ -28,11 +28,10 @@ import math
 import os
 import signal
 import statistics
-import subprocess
 import tempfile
 import time
 
-from targets import ON_EXIT, TARGETS
+from targets import ON_EXIT, TARGETS, attach, detach
 
 # 97.5 % quantiles of Student's t by degrees of freedom; between them, the larger is used.
 STUDENT = {1: 12.71, 2: 4.30, 3: 3.18, 4: 2.78, 5: 2.57, 6: 2.45, 7: 2.36, 8: 2.31, 10: 2.23,
@@ -74,10 +73,9 @@ def system_calls(pid):
 class PersistentSession:
     """One attach; between windows shadowprof stands still."""
 
-    def __init__(self, command, target):
+    def __init__(self, target, profile, options):
         self.target = target
-        self.process = subprocess.Popen(command + [str(target.pid)], stdin=subprocess.DEVNULL)
-        ON_EXIT.callback(self.process.kill)
+        self.process = attach(target, profile, options)
         time.sleep(WARMING)
         self.seconds = WARMING
         self.pause()
@@ -128,26 +126,22 @@ class PersistentSession:
 
     def end(self):
         self.process.send_signal(signal.SIGCONT)
-        self.process.send_signal(signal.SIGINT)
-        if self.process.wait() != 0:
-            raise SystemExit("shadowprof failed")
+        detach(self.process)
 
 
 class Sessions:
     """An attach a window."""
 
-    def __init__(self, command, target):
-        self.command = command + [str(target.pid)]
+    def __init__(self, *attaching):
+        self.attaching = attaching
         self.seconds = 0
 
     @contextlib.contextmanager
     def profiling(self):
         began = time.monotonic()
-        profiler = subprocess.Popen(self.command, stdin=subprocess.DEVNULL)
+        profiler = attach(*self.attaching)
         yield
-        profiler.send_signal(signal.SIGINT)
-        if profiler.wait() != 0:
-            raise SystemExit("shadowprof failed")
+        detach(profiler)
         self.seconds += time.monotonic() - began
 
     def end(self):
@@ -230,10 +224,8 @@ def measure(name, options):
         target = TARGETS[name](folder, options.build)
         time.sleep(2)  # warm
         profile = f"{folder}/profile.json"
-        command = [f"{options.build}/shadowprof", "attach", "-q", "--mode", options.mode, "-o", profile]
-        command += options.options.split()
         mapped = mappings(target)
-        session = (Sessions if options.sessions else PersistentSession)(command, target)
+        session = (Sessions if options.sessions else PersistentSession)(target, profile, options)
         with_it, without = [], []
         ends = time.monotonic() + options.seconds
         for turn in itertools.count():

@@ -26,14 +26,13 @@ import os
 import random
 import re
 import signal
-import subprocess
 import tempfile
 import threading
 import time
 
 import numpy
 
-from targets import ON_EXIT, TARGETS
+from targets import ON_EXIT, TARGETS, attach, detach
 
 WARMING = 4  # seconds: the first samples of a session cost more
 BIN = 0.025
@@ -51,9 +50,7 @@ class Profiled:
         if not os.path.isdir(os.path.dirname(self.instance)):
             raise SystemExit("no /sys/kernel/tracing: mount -t tracefs nodev /sys/kernel/tracing")
         self.profile = f"{folder}/profile.json"
-        command = [f"{options.build}/shadowprof", "attach", "-q", "--mode", options.mode, "-o", self.profile]
-        self.process = subprocess.Popen(command + options.options.split() + [str(target.pid)], stdin=subprocess.DEVNULL)
-        ON_EXIT.callback(self.process.kill)
+        self.process = attach(target, self.profile, options)
         time.sleep(WARMING)
         os.mkdir(self.instance)
         ON_EXIT.callback(lambda: os.rmdir(self.instance))
@@ -72,9 +69,7 @@ class Profiled:
         self.set("tracing_on", "0")
         with open(f"{self.instance}/trace", encoding="utf-8", errors="replace") as trace:
             moments = [float(found[1]) for line in trace if (found := re.search(r" (\d+\.\d+): sched_switch", line))]
-        self.process.send_signal(signal.SIGINT)
-        if self.process.wait() != 0:
-            raise SystemExit("shadowprof failed")
+        detach(self.process)
         with open(self.profile, encoding="utf-8") as file:
             return moments, json.load(file)["cost"]["slowdown"]
 
@@ -143,16 +138,17 @@ class Losses:
         columns = [self.unforeseen(delayed(stops - stops.mean(), k)) for k in range(self.lags)]
         return -numpy.linalg.lstsq(numpy.column_stack(columns), self.left, rcond=None)[0]
 
-    def slowdown(self, stops):
-        share = self.after_a_stop(stops).sum() * stops.mean()
+    @staticmethod
+    def slowdown(lost, stops):
+        share = lost.sum() * stops.mean()
         return share / (1 - share)
 
     def moved(self, stops):
         """What stops that were not there seem to cost."""
         chance = numpy.random.default_rng(1)
-        farthest = len(stops) - 10 * self.lags
-        return numpy.array([self.slowdown(delayed(stops, int(chance.integers(10 * self.lags, farthest))))
-                            for _ in range(SHIFTS)])  # fmt: skip
+        nearest, farthest = 10 * self.lags, len(stops) - 10 * self.lags
+        return numpy.array([self.slowdown(self.after_a_stop(delayed(stops, int(by))), stops)
+                            for by in chance.integers(nearest, farthest, SHIFTS)])  # fmt: skip
 
 
 def measure(name, options):
@@ -164,12 +160,13 @@ def measure(name, options):
         moments, told = source.end()
     losses = Losses(steps, options.after)
     stops = losses.stops_in_bins(moments)
-    cost, moved = losses.slowdown(stops), losses.moved(stops)
+    lost = losses.after_a_stop(stops)
+    cost, moved = losses.slowdown(lost, stops), losses.moved(stops)
     reach = 1.96 * moved.std()
     a_second = stops.mean() / BIN
-    lost = " ".join(f"{1e3 * BIN * loss:.2f}" for loss in losses.after_a_stop(stops))
     print(f"{name:<12}{cost:>7.2%} [{cost - reach:>6.2%}, {cost + reach:>6.2%}]{moved.mean():>8.2%}"
-          f"{told:>9.2%}{a_second:>8.1f}{1e3 * cost / max(a_second, 1e-9):>9.2f}   {lost}", flush=True)  # fmt: skip
+          f"{told:>9.2%}{a_second:>8.1f}{1e3 * cost / max(a_second, 1e-9):>9.2f}   "
+          + " ".join(f"{1e3 * BIN * loss:.2f}" for loss in lost), flush=True)  # fmt: skip
     return cost + reach
 
 

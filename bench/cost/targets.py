@@ -1,5 +1,5 @@
 """The programs whose slowdown is measured: how each is started, and how its progress is read without
-its noticing (a shared file, mostly)."""
+its noticing (a shared file, mostly). And how shadowprof is attached to one."""
 
 import array
 import contextlib
@@ -24,6 +24,19 @@ def start(command, **more):
 
     ON_EXIT.callback(end)
     return process
+
+
+def attach(target, profile, options):
+    command = [f"{options.build}/shadowprof", "attach", "-q", "--mode", options.mode, "-o", profile]
+    profiler = subprocess.Popen([*command, *options.options.split(), str(target.pid)], stdin=subprocess.DEVNULL)
+    ON_EXIT.callback(profiler.kill)
+    return profiler
+
+
+def detach(profiler):
+    profiler.send_signal(signal.SIGINT)
+    if profiler.wait() != 0:
+        raise SystemExit("shadowprof failed")
 
 
 class CountersInFile:

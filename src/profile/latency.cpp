@@ -131,7 +131,7 @@ class LatencyProfiler : public Profiler {
     std::vector<std::unique_ptr<const OfBlock>> by_block_;
     OpenSamples<OfSample> samples_;
     std::vector<std::unique_ptr<CacheModel>> spare_models_;
-    LineSet marked_;
+    LineSet marked_{most_marked_lines};
     std::uint64_t stretches_ = 0;
     std::vector<std::uint64_t> counted_;  // executions by block
     Totals totals_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -11,6 +12,10 @@ namespace shadowprof::profile {
 
 class LineSet {
   public:
+    // There will be room for so many from the first line on: it does not grow in a long session.
+    explicit LineSet(std::size_t expected = fewest_cells / 2)
+        : first_size_(std::bit_ceil(2 * expected)) {}
+
     // False: it was there.
     bool insert(std::uint64_t line) {
         if (2 * (size_ + 1) > cells_.size()) grow();
@@ -33,6 +38,7 @@ class LineSet {
     // A line's number and, below it, an epoch: another one than the set's, and it is empty. A
     // program's addresses have 56 bits at most.
     using Cell = std::uint64_t;
+    static constexpr std::size_t fewest_cells = 1024;
     static constexpr unsigned epoch_bits = 12;
     static constexpr std::uint64_t epochs = (1u << epoch_bits) - 1;
 
@@ -45,13 +51,14 @@ class LineSet {
         return cells_[at];
     }
     void grow() {
-        auto former = std::vector<Cell>(cells_.empty() ? 1024 : cells_.size() * 2);
+        auto former = std::vector<Cell>(cells_.empty() ? first_size_ : cells_.size() * 2);
         former.swap(cells_);
         for (const auto cell : former)
             if (!is_empty(cell)) cell_of(cell >> epoch_bits) = cell;
     }
 
-    std::vector<Cell> cells_;
+    std::size_t first_size_;
+    std::vector<Cell> cells_;  // at most half full
     std::size_t size_ = 0;
     std::uint64_t epoch_ = 1;
 };

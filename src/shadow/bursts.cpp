@@ -84,8 +84,9 @@ void Bursts::ask() {
         since = displacer->await();
         thread = running_thread();
     }
+    const auto now = ptrace::Clock::now();
     if (thread && !asked_.contains(thread) && is_free(*thread) && thread->interrupt())
-        asked_[thread] = since.value_or(ptrace::Clock::now());
+        asked_[thread] = {now, now - since.value_or(now)};
     displacer->release();
 }
 
@@ -112,7 +113,7 @@ bool Bursts::take(const ptrace::Event& event) {
     if (event.kind == ptrace::EventKind::exec) asked_.clear();  // all others are gone
     if (in_progress() && take_own(event)) return true;
     if (const auto asked = asked_.find(event.thread); asked != asked_.end()) {
-        price_.stopped(asked->second);
+        price_.stopped(asked->second.when, asked->second.displaced);
         asked_.erase(asked);
         if (event.kind == ptrace::EventKind::interrupted && !in_progress() && !has_enough()) {
             use_stop(*event.thread, ptrace::Clock::now());

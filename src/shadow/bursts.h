@@ -103,7 +103,11 @@ class Bursts : public Sampling {
     Wait wait_;          // since then
     bool is_prepared_ = false;
     pid_t chosen_ = 0;
-    std::map<ptrace::Thread*, ptrace::Clock::time_point> asked_;  // to stop, and have not yet
+    struct Asked {
+        ptrace::Clock::time_point when;
+        Seconds displaced;  // before
+    };
+    std::map<ptrace::Thread*, Asked> asked_;  // to stop, and have not yet
     std::uint64_t samples_ = 0;
     Cost cost_;
 };

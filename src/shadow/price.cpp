@@ -44,8 +44,8 @@ void Price::interrupting() {
     if (computes_beside_) busy_ += ((every_core_has_work() ? 1 : 0) - busy_) / looks_remembered;
 }
 
-void Price::stopped(ptrace::Clock::time_point asked) {
-    until_heard_ = std::min<Seconds>(ptrace::Clock::now() - asked, longest_wake_up);
+void Price::stopped(ptrace::Clock::time_point asked, Seconds displaced) {
+    until_heard_ = displaced + std::min<Seconds>(ptrace::Clock::now() - asked, longest_wake_up);
 }
 
 Seconds Price::of_stop(Seconds held) {

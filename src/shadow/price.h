@@ -27,8 +27,9 @@ class Price {
 
     // A thread is about to be asked to stop.
     void interrupting();
-    // One that was asked then has stopped, as far as we know just now.
-    void stopped(ptrace::Clock::time_point asked);
+    // One that was asked then, when it had been kept from its processor for so long, has stopped,
+    // as far as we know just now.
+    void stopped(ptrace::Clock::time_point asked, Seconds displaced);
     // It was held for so long in all, and has been released: what that costs, and what the profiler
     // has computed beside it since the last time.
     Seconds of_stop(Seconds held);
@@ -39,8 +40,8 @@ class Price {
     bool computes_beside_;
     int load_file_;
     double cores_;
-    double busy_ = 0;  // how often every core has had work of late
-    Seconds until_heard_{0};
+    double busy_ = 0;         // how often every core has had work of late
+    Seconds until_heard_{0};  // from when it was displaced on
     Seconds computed_before_{0};
 };
 
