@@ -167,10 +167,10 @@ for scenario in SCENARIOS:
     if is_chosen() or scenario == "alarm":
         print(scenario, "launched:", check_launched([SLEEPERS, scenario, "100"], rounds_and_fine), flush=True)
 if SHADOWPROF:
-    # Beginning, sampling threads that were seen to run, and giving birth.
-    last_request, kills_of_each = 1500, int(300 * PART)
+    # So far, each has begun and sampled for about half a second.
+    last_requests, kills_of_each = {"shadow": 1500, "burst": 300}, int(300 * PART)
     for scenario in SCENARIOS:
-        for mode in ("shadow", "burst"):
+        for mode, last_request in last_requests.items():
             numbers = [random.randint(1, last_request) for _ in range(kills_of_each)]
             options = ("attach", "-q", "--overhead", "50%", "-m", mode, "-o", os.devnull)
             print(scenario, "attached, shadowprof in mode", mode + ":",
