@@ -87,36 +87,34 @@ class Profiler {
         return nullptr;
     }
 
+    // Of the first thread: others would see it open the births' descriptor.
     void sample() {
         if (tracer_->launched() && !has_begun_) {
             pass_on(Clock::now() + deadline_step);
             return;
         }
-        for (const pid_t tid : threads_of(tracer_->pid())) {
-            auto* stopped = stop(tid);
-            if (!stopped) continue;
-            tracer_->repair_interrupted_call(*stopped);
-            if (!nursery_) nursery_ = Nursery::create(*tracer_, *stopped, file_size, why_);
-            if (stopped->stopped_by() != EventKind::interrupted) return;
-            const auto birth = nursery_ ? nursery_->fork(*stopped) : std::nullopt;
-            if (!birth) {
-                stopped->resume();
-                continue;
-            }
-            // As a profiler does that has a worker for it.
-            std::thread{[&] {
-                std::string why;
-                const auto replica = Replica::take(*nursery_, *birth, why);
-                if (!replica) return;
-                // On a busy machine the test would take long.
-                const sched_param none{};
-                sched_setscheduler(replica->pid(), SCHED_OTHER, &none);
-                replica->call(SYS_getpid, {});
-                run_for_a_while(*replica);
-            }}.join();
-            ++births_;
+        auto* const stopped = stop(tracer_->pid());
+        if (!stopped) return;
+        tracer_->repair_interrupted_call(*stopped);
+        if (!nursery_) nursery_ = Nursery::create(*tracer_, *stopped, file_size, why_);
+        if (stopped->stopped_by() != EventKind::interrupted) return;
+        const auto birth = nursery_ ? nursery_->fork(*stopped) : std::nullopt;
+        if (!birth) {
+            stopped->resume();
             return;
         }
+        // As a profiler does that has a worker for it.
+        std::thread{[&] {
+            std::string why;
+            const auto replica = Replica::take(*nursery_, *birth, why);
+            if (!replica) return;
+            // On a busy machine the test would take long.
+            const sched_param none{};
+            sched_setscheduler(replica->pid(), SCHED_OTHER, &none);
+            replica->call(SYS_getpid, {});
+            run_for_a_while(*replica);
+        }}.join();
+        ++births_;
     }
 
     // To its next system call; one that waits for an alarm, which is not its own, makes none.

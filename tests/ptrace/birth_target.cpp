@@ -160,7 +160,6 @@ void work(bool first) {
         printf("ready\n");
         fflush(stdout);
     }
-    bool differed = false;
     for (int round = 0; !stop_requested; ++round) {
         check_registers();
         sigset_t now;
@@ -173,12 +172,8 @@ void work(bool first) {
             notice("the alternate stack changed");
         if (!first) continue;
         if (waitpid(-1, nullptr, WNOHANG) != -1 || errno != ECHILD) notice("there is a child");
-        if (round % 64 != 0) continue;
-        // While another thread maps the births' area a descriptor more is open, for less than a
-        // millisecond. Milliseconds later it must be gone.
-        const bool differs = count_of_descriptors() != descriptors;
-        if (differs && differed) notice("descriptors came or went");
-        differed = differs;
+        if (round % 64 == 0 && count_of_descriptors() != descriptors)
+            notice("descriptors came or went");
     }
     const stack_t disabled{nullptr, SS_DISABLE, 0};
     sigaltstack(&disabled, nullptr);

@@ -94,7 +94,7 @@ def check_attached(command, check_output, profiler=(PROFILER, "2"), requests=Non
         target = subprocess.Popen(command, stdout=subprocess.PIPE)
         when = f"{' '.join(command)}, attached"
         try:
-            # It has counted its descriptors then: another thread could be opening ours meanwhile.
+            # It has counted its descriptors then.
             select.select([target.stdout], [], [], 60)
             came_so_far = False
             for number in itertools.islice(requests, 6):
