@@ -9,11 +9,12 @@
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "${BUILD:-$here/../../build}" && pwd)
-births=(tests/ptrace/birth-profiler tests/ptrace/dies-at-request.so tests/ptrace/birth-target
-  tests/ptrace/birth-sleepers)
+profiler=tests/ptrace/birth-profiler
+programs=(tests/ptrace/birth-target tests/ptrace/birth-sleepers)
+killers=(tests/ptrace/dies-at-request.so tests/ptrace/kill-at-request)
 targets=(tests/programs/many-threads tests/programs/signals-in-order)
 spinners=bench/cost/spinners
-ninja -C "$build" shadowprof "${targets[@]}" "${births[@]}" $spinners >&2
+ninja -C "$build" shadowprof "${targets[@]}" $profiler "${programs[@]}" "${killers[@]}" $spinners >&2
 cd "$build"
 export ROUNDS=${ROUNDS:-50} SHADOWPROF=$build/shadowprof SCHEMA=$here/../../docs/profile.schema.json
 for MODE in ${MODES:-burst shadow}; do
@@ -21,4 +22,7 @@ for MODE in ${MODES:-burst shadow}; do
   python3 "$here/../../tests/programs/burst_killed.py" "${targets[@]}"
   python3 "$here/servers.py" $spinners
 done
-PART=${PART:-1} python3 "$here/../../tests/ptrace/births_killed.py" "${births[@]}" shadowprof
+export PART=${PART:-1}
+python3 "$here/../../tests/ptrace/births_killed.py" $profiler "${killers[0]}" "${programs[@]}" shadowprof
+# Known to fail beside epoll_wait, semtimedop and sigtimedwait: docs/architecture.md, "Births".
+python3 "$here/../../tests/ptrace/births_killed.py" $profiler "${killers[1]}" "${programs[@]}"

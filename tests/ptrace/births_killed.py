@@ -2,8 +2,10 @@
 programs give birth to replicas: the programs go on as if nothing had happened, nothing of what they
 do is done twice or not at all, and no replica is left.
 
-births_killed.py BIRTH_PROFILER DIES_AT_REQUEST BIRTH_TARGET BIRTH_SLEEPERS [SHADOWPROF]
+births_killed.py BIRTH_PROFILER KILLER BIRTH_TARGET BIRTH_SLEEPERS [SHADOWPROF]
 
+KILLER is dies-at-request.so, which kills at the moment itself, or kill-at-request, which holds the
+profiler at each of its requests: what it has seen of the program may be true no longer then.
 With SHADOWPROF, that is attached and killed as well, at requests drawn at random.
 
 Environment: PART, of the requests and programs that is tried (1/8 of them by default); 1 is all."""
@@ -19,7 +21,7 @@ import subprocess
 import sys
 import time
 
-PROFILER, DIES_AT_REQUEST, TARGET, SLEEPERS = (os.path.abspath(path) for path in sys.argv[1:5])
+PROFILER, KILLER, TARGET, SLEEPERS = (os.path.abspath(path) for path in sys.argv[1:5])
 SHADOWPROF = [os.path.abspath(path) for path in sys.argv[5:]]
 PART = float(os.environ.get("PART", "0.125"))
 SCENARIOS = ("nanosleep", "poll", "futex", "read", "epoll_wait", "semtimedop", "sigtimedwait", "alarm",
@@ -60,9 +62,13 @@ def check_nothing_is_left(program, but, when):
 
 def killed_at(number, how, profiler, **more):
     """Whether the profiler came that far; None if it ended before, with fewer births than asked for."""
-    environment = os.environ | {"LD_PRELOAD": DIES_AT_REQUEST, "DIES_AT_REQUEST": str(number), "DIES": how}
-    status = subprocess.run(profiler, env=environment, timeout=60, check=False, **more).returncode
-    outcomes = {-signal.SIGKILL: True, 0: False, 3: None}
+    if KILLER.endswith(".so"):
+        more["env"] = os.environ | {"LD_PRELOAD": KILLER, "DIES_AT_REQUEST": str(number), "DIES": how}
+        outcomes = {-signal.SIGKILL: True, 0: False, 3: None}
+    else:
+        profiler = [KILLER, str(number), how, *profiler]
+        outcomes = {0: True, 3: False}
+    status = subprocess.run(profiler, timeout=60, check=False, **more).returncode
     check(status in outcomes, f"{profiler}, unharmed: {status}")
     return outcomes[status]
 
