@@ -14,9 +14,10 @@
 namespace shadowprof::ptrace {
 namespace {
 
-// Where a processor has threads that are not to be displaced, nothing is lost but exactness. And if
-// the one that waits is itself displaced meanwhile, ours does not stay for it for long.
-constexpr std::chrono::microseconds latest{150}, longest_stay{300};
+// Where a processor has threads that are not to be displaced, nothing is lost but exactness. And
+// who is late may be waiting for the very processor that ours has: it does not wait for long. Nor
+// does one who is there take long, unless somebody holds it, who may then kill it.
+constexpr std::chrono::microseconds latest{150}, longest_wait{300}, longest_meeting{2000};
 
 template <typename Condition>
 void spin_until(Condition condition, Clock::time_point deadline) {
@@ -58,13 +59,14 @@ void Displacer::send(int processor, Clock::time_point when) {
 std::optional<Clock::time_point> Displacer::await() {
     if (state_ == State::coming)
         spin_until([this] { return state_ != State::coming; }, when_ + latest);
-    if (state_ != State::there) return {};
+    auto expected = State::there;
+    if (!state_.compare_exchange_strong(expected, State::met)) return {};
     return arrived_;
 }
 
 void Displacer::release() {
     auto state = state_.load();
-    while (state == State::coming || state == State::there)
+    while (state == State::coming || state == State::there || state == State::met)
         if (state_.compare_exchange_weak(state, State::released)) return;
 }
 
@@ -87,10 +89,16 @@ void Displacer::run() {
         sleep_until(when_);
         arrived_ = Clock::now();
         auto expected = State::coming;
-        if (state_.compare_exchange_strong(expected, State::there))
-            spin_until([this] { return state_ != State::there; }, Clock::now() + longest_stay);
+        if (state_.compare_exchange_strong(expected, State::there)) stay();
         state_ = State::home;
     }
+}
+
+void Displacer::stay() {
+    spin_until([this] { return state_ != State::there; }, Clock::now() + longest_wait);
+    auto expected = State::there;
+    if (state_.compare_exchange_strong(expected, State::home)) return;
+    spin_until([this] { return state_ != State::met; }, Clock::now() + longest_meeting);
 }
 
 }  // namespace shadowprof::ptrace

@@ -12,6 +12,7 @@
 // and sleeps until the moment has come.
 #pragma once
 
+#include <sched.h>
 #include <semaphore.h>
 #include <sys/types.h>
 
@@ -36,16 +37,21 @@ class Displacer {
     // called no sooner: who waits takes a processor from others, and those that the displaced one
     // waits for would not be served.
     std::optional<Clock::time_point> await();
-    // A thread that would run, on that processor, cannot: it stops where it was displaced, and not
-    // in a system call that it has made meanwhile, to find itself disturbed there.
-    bool occupies(int processor) const { return state_ == State::there && processor == processor_; }
+    bool occupies(int processor) const { return state_ == State::met && processor == processor_; }
+    // A thread that would run, on that processor, cannot, because of this or of who asks: it stops
+    // where it was displaced, and not in a system call that it has made meanwhile, to find itself
+    // disturbed there.
+    bool keeps_from_running(int processor) const {
+        return occupies(processor) || processor == sched_getcpu();
+    }
     void release();
 
   private:
-    // `coming` and `there` are of one errand.
-    enum class State { home, coming, there, released };
+    // All but `home` are of one errand.
+    enum class State { home, coming, there, met, released };
 
     void run();
+    void stay();
     bool move_to(int processor);
 
     std::atomic<State> state_{State::home};

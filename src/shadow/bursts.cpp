@@ -46,7 +46,7 @@ void Bursts::tick() {
         return;
     }
     if (has_enough()) return;
-    if (!std::exchange(is_prepared_, false))
+    if (!is_prepared_)
         get_ready();
     else
         ask();
@@ -56,21 +56,26 @@ void Bursts::get_ready() {
     waited_ = ptrace::Clock::now() - scheduled_;
     auto* const thread = choose_thread(place_.tracer, place_.random);
     chosen_ = thread ? thread->tid() : 0;
-    const auto stat = thread ? ptrace::thread_stat(place_.tracer.pid(), chosen_) : std::nullopt;
+    missed_ = 0;
     is_prepared_ = may_begin();
     if (!is_prepared_) {
         schedule_next();
         return;
     }
     price_.interrupting();
-    if (stat) displacers_[0].send(stat->processor, after(ptrace::Clock::now(), rest + our_wake_up));
+    aim();
+}
+
+void Bursts::aim() {
+    if (const auto stat = ptrace::thread_stat(place_.tracer.pid(), chosen_))
+        displacers_[0].send(stat->processor, after(ptrace::Clock::now(), rest + our_wake_up));
     schedule(rest);
 }
 
 // Whether it runs must be asked at the very moment: of threads that also ran some time before, none
 // has just been woken.
 void Bursts::ask() {
-    schedule_next();
+    const auto began = ptrace::Clock::now();
     auto* displacer = &displacers_[0];
     auto since = displacer->await();
     auto* thread = running_thread();
@@ -84,9 +89,16 @@ void Bursts::ask() {
         since = displacer->await();
         thread = running_thread();
     }
+    if (thread && !is_displaced(*thread, *displacer) && ++missed_ < most_missed) {
+        displacer->release();
+        aim();
+        return;
+    }
+    is_prepared_ = false;
+    schedule_next();
     const auto now = ptrace::Clock::now();
     if (thread && !asked_.contains(thread) && is_free(*thread) && thread->interrupt())
-        asked_[thread] = {now, now - since.value_or(now)};
+        asked_[thread] = {now, now - since.value_or(began)};
     displacer->release();
 }
 
@@ -100,7 +112,7 @@ ptrace::Thread* Bursts::running_thread() {
 
 bool Bursts::is_displaced(const ptrace::Thread& thread, const ptrace::Displacer& displacer) const {
     const auto stat = ptrace::thread_stat(place_.tracer.pid(), thread.tid());
-    return stat && stat->state == 'R' && displacer.occupies(stat->processor);
+    return stat && stat->state == 'R' && displacer.keeps_from_running(stat->processor);
 }
 
 // A burst that had to wait for the profilers would let its thread wait as well.

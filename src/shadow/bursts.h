@@ -78,6 +78,9 @@ class Bursts : public Sampling {
     // the program waits for, say, and we would find it asleep: so things may first take their usual
     // course again.
     static constexpr Seconds rest{0.002};
+    // A thread that is not displaced may be on its way to sleep when it is asked. Where there is no
+    // displacing it, it is asked all the same.
+    static constexpr int most_missed = 4;
     // By how much later than a thread that only waits for the moment we are there, usually.
     static constexpr Seconds our_wake_up{50e-6};
 
@@ -89,6 +92,7 @@ class Bursts : public Sampling {
     bool has_enough() const;
     bool may_begin();
     void get_ready();
+    void aim();
     void ask();
     ptrace::Thread* running_thread();
     bool is_displaced(const ptrace::Thread&, const ptrace::Displacer&) const;
@@ -103,6 +107,7 @@ class Bursts : public Sampling {
     Wait wait_;          // since then
     bool is_prepared_ = false;
     pid_t chosen_ = 0;
+    int missed_ = 0;  // so many times
     struct Asked {
         ptrace::Clock::time_point when;
         Seconds displaced;  // before

@@ -68,6 +68,35 @@ TEST_CASE("a thread whose processor is occupied does not run there until it is r
     CHECK(becomes_true([&] { return spinner.count() > before; }));
 }
 
+TEST_CASE("who is there may be held up, and who does not come is not waited for") {
+    if (std::thread::hardware_concurrency() < 2) return;
+    const Spinner spinner;
+    Displacer displacer;
+    const auto occupies_for_a_millisecond = [&](auto come) {
+        const auto moment = Clock::now() + 1ms;
+        displacer.send(spinner.processor(), moment);
+        std::this_thread::sleep_until(moment);
+        const bool has_come = come();
+        std::this_thread::sleep_for(1ms);
+        const auto before = spinner.count();
+        for (const auto then = Clock::now(); Clock::now() < then + 20us;) {
+        }
+        const bool stood_still = spinner.count() == before;
+        displacer.release();
+        return has_come && stood_still;
+    };
+    CHECK(becomes_true(
+        [&] { return occupies_for_a_millisecond([&] { return displacer.await().has_value(); }); }));
+    CHECK(becomes_true([&] { return !occupies_for_a_millisecond([] { return true; }); }));
+}
+
+TEST_CASE("nothing runs on the processor of who asks") {
+    const Displacer displacer;
+    // It may be moved meanwhile.
+    CHECK(becomes_true([&] { return displacer.keeps_from_running(sched_getcpu()); }));
+    CHECK(!displacer.keeps_from_running(sched_getcpu() + 1));
+}
+
 TEST_CASE("who was not sent is not awaited, and occupies nothing") {
     Displacer displacer;
     CHECK(!displacer.await());
