@@ -18,11 +18,8 @@ namespace {
 // who is late may be waiting for the very processor that ours has: it does not wait for long. Nor
 // does one who is there take long, unless somebody holds it, who may then kill it.
 constexpr std::chrono::microseconds latest{150}, longest_wait{300}, longest_meeting{2000};
-
-template <typename Condition>
-void spin_until(Condition condition, Clock::time_point deadline) {
-    while (!condition() && Clock::now() < deadline) _mm_pause();
-}
+// It runs there, and has not been displaced itself.
+constexpr std::chrono::microseconds just_now{10};
 
 void sleep_until(Clock::time_point when) {
     constexpr long in_second = 1'000'000'000;
@@ -56,11 +53,15 @@ void Displacer::send(int processor, Clock::time_point when) {
     sem_post(&sent_);
 }
 
-std::optional<Clock::time_point> Displacer::await() {
-    if (state_ == State::coming)
-        spin_until([this] { return state_ != State::coming; }, when_ + latest);
+void Displacer::await() {
+    while (state_ == State::coming && Clock::now() < when_ + latest) _mm_pause();
     auto expected = State::there;
-    if (!state_.compare_exchange_strong(expected, State::met)) return {};
+    state_.compare_exchange_strong(expected, State::met);
+}
+
+std::optional<Clock::time_point> Displacer::occupies_since(int processor) const {
+    const bool is_there = state_ == State::met && processor == processor_;
+    if (!is_there || Clock::now() - last_ran_.load() >= just_now) return {};
     return arrived_;
 }
 
@@ -95,10 +96,17 @@ void Displacer::run() {
 }
 
 void Displacer::stay() {
-    spin_until([this] { return state_ != State::there; }, Clock::now() + longest_wait);
+    const auto stay_while = [this](State state, Clock::duration longest) {
+        const auto until = Clock::now() + longest;
+        for (auto now = Clock::now(); state_ == state && now < until; now = Clock::now()) {
+            last_ran_ = now;
+            _mm_pause();
+        }
+    };
+    stay_while(State::there, longest_wait);
     auto expected = State::there;
-    if (state_.compare_exchange_strong(expected, State::home)) return;
-    spin_until([this] { return state_ != State::met; }, Clock::now() + longest_meeting);
+    if (!state_.compare_exchange_strong(expected, State::home))
+        stay_while(State::met, longest_meeting);
 }
 
 }  // namespace shadowprof::ptrace

@@ -12,7 +12,6 @@
 // and sleeps until the moment has come.
 #pragma once
 
-#include <sched.h>
 #include <semaphore.h>
 #include <sys/types.h>
 
@@ -33,17 +32,14 @@ class Displacer {
 
     // Whoever runs on this processor then will be displaced.
     void send(int processor, Clock::time_point when);
-    // Waits until that has happened, and tells when, or until it is clear that it will not. To be
+    // Waits until that has happened, or until it is clear that it will not. To be
     // called no sooner: who waits takes a processor from others, and those that the displaced one
     // waits for would not be served.
-    std::optional<Clock::time_point> await();
-    bool occupies(int processor) const { return state_ == State::met && processor == processor_; }
-    // A thread that would run, on that processor, cannot, because of this or of who asks: it stops
-    // where it was displaced, and not in a system call that it has made meanwhile, to find itself
-    // disturbed there.
-    bool keeps_from_running(int processor) const {
-        return occupies(processor) || processor == sched_getcpu();
-    }
+    void await();
+    // Since when a thread that would run, on that processor, cannot, if so: it stops where it was
+    // displaced, and not in a system call that it has made meanwhile, to find itself disturbed
+    // there.
+    std::optional<Clock::time_point> occupies_since(int processor) const;
     void release();
 
   private:
@@ -58,6 +54,7 @@ class Displacer {
     std::atomic<pid_t> tid_{0};
     std::atomic<bool> closing_{false};
     Clock::time_point when_, arrived_;
+    std::atomic<Clock::time_point> last_ran_;
     int processor_ = -1;
     sem_t sent_;
     std::thread thread_;

@@ -1,5 +1,7 @@
 #include "shadow/bursts.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -77,19 +79,21 @@ void Bursts::aim() {
 void Bursts::ask() {
     const auto began = ptrace::Clock::now();
     auto* displacer = &displacers_[0];
-    auto since = displacer->await();
+    displacer->await();
     auto* thread = running_thread();
-    if (thread && !is_displaced(*thread, *displacer)) {
+    auto displaced = displaced_since(thread, *displacer, began);
+    if (thread && !displaced) {
         // It has moved to another processor, or another was found.
         displacer->release();
         displacer = &displacers_[1];
         chosen_ = thread->tid();
         if (const auto stat = ptrace::thread_stat(place_.tracer.pid(), chosen_))
             displacer->send(stat->processor, ptrace::Clock::now());
-        since = displacer->await();
+        displacer->await();
         thread = running_thread();
+        displaced = displaced_since(thread, *displacer, began);
     }
-    if (thread && !is_displaced(*thread, *displacer) && ++missed_ < most_missed) {
+    if (thread && !displaced && ++missed_ < most_missed) {
         displacer->release();
         aim();
         return;
@@ -98,7 +102,7 @@ void Bursts::ask() {
     schedule_next();
     const auto now = ptrace::Clock::now();
     if (thread && !asked_.contains(thread) && is_free(*thread) && thread->interrupt())
-        asked_[thread] = {now, now - since.value_or(began)};
+        asked_[thread] = {now, now - displaced.value_or(now)};
     displacer->release();
 }
 
@@ -110,9 +114,16 @@ ptrace::Thread* Bursts::running_thread() {
     return choose_running_thread(place_.tracer, place_.random);
 }
 
-bool Bursts::is_displaced(const ptrace::Thread& thread, const ptrace::Displacer& displacer) const {
-    const auto stat = ptrace::thread_stat(place_.tracer.pid(), thread.tid());
-    return stat && stat->state == 'R' && displacer.keeps_from_running(stat->processor);
+// By the displacer; or it waits for the processor that we have, unless others may take it over.
+std::optional<ptrace::Clock::time_point> Bursts::displaced_since(
+    const ptrace::Thread* thread, const ptrace::Displacer& displacer,
+    ptrace::Clock::time_point asking_since) const {
+    const auto stat =
+        thread ? ptrace::thread_stat(place_.tracer.pid(), thread->tid()) : std::nullopt;
+    if (!stat || stat->state != 'R') return {};
+    if (stat->processor != sched_getcpu()) return displacer.occupies_since(stat->processor);
+    if (ptrace::Clock::now() - asking_since >= before_it_is_taken_over) return {};
+    return asking_since;
 }
 
 // A burst that had to wait for the profilers would let its thread wait as well.

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <variant>
 
 #include "ptrace/displacer.h"
@@ -81,6 +82,9 @@ class Bursts : public Sampling {
     // A thread that is not displaced may be on its way to sleep when it is asked. Where there is no
     // displacing it, it is asked all the same.
     static constexpr int most_missed = 4;
+    // The kernel lets processors that have nothing to do take over threads that have not run for
+    // half a millisecond.
+    static constexpr Seconds before_it_is_taken_over{300e-6};
     // By how much later than a thread that only waits for the moment we are there, usually.
     static constexpr Seconds our_wake_up{50e-6};
 
@@ -95,7 +99,9 @@ class Bursts : public Sampling {
     void aim();
     void ask();
     ptrace::Thread* running_thread();
-    bool is_displaced(const ptrace::Thread&, const ptrace::Displacer&) const;
+    std::optional<ptrace::Clock::time_point> displaced_since(
+        const ptrace::Thread*, const ptrace::Displacer&,
+        ptrace::Clock::time_point asking_since) const;
     void use_stop(ptrace::Thread& thread, ptrace::Clock::time_point stopped);
 
     // One is sent beforehand. Who has just been somewhere would not displace anyone so soon again.

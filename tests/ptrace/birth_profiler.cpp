@@ -67,8 +67,8 @@ class Profiler {
         displacer_.await();
         auto* const thread = tracer_->thread(tid);
         const auto now = thread ? thread_stat(tracer_->pid(), tid) : std::nullopt;
-        const bool asked = now && now->state == 'R' &&
-                           displacer_.keeps_from_running(now->processor) && thread->interrupt();
+        const bool asked = now && now->state == 'R' && displacer_.occupies_since(now->processor) &&
+                           thread->interrupt();
         displacer_.release();
         return asked;
     }
