@@ -184,8 +184,8 @@ void Bursts::finished(Seconds held) {
     const auto price = price_.of_stop(held);
     ++cost_.stops;
     cost_.stop_time += held;
-    cost_.price += price;
-    budget_.spent_on_sample(price);
+    cost_.price += price.likely;
+    budget_.spent_on_sample(price.most);
     schedule_next();
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include "shadow/computed.h"
 
@@ -33,7 +34,8 @@ Price::Price(bool computes_beside)
     : computes_beside_(computes_beside),
       load_file_(open("/proc/loadavg", O_RDONLY | O_CLOEXEC)),
       cores_(static_cast<double>(std::max(1l, sysconf(_SC_NPROCESSORS_ONLN)))),
-      computed_before_(computed(CLOCK_PROCESS_CPUTIME_ID)) {}
+      computed_before_(computed(CLOCK_PROCESS_CPUTIME_ID)),
+      computed_here_before_(computed(CLOCK_THREAD_CPUTIME_ID)) {}
 
 Price::~Price() {
     if (load_file_ >= 0) close(load_file_);
@@ -45,15 +47,20 @@ void Price::interrupting() {
 }
 
 void Price::stopped(ptrace::Clock::time_point asked, Seconds displaced) {
+    displaced_ = displaced;
     until_heard_ = displaced + std::min<Seconds>(ptrace::Clock::now() - asked, longest_wake_up);
 }
 
-Seconds Price::of_stop(Seconds held) {
-    const auto now = computed(CLOCK_PROCESS_CPUTIME_ID);
-    const auto beside = std::max(Seconds{0}, now - computed_before_ - held);
-    computed_before_ = now;
+Price::OfStop Price::of_stop(Seconds held) {
+    const auto since = [&](clockid_t clock, Seconds& before, Seconds counted_already) {
+        const auto now = computed(clock);
+        return std::max(Seconds{0}, now - std::exchange(before, now) - counted_already);
+    };
+    const auto in_all = since(CLOCK_PROCESS_CPUTIME_ID, computed_before_, held);
+    const auto here = since(CLOCK_THREAD_CPUTIME_ID, computed_here_before_, held + displaced_);
     const auto stop = until_heard_ + held + unseen;
-    return stop + beside * busy_ * std::min(1.0, displaced_that_matter / cores_);
+    return {.likely = stop + here * busy_ / cores_,
+            .most = stop + in_all * busy_ * std::min(1.0, displaced_that_matter / cores_)};
 }
 
 // "0.20 0.18 0.12 3/80 11206": three threads run, one of them this one.

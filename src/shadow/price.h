@@ -1,7 +1,7 @@
 // What looking at the target costs it: more than the time between "it is stopped" and "it may go
 // on". A stop begins before we hear of it and ends after we allowed it to, and afterwards the
 // thread finds its caches and TLB cold. And where every core is busy, the time that the profiler
-// itself computes is taken from somebody: from the target, or from one that it waits for, as a
+// itself computes is taken from somebody: from the target, or from one that it may wait for, as a
 // server does for its clients; on many-core machines rarely from either.
 #pragma once
 
@@ -30,9 +30,15 @@ class Price {
     // One that was asked then, when it had been kept from its processor for so long, has stopped,
     // as far as we know just now.
     void stopped(ptrace::Clock::time_point asked, Seconds displaced);
+    struct OfStop {
+        Seconds likely;
+        // If the program waits for whoever is kept from a core, and the digestion, which gives way
+        // to all others, gets one nevertheless.
+        Seconds most;
+    };
     // It was held for so long in all, and has been released: what that costs, and what the profiler
     // has computed beside it since the last time.
-    Seconds of_stop(Seconds held);
+    OfStop of_stop(Seconds held);
 
   private:
     bool every_core_has_work() const;
@@ -40,9 +46,9 @@ class Price {
     bool computes_beside_;
     int load_file_;
     double cores_;
-    double busy_ = 0;         // how often every core has had work of late
-    Seconds until_heard_{0};  // from when it was displaced on
-    Seconds computed_before_{0};
+    double busy_ = 0;                        // how often every core has had work of late
+    Seconds displaced_{0}, until_heard_{0};  // the latter from when it was displaced on
+    Seconds computed_before_{0}, computed_here_before_{0};
 };
 
 }  // namespace shadowprof::shadow
