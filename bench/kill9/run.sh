@@ -24,5 +24,4 @@ for MODE in ${MODES:-burst shadow}; do
 done
 export PART=${PART:-1}
 python3 "$here/../../tests/ptrace/births_killed.py" $profiler "${killers[0]}" "${programs[@]}" shadowprof
-# Known to fail beside epoll_wait, semtimedop and sigtimedwait: docs/architecture.md, "Births".
 python3 "$here/../../tests/ptrace/births_killed.py" $profiler "${killers[1]}" "${programs[@]}"
