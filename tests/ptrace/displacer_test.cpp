@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <future>
 #include <thread>
 
 #include "ptrace/harness.h"
@@ -44,13 +45,14 @@ class Spinner {
 
 template <typename Action>
 void elsewhere_than(int processor, Action act) {
-    std::thread{[&] {
+    // Which hands on what REQUIRE throws.
+    std::async(std::launch::async, [&] {
         cpu_set_t others;
         REQUIRE(sched_getaffinity(0, sizeof others, &others) == 0);
         CPU_CLR(processor, &others);
         REQUIRE(sched_setaffinity(0, sizeof others, &others) == 0);
         act();
-    }}.join();
+    }).get();
 }
 
 }  // namespace
