@@ -20,11 +20,6 @@ constexpr std::size_t states_per_sequence = 8;
 constexpr std::size_t most_reports = 40;
 constexpr unsigned most_repetitions = 2;
 
-bool is_canonical(Address a) {
-    const auto top = static_cast<std::int64_t>(a.value) >> 47;
-    return top == 0 || top == -1;
-}
-
 }  // namespace
 
 class Differential::Blocks : public emu::BlockSource {
@@ -144,7 +139,7 @@ void Differential::run_state() {
                            [&](const Step& step) { return property(step.instruction); });
     };
     const bool shows_use = has(tells_what_is_in_use);
-    const bool may_differ = shows_use || has(tells_processor);
+    const bool may_differ = shows_use || has(tells_processor) || has(writes_base_that_is_lost);
     ++cases_;
     for (unsigned attempt = 0;; ++attempt) {
         view_.drop();

@@ -124,7 +124,8 @@ void Differential::compare(const emu::GuestState& mine, const std::vector<std::b
             differences += fmt::format("  {} {:x} | {:x} (was {:x})\n", general_name(n),
                                        mine.general[n], native_.general[n], initial_.general[n]);
     if (mine.fs_base != native_.fs_base || mine.gs_base != native_.gs_base)
-        differences += "  segment bases\n";
+        differences += fmt::format("  segment bases {:x}, {:x} | {:x}, {:x}\n", mine.fs_base,
+                                   mine.gs_base, native_.fs_base, native_.gs_base);
     compare_extended(mine, native_, is_interpreter, differences);
     if (std::memcmp(memory.data(), native_arena_.data(), memory.size()) != 0) {
         const auto at = static_cast<std::size_t>(

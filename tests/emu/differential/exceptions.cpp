@@ -1,5 +1,7 @@
 #include "exceptions.h"
 
+#include <sys/auxv.h>
+
 #include <algorithm>
 
 #include "decoder/decoder.h"
@@ -41,6 +43,13 @@ bool tells_what_is_in_use(const Instruction& i) {
 
 bool tells_processor(const Instruction& i) {
     return decoder::mnemonic_name(i) == "rdpid";
+}
+
+bool writes_base_that_is_lost(const Instruction& i) {
+    constexpr unsigned long kernel_keeps_bases = 1u << 1;  // HWCAP2_FSGSBASE
+    using enum decoder::Mnemonic;
+    return (i.mnemonic == wrfsbase || i.mnemonic == wrgsbase) &&
+           !(::getauxval(AT_HWCAP2) & kernel_keeps_bases);
 }
 
 namespace {

@@ -21,6 +21,7 @@ struct Exception {
 inline constexpr Exception exceptions[] = {
     {"rdtsc", Exception::Kind::result_differs, "two readings of the clock"},
     {"rdtscp", Exception::Kind::result_differs, "two readings of the clock"},
+    {"rdpru", Exception::Kind::result_differs, "two readings of a counter"},
     {"rdrand", Exception::Kind::result_differs, "random"},
     {"rdseed", Exception::Kind::result_differs, "random"},
     {"sgdt", Exception::Kind::result_differs,
@@ -49,6 +50,9 @@ inline constexpr Exception exceptions[] = {
      "that differs is run again, twice at most"},
     {"rdpid", Exception::Kind::by_rule,
      "the processor may be another one by the time: likewise run again"},
+    {"wrfsbase and wrgsbase in a virtual machine whose kernel does not know that they are allowed",
+     Exception::Kind::by_rule,
+     "what they write is lost when another thread gets the processor: likewise run again"},
     {"what the x87 unit remembers of its last instruction (translator only)",
      Exception::Kind::by_rule,
      "where it was executed, which is in the code cache; and with which operand, which is another "
@@ -88,6 +92,8 @@ bool saves_to_narrow_segment(const decoder::Instruction& i);
 bool tells_what_is_in_use(const decoder::Instruction& i);
 // Who is moved to another processor meanwhile sees another number.
 bool tells_processor(const decoder::Instruction& i);
+// A segment base that the kernel does not keep for the thread.
+bool writes_base_that_is_lost(const decoder::Instruction& i);
 
 // Large areas, and two strings: which access faults first is the processor's choice.
 bool accesses_in_any_order(const decoder::Instruction& i);

@@ -39,6 +39,7 @@ Machine differential_machine __attribute__((visibility("hidden")));
 void differential_run();
 void differential_save();
 void differential_back();
+void differential_take_bases();
 }
 
 asm(R"(
@@ -58,6 +59,29 @@ asm(R"(
         field M_HOST_MXCSR, 200
         field M_HOST_X87, 204
 
+        # A kernel that does not know that programs may write the bases loses, at the next switch
+        # to another thread, what instructions have written (virtual machines may let them write):
+        # so it is told as well. It refuses addresses of its own.
+        .macro set_base name, request, field
+        mov $158, %eax      # arch_prctl
+        mov $\request, %edi
+        mov \field(%rip), %rsi
+        syscall
+        wr\name\()base %rsi
+        .endm
+        .macro get_base name, field
+        rd\name\()base %rax
+        mov %rax, \field(%rip)
+        .endm
+        .macro set_bases fs_field, gs_field
+        set_base fs, 0x1002, \fs_field
+        set_base gs, 0x1001, \gs_field
+        .endm
+        .macro get_bases fs_field, gs_field
+        get_base fs, \fs_field
+        get_base gs, \gs_field
+        .endm
+
         .globl differential_run
 differential_run:
         push %rbx
@@ -69,18 +93,12 @@ differential_run:
         mov %rsp, M_HOST_RSP(%rip)
         stmxcsr M_HOST_MXCSR(%rip)
         fnstcw M_HOST_X87(%rip)
-        rdfsbase %rax
-        mov %rax, M_HOST_FS(%rip)
-        rdgsbase %rax
-        mov %rax, M_HOST_GS(%rip)
+        get_bases M_HOST_FS, M_HOST_GS
+        set_bases M_FS, M_GS
         mov M_EXTENDED(%rip), %rcx
         mov M_COMPONENTS(%rip), %eax
         mov M_COMPONENTS + 4(%rip), %edx
         xrstor64 (%rcx)
-        mov M_FS(%rip), %rax
-        wrfsbase %rax
-        mov M_GS(%rip), %rax
-        wrgsbase %rax
         pushq M_RFLAGS(%rip)
         popfq
         mov differential_machine + 0(%rip), %rax
@@ -124,18 +142,20 @@ differential_save:
         popq M_RFLAGS(%rip)
         pushq $0x202        # neither direction nor alignment check
         popfq
-        rdfsbase %rax
-        mov %rax, M_FS(%rip)
-        rdgsbase %rax
-        mov %rax, M_GS(%rip)
-        mov M_HOST_FS(%rip), %rax
-        wrfsbase %rax
-        mov M_HOST_GS(%rip), %rax
-        wrgsbase %rax
+        call differential_take_bases
         mov M_EXTENDED(%rip), %rcx
         mov M_COMPONENTS(%rip), %eax
         mov M_COMPONENTS + 4(%rip), %edx
         xsave64 (%rcx)
+
+        jmp differential_back
+
+        # What a signal handler begins with.
+        .globl differential_take_bases
+differential_take_bases:
+        get_bases M_FS, M_GS
+        set_bases M_HOST_FS, M_HOST_GS
+        ret
 
         .globl differential_back
 differential_back:
@@ -170,11 +190,7 @@ constexpr int numbers_by_hardware[16] = {REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG
 __attribute__((no_stack_protector)) void on_signal(int signal, siginfo_t* info, void* context) {
     auto& machine = differential_machine;
     if (machine.is_running) {
-        std::uint64_t fs, gs;
-        asm volatile("rdfsbase %0; rdgsbase %1" : "=r"(fs), "=r"(gs));
-        asm volatile("wrfsbase %0; wrgsbase %1" : : "r"(machine.host_fs), "r"(machine.host_gs));
-        machine.fs_base = fs;
-        machine.gs_base = gs;
+        differential_take_bases();
     } else {
         const auto& previous = previous_actions[static_cast<std::size_t>(signal)];
         if (previous.sa_flags & SA_SIGINFO)

@@ -11,6 +11,11 @@
 
 namespace shadowprof::differential {
 
+constexpr bool is_canonical(Address a) {
+    const auto top = static_cast<std::int64_t>(a.value) >> 47;
+    return top == 0 || top == -1;
+}
+
 struct NativeEnd {
     int signal = 0;  // 0: the end of the code was reached; SIGTRAP: control went to state.rip
     bool address_known = false;  // a page fault at:

@@ -118,7 +118,7 @@ TranslatedCode::End TranslatedCode::run(NativeCode& native, emu::GuestState& sta
         state.general[decoder::r15] = prepare_stream(version, random, has_looked);
         state.gs_base = data_place + areas_at;
         state.rip = *place;
-        end.native = native.run(state);
+        end.native = run_cached(native, state);
         read_stream(version, end);
         if (std::exchange(state.gs_base, area().guest_gs) != data_place + areas_at)
             end.broken = "gs";
@@ -149,6 +149,16 @@ TranslatedCode::End TranslatedCode::run(NativeCode& native, emu::GuestState& sta
     }
     std::memset(data_ + (stream_ - data_place), unwritten, most_bytes_of_unit);
     return end;
+}
+
+// In some virtual machines the way back from a system call faults if the stack pointer is not
+// canonical. Nobody but us sees the one that asks for the profiler: go on behind it.
+NativeEnd TranslatedCode::run_cached(NativeCode& native, emu::GuestState& state) {
+    const auto end = native.run(state);
+    return end.signal == SIGSEGV && !is_canonical({state.general[decoder::rsp]}) &&
+                   translator_->is_behind_leave(state.rip)
+               ? native.run(state)
+               : end;
 }
 
 void TranslatedCode::follow(const std::vector<trace::BlockId>& executed) {

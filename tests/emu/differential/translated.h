@@ -61,6 +61,7 @@ class TranslatedCode {
   private:
     emu::translator::ThreadArea& area() const;
     std::uint64_t prepare_stream(Version version, Random* random, bool has_looked);
+    NativeEnd run_cached(NativeCode& native, emu::GuestState& state);
     // A request for something that is to be found at state.rip; false if it cannot be granted.
     bool answer(const emu::GuestState& state, Version version);
     void at_fault(emu::GuestState& state, Version version, End& end);
