@@ -1,5 +1,6 @@
 #include "emu/stepper.h"
 
+#include <cpuid.h>
 #include <sys/syscall.h>
 
 #include <cerrno>
@@ -8,6 +9,7 @@
 
 #include "decoder/decoder.h"
 #include "emu/effective_address.h"
+#include "ptrace/lost_steps.h"
 #include "ptrace/process_info.h"
 
 namespace shadowprof::emu {
@@ -128,11 +130,34 @@ Stepper::State Stepper::go_on(int signal) {
 }
 
 Stepper::State Stepper::step_instruction(int signal) {
-    if (std::exchange(loaded_flags_, false) && signal == 0)
-        thread_.stop_again();
+    const bool loses_step = block_->instructions[index_].mnemonic == decoder::Mnemonic::cpuid &&
+                            ptrace::loses_step_over_cpuid();
+    const bool loaded_flags = std::exchange(loaded_flags_, false);
+    if ((loaded_flags && signal == 0) || (loses_step && signal != 0))
+        thread_.stop_again(signal);
+    else if (loses_step)
+        return execute_cpuid();
     else
         thread_.step(signal);
     return State::running;
+}
+
+// Here and not by the thread, which stays stopped.
+Stepper::State Stepper::execute_cpuid() {
+    const auto leaf = static_cast<unsigned>(registers_.general(decoder::rax));
+    const auto subleaf = static_cast<unsigned>(registers_.general(decoder::rcx));
+    unsigned eax, ebx, ecx, edx;
+    __cpuid_count(leaf, subleaf, eax, ebx, ecx, edx);
+    registers_.set_general(decoder::rax, eax);
+    registers_.set_general(decoder::rbx, ebx);
+    registers_.set_general(decoder::rcx, ecx);
+    registers_.set_general(decoder::rdx, edx);
+    const auto& instruction = block_->instructions[index_];
+    registers_.raw.rip = instruction.end().value;
+    if (!thread_.set_registers(registers_)) return thread_is_gone();
+    capture_after(instruction);
+    complete_instruction();
+    return go_on();
 }
 
 // The call's instruction is complete as soon as the call is entered: its effects are the kernel's.

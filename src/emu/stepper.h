@@ -17,6 +17,8 @@
 //  - popf and iret load it, and while they are stepped the kernel leaves the flag to them. If the
 //    next resumption were another step it would take the flag for the program's own and never clear
 //    it, so the thread is first stopped once more by other means.
+//  - cpuid, where its step is lost (ptrace/lost_steps.h): it is not stepped, its result is written
+//    to the registers.
 //  - REP instructions trap after every iteration: only the last one completes the instruction.
 #pragma once
 
@@ -58,6 +60,7 @@ class Stepper {
   private:
     State go_on(int signal = 0);
     State step_instruction(int signal);
+    State execute_cpuid();
     State enter_system_call(int signal);
     State on_stepped(const ptrace::Event& event);
     State on_system_call_exit();
