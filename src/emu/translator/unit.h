@@ -47,6 +47,12 @@ struct Mark {
     static constexpr std::uint8_t none = 0xff;
     // A load is being timed: the guest's rax, rcx and rdx are in the area.
     static constexpr std::uint8_t timing = 0xfe;
+
+    // Says nothing that the mark before it does not.
+    bool continues(const Mark& before) const {
+        return block == before.block && instruction == before.instruction &&
+               stream_register == before.stream_register && borrowed == before.borrowed;
+    }
 };
 
 struct Unit {

@@ -149,6 +149,7 @@ std::optional<UnitCompiler::Result> UnitCompiler::compile(CodeArena& arena,
     unit_.place = arena.place_of(begin);
     unit_.first_exit = first_exit;
     exits_.clear();
+    marks_.clear();
     late_.clear();
     executed_.clear();
     state_ = {};
@@ -169,6 +170,7 @@ std::optional<UnitCompiler::Result> UnitCompiler::compile(CodeArena& arena,
     unit_.size = static_cast<std::uint32_t>(a_.position() - begin);
     unit_.exit_count = static_cast<std::uint32_t>(exits_.size());
     for (auto& exit : exits_) exit.unit = number;
+    unit_.marks.assign(marks_.begin(), marks_.end());
     arena.commit(a_.position());
     return Result{std::move(unit_), std::move(exits_)};
 }
@@ -176,11 +178,13 @@ std::optional<UnitCompiler::Result> UnitCompiler::compile(CodeArena& arena,
 // ---- What r15 holds
 
 void UnitCompiler::mark(std::uint8_t borrowed) {
-    unit_.marks.push_back({.offset = static_cast<std::uint32_t>(a_.position() - begin_),
-                           .block = position_.first,
-                           .instruction = position_.second,
-                           .stream_register = state_.holds,
-                           .borrowed = borrowed});
+    const Mark mark{.offset = static_cast<std::uint32_t>(a_.position() - begin_),
+                    .block = position_.first,
+                    .instruction = position_.second,
+                    .stream_register = state_.holds,
+                    .borrowed = borrowed};
+    if (!marks_.empty() && marks_.back().offset == mark.offset) marks_.pop_back();
+    if (marks_.empty() || !mark.continues(marks_.back())) marks_.push_back(mark);
 }
 
 void UnitCompiler::to_stream() {

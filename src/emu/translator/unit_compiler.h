@@ -169,6 +169,7 @@ class UnitCompiler {
     Emitter a_;
     Unit unit_;
     std::vector<Exit> exits_;
+    std::vector<Mark> marks_;
     std::uint8_t* begin_ = nullptr;
     std::uint32_t number_ = 0;
     StreamState state_;

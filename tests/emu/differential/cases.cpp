@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstring>
 
@@ -139,7 +140,7 @@ void Differential::run_state() {
                            [&](const Step& step) { return property(step.instruction); });
     };
     const bool shows_use = has(tells_what_is_in_use);
-    const bool may_differ = shows_use || has(tells_processor) || has(writes_base_that_is_lost);
+    const bool may_differ = shows_use || has(tells_processor);
     ++cases_;
     for (unsigned attempt = 0;; ++attempt) {
         view_.drop();
@@ -175,7 +176,7 @@ void Differential::run_state() {
             --cases_;
             return;
         }
-        if (found.empty() || !may_differ || attempt == most_repetitions) {
+        if (found.empty() || !(may_differ || has_unusable_stack()) || attempt == most_repetitions) {
             if (attempt > 0 && found.empty()) ++agreed_later_;
             if (version == TranslatedCode::Version::lean && random_.chance(0.2))
                 world_->translated.follow(cached.blocks);
@@ -189,6 +190,12 @@ void Differential::run_state() {
         }
         arena_.restore(initial_arena_);
     }
+}
+
+bool Differential::has_unusable_stack() const {
+    return std::ranges::any_of(
+        std::array{&initial_, &interpreted_, &native_, &translated_},
+        [](const emu::GuestState* state) { return !is_canonical({state->general[decoder::rsp]}); });
 }
 
 std::size_t Differential::step_at(Address at) const {

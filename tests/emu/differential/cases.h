@@ -126,6 +126,8 @@ class Differential {
     std::uint64_t undefined_flags() const;
     void count(const emu::Stop& stop, const NativeEnd& native, const std::string& differences);
     // The step that begins there; the last one if none does.
+    // In one of the states: see exceptions.h.
+    bool has_unusable_stack() const;
     std::size_t step_at(Address at) const;
 
     const FormTable& forms_;

@@ -126,6 +126,30 @@ bool loses_x87_pointers() {
     return __builtin_cpu_is("amd");
 }
 
+std::uint64_t lost_in_system_calls() {
+    constexpr std::uint64_t nested_task = 1u << 14;
+    static const bool loses_nested_task = [] {
+        std::uint64_t flags;
+        asm volatile(
+            "lea -128(%%rsp), %%rsp\n\t"
+            "pushfq\n\t"
+            "orq %1, (%%rsp)\n\t"
+            "popfq\n\t"
+            "mov $39, %%eax\n\t"  // getpid
+            "syscall\n\t"
+            "pushfq\n\t"
+            "pop %0\n\t"
+            "pushq $0x202\n\t"
+            "popfq\n\t"
+            "lea 128(%%rsp), %%rsp"
+            : "=&r"(flags)
+            : "i"(nested_task)
+            : "rax", "rcx", "r11", "memory", "cc");
+        return !(flags & nested_task);
+    }();
+    return loses_nested_task ? nested_task : 0;
+}
+
 bool in_use_is_a_guess() {
     return __builtin_cpu_is("amd");
 }

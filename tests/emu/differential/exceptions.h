@@ -52,7 +52,13 @@ inline constexpr Exception exceptions[] = {
      "the processor may be another one by the time: likewise run again"},
     {"wrfsbase and wrgsbase in a virtual machine whose kernel does not know that they are allowed",
      Exception::Kind::by_rule,
-     "what they write is lost when another thread gets the processor: likewise run again"},
+     "what they write is lost when another thread gets the processor, or, if it is in the kernel's "
+     "half, at once: they are not run there"},
+    {"the flag NT behind a system call (translator only)", Exception::Kind::by_rule,
+     "some virtual machines lose it there"},
+    {"a stack pointer that is not canonical", Exception::Kind::by_rule,
+     "in some virtual machines the way back to the program faults then, if it is interrupted: "
+     "likewise run again"},
     {"what the x87 unit remembers of its last instruction (translator only)",
      Exception::Kind::by_rule,
      "where it was executed, which is in the code cache; and with which operand, which is another "
@@ -102,6 +108,8 @@ bool accesses_in_any_order(const decoder::Instruction& i);
 bool is_different_on_amd(const decoder::Instruction& i);
 bool changes_flags_before_it_faults(const decoder::Instruction& i);
 bool loses_x87_pointers();
+// Of the flags.
+std::uint64_t lost_in_system_calls();
 bool in_use_is_a_guess();
 
 // What the x87 unit remembers of the one is told by the other; translated code may have a different

@@ -122,7 +122,7 @@ bool Differential::add_step(const std::vector<std::size_t>& extensions, bool may
         const auto* exception = exception_for(*instruction);
         if ((exception && exception->kind == Exception::Kind::not_run) ||
             loads_segment_register(*instruction) || saves_to_narrow_segment(*instruction) ||
-            is_different_on_amd(*instruction)) {
+            writes_base_that_is_lost(*instruction) || is_different_on_amd(*instruction)) {
             ++statistics_[form].excepted;
             return false;
         }
