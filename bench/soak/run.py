@@ -9,11 +9,13 @@ shadowprof every ten seconds: resident memory, open descriptors, threads, and th
 its or the program's children.
 Prints a line each minute, and how long replicas have computed; exit status 1 if the program failed,
 if a process remained, if descriptors or threads at the end are more than after the first quarter, or
-if memory grew by more than a tenth since then."""
+if memory grew by more than a tenth since then: the means of a twelfth of the looks each, since from
+one look to the next it goes up and down by that, with the samples in flight."""
 
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -39,6 +41,10 @@ def look(profiler, program):
         "threads": len(os.listdir(f"/proc/{profiler}/task")),
         "processes": len(children_of(profiler)) + len(children_of(program)),
     }
+
+
+def mean_resident(looks):
+    return statistics.mean(look["resident"] for look in looks)
 
 
 def line(seconds, seen):
@@ -82,17 +88,20 @@ def main():
             if target.poll() is not None:
                 failures.append(f"the program ended with {target.poll()}")
         target.kill()
-        quarter, last = seen[len(seen) // 4], seen[-1]
+        quarter, last, window = seen[len(seen) // 4], seen[-1], len(seen) // 12 + 1
+        before = mean_resident(seen[len(seen) // 4 :][:window])
+        after = mean_resident(seen[-window:])
         for what in ("descriptors", "threads"):
             if last[what] > max(s[what] for s in seen[: len(seen) // 4 + 1]):
                 failures.append(f"{what}: {last[what]}, {quarter[what]} after the first quarter")
-        if last["resident"] > 1.1 * quarter["resident"]:
-            failures.append(f"memory: {last['resident']}, {quarter['resident']} after the first quarter")
+        if after > 1.1 * before:
+            failures.append(f"memory: {after / 1e6:.1f} MB, {before / 1e6:.1f} after the first quarter")
         told = {}
         if os.path.exists(profile):
             with open(profile, encoding="utf-8") as file:
                 told = json.load(file)
         print(line(time.monotonic() - began, last))
+        print(f"memory: {before / 1e6:.1f} MB after the first quarter, {after / 1e6:.1f} at the end")
         print(json.dumps({what: told.get(what) for what in ("cost", "coverage")}))
         print("\n".join(failures) or "it did not grow")
         if options.json:
