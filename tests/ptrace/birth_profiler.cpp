@@ -33,7 +33,7 @@ class Profiler {
     explicit Profiler(std::unique_ptr<Tracer> tracer) : tracer_(std::move(tracer)) {}
 
     int run(int births) {
-        const auto deadline = Clock::now() + std::chrono::seconds{10};
+        const auto deadline = Clock::now() + std::chrono::seconds{30};
         while (tracer_->alive() && births_ < births && Clock::now() < deadline) sample();
         if (births_ < births) fmt::print(stderr, "{} births of {}: {}\n", births_, births, why_);
         while (tracer_->launched() && tracer_->alive()) pass_on(Clock::now() + deadline_step);
