@@ -9,8 +9,8 @@ shadowprof every ten seconds: resident memory, open descriptors, threads, and th
 its or the program's children.
 Prints a line each minute, and how long replicas have computed; exit status 1 if the program failed,
 if a process remained, if descriptors or threads at the end are more than after the first quarter, or
-if memory grew by more than a tenth since then: the means of a twelfth of the looks each, since from
-one look to the next it goes up and down by that, with the samples in flight."""
+if memory grew by more than a tenth since then. From one look to the next it goes up and down by nearly
+that, with the samples in flight: so the means of a twelfth of the looks each are printed as well."""
 
 import argparse
 import json
@@ -89,19 +89,18 @@ def main():
                 failures.append(f"the program ended with {target.poll()}")
         target.kill()
         quarter, last, window = seen[len(seen) // 4], seen[-1], len(seen) // 12 + 1
-        before = mean_resident(seen[len(seen) // 4 :][:window])
-        after = mean_resident(seen[-window:])
         for what in ("descriptors", "threads"):
             if last[what] > max(s[what] for s in seen[: len(seen) // 4 + 1]):
                 failures.append(f"{what}: {last[what]}, {quarter[what]} after the first quarter")
-        if after > 1.1 * before:
-            failures.append(f"memory: {after / 1e6:.1f} MB, {before / 1e6:.1f} after the first quarter")
+        if last["resident"] > 1.1 * quarter["resident"]:
+            failures.append(f"memory: {last['resident']}, {quarter['resident']} after the first quarter")
         told = {}
         if os.path.exists(profile):
             with open(profile, encoding="utf-8") as file:
                 told = json.load(file)
         print(line(time.monotonic() - began, last))
-        print(f"memory: {before / 1e6:.1f} MB after the first quarter, {after / 1e6:.1f} at the end")
+        print(f"memory, mean: {mean_resident(seen[len(seen) // 4 :][:window]) / 1e6:.1f} MB after the first quarter,"
+              f" {mean_resident(seen[-window:]) / 1e6:.1f} at the end")
         print(json.dumps({what: told.get(what) for what in ("cost", "coverage")}))
         print("\n".join(failures) or "it did not grow")
         if options.json:
