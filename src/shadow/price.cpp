@@ -48,7 +48,7 @@ void Price::interrupting() {
 
 void Price::stopped(ptrace::Clock::time_point asked, Seconds displaced) {
     displaced_ = displaced;
-    until_heard_ = displaced + std::min<Seconds>(ptrace::Clock::now() - asked, longest_wake_up);
+    woken_ = std::min<Seconds>(ptrace::Clock::now() - asked, longest_wake_up);
 }
 
 Price::OfStop Price::of_stop(Seconds held) {
@@ -58,7 +58,7 @@ Price::OfStop Price::of_stop(Seconds held) {
     };
     const auto in_all = since(CLOCK_PROCESS_CPUTIME_ID, computed_before_, held);
     const auto here = since(CLOCK_THREAD_CPUTIME_ID, computed_here_before_, held + displaced_);
-    const auto stop = until_heard_ + held + unseen;
+    const auto stop = displaced_ + woken_ + held + unseen;
     return {.likely = stop + here * busy_ / cores_,
             .most = stop + in_all * busy_ * std::min(1.0, displaced_that_matter / cores_)};
 }

@@ -46,8 +46,9 @@ class Price {
     bool computes_beside_;
     int load_file_;
     double cores_;
-    double busy_ = 0;                        // how often every core has had work of late
-    Seconds displaced_{0}, until_heard_{0};  // the latter from when it was displaced on
+    double busy_ = 0;  // how often every core has had work of late
+    // Of the last stop: how long the thread was displaced before it, and we were being woken.
+    Seconds displaced_{0}, woken_{0};
     Seconds computed_before_{0}, computed_here_before_{0};
 };
 

@@ -181,8 +181,8 @@ std::string Differential::translated_differences(const NativeEnd& native,
         native.fault_address != end.native.fault_address)
         differences += fmt::format("  fault address {:x} | {:x}\n", end.native.fault_address.value,
                                    native.fault_address.value);
-    // It leaves the cache by one.
-    const auto ignored_flags = end.void_flags | lost_in_system_calls();
+    // A system call leads out of the cache.
+    const auto ignored_flags = end.void_flags | flags_lost_in_system_calls();
     compare(translated_, translated_arena_, ignored_flags, differences);
     return differences.empty() ? differences : "  (translator | CPU)\n" + differences;
 }

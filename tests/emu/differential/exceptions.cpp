@@ -1,5 +1,6 @@
 #include "exceptions.h"
 
+#include <asm/hwcap2.h>
 #include <sys/auxv.h>
 
 #include <algorithm>
@@ -46,10 +47,9 @@ bool tells_processor(const Instruction& i) {
 }
 
 bool writes_base_that_is_lost(const Instruction& i) {
-    constexpr unsigned long kernel_keeps_bases = 1u << 1;  // HWCAP2_FSGSBASE
     using enum decoder::Mnemonic;
     return (i.mnemonic == wrfsbase || i.mnemonic == wrgsbase) &&
-           !(::getauxval(AT_HWCAP2) & kernel_keeps_bases);
+           !(::getauxval(AT_HWCAP2) & HWCAP2_FSGSBASE);
 }
 
 namespace {
@@ -126,7 +126,7 @@ bool loses_x87_pointers() {
     return __builtin_cpu_is("amd");
 }
 
-std::uint64_t lost_in_system_calls() {
+std::uint64_t flags_lost_in_system_calls() {
     constexpr std::uint64_t nested_task = 1u << 14;
     static const bool loses_nested_task = [] {
         std::uint64_t flags;

@@ -108,8 +108,7 @@ bool accesses_in_any_order(const decoder::Instruction& i);
 bool is_different_on_amd(const decoder::Instruction& i);
 bool changes_flags_before_it_faults(const decoder::Instruction& i);
 bool loses_x87_pointers();
-// Of the flags.
-std::uint64_t lost_in_system_calls();
+std::uint64_t flags_lost_in_system_calls();
 bool in_use_is_a_guess();
 
 // What the x87 unit remembers of the one is told by the other; translated code may have a different

@@ -148,15 +148,6 @@ differential_save:
         mov M_COMPONENTS + 4(%rip), %edx
         xsave64 (%rcx)
 
-        jmp differential_back
-
-        # What a signal handler begins with.
-        .globl differential_take_bases
-differential_take_bases:
-        get_bases M_FS, M_GS
-        set_bases M_HOST_FS, M_HOST_GS
-        ret
-
         .globl differential_back
 differential_back:
         fninit
@@ -169,6 +160,13 @@ differential_back:
         pop %r12
         pop %rbp
         pop %rbx
+        ret
+
+        # What a signal handler begins with.
+        .globl differential_take_bases
+differential_take_bases:
+        get_bases M_FS, M_GS
+        set_bases M_HOST_FS, M_HOST_GS
         ret
         .popsection
 )");
