@@ -1,6 +1,7 @@
 #include "profile/value.h"
 
 #include <algorithm>
+#include <array>
 #include <deque>
 #include <optional>
 #include <span>
@@ -128,6 +129,7 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
             profiler_.by_block_.resize(profiler_.blocks_.size());
         values_ = chunk.values;
         walker_.digest(chunk, *this);
+        while (added_ != arrived_) add_oldest();
         SHADOWPROF_ASSERT(values_.empty(), std::to_string(values_.size()) + " values left over");
     }
     void finish(const trace::TraceEnd&) override {}
@@ -156,12 +158,37 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
         for (std::uint32_t i = 0; i < streams.count; ++i) {
             auto* stream = profiler_.stream_of_slot_[streams.first + i];
             if (stream == nullptr) continue;
-            if (!stream->is_at(sample_)) [[unlikely]]
-                stream->turn_to(sample_, profiler_.samples_);
-            stream->add(values_[i], trace_, profiler_.random_);
+            arrive(*stream, values_[i]);
             ++values_of_sample_;
         }
         values_ = values_.subspan(streams.count);
+    }
+
+    // Streams are many, and where in one a value is found is known when the stream is at hand, and
+    // its table: three times what is needed would have to come from memory first. So values wait
+    // in line while that comes.
+    struct Arrival {
+        Stream* stream;
+        std::uint64_t value;
+    };
+    void arrive(Stream& stream, std::uint64_t value) {
+        constexpr std::size_t cache_line = 64;
+        for (std::size_t at = 0; at < sizeof stream; at += cache_line)
+            __builtin_prefetch(reinterpret_cast<const std::byte*>(&stream) + at);
+        line_[arrived_++ % line_.size()] = {&stream, value};
+        if (arrived_ - added_ < line_.size()) return;
+        // A third of the line is as long as memory takes.
+        const auto& second = line_[(added_ + line_.size() * 2 / 3) % line_.size()];
+        second.stream->prefetch_table(second.value);
+        const auto& last = line_[(added_ + line_.size() / 3) % line_.size()];
+        last.stream->prefetch_slot(last.value);
+        add_oldest();
+    }
+    void add_oldest() {
+        auto& [stream, value] = line_[added_++ % line_.size()];
+        if (!stream->is_at(sample_)) [[unlikely]]
+            stream->turn_to(sample_, profiler_.samples_);
+        stream->add(value, trace_, profiler_.random_);
     }
 
     ValueProfiler& profiler_;
@@ -171,6 +198,8 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
     Walker walker_;
     std::optional<ContextStack> contexts_;
     std::span<const std::uint64_t> values_;  // of the chunk, not yet read
+    std::array<Arrival, 48> line_;
+    std::size_t arrived_ = 0, added_ = 0;
 };
 
 template <class Sketch>

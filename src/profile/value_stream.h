@@ -31,6 +31,10 @@ class ValueStream {
         sketch_.add(value, random);
     }
 
+    // What add() will need; the first before the second.
+    void prefetch_table(std::uint64_t value) const { sketch_.slots().prefetch_table(value); }
+    void prefetch_slot(std::uint64_t value) const { sketch_.slots().prefetch_slot(value); }
+
     template <class State>
     void turn_to(trace::SampleId sample, const OpenSamples<State>& samples) {
         put_down(samples);

@@ -9,7 +9,8 @@ namespace shadowprof::emu::translator {
 
 inline std::uint64_t value_of_slot(const trace::Block& block, const trace::Slot& slot,
                                    std::uint64_t stored) {
-    if (slot.kind == trace::Capture::destination_values) {
+    // Instructions are large, and most slots need not look at theirs.
+    if (slot.bits == 8 && slot.kind == trace::Capture::destination_values) {
         const auto& reg = block.instructions[slot.instruction].operands()[slot.operand].reg;
         if (reg.high_byte) stored >>= 8;
     }

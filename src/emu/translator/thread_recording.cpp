@@ -16,7 +16,8 @@ namespace {
 // As far as nothing is known, a segment has so few blocks. How many it has is known after some: it
 // may have fifteen times as many.
 constexpr std::uint64_t fewest_blocks_in_segment = 3, segments_until_known = 1024;
-constexpr std::uint64_t length_of_values = 3 * 1024;
+// Of a burst of values, in blocks.
+constexpr std::uint64_t shortest_of_values = 3 * 1024, longest_of_values = 24 * 1024;
 // What is known of loads grows with the blocks in bursts, and so does the time that a replica
 // takes. A sample of many blocks has the least share of them in bursts. Where it has few, each
 // takes long, and bursts are no great matter beside that: so many as are wanted, up to the largest
@@ -56,7 +57,7 @@ ThreadRecording::ThreadRecording(Place place, trace::SampleId sample, trace::Tra
     accesses = {Version::accesses, trace::Contents::accesses};
     timed = {Version::timed, trace::Contents::timings};
     if (place_.values.wanted()) values.fraction = place_.values.fraction;
-    values.length = values.blocks = length_of_values;
+    values.length = values.blocks = shortest_of_values;
     timed.warm_up = place_.loads.warm_up;
 }
 
@@ -72,6 +73,8 @@ void ThreadRecording::begin_stream(SharedMemory& memory, std::uint32_t area) {
 }
 
 void ThreadRecording::expect(double blocks, double nanoseconds_of_block) {
+    expected_blocks_ = blocks;
+    nanoseconds_of_block_ = nanoseconds_of_block;
     auto& [values, accesses, timed] = bursts_;
     const auto& loads = place_.loads;
     const auto share = [&](Burst& burst, const Share& of_it) {
@@ -245,8 +248,21 @@ std::uint64_t ThreadRecording::draw_lean_run(const Burst& burst) {
     return 1 + static_cast<std::uint64_t>(place_.random.exponential(mean));
 }
 
+// The two stops of a burst are to be a small part of what it takes. But a sample that is known to
+// end shall have several; and where there is no end, and each burst is a sample by itself, there
+// are to be a thousand before they become longer.
+std::uint64_t ThreadRecording::length_of_values() const {
+    constexpr double in_sample = 8, before_longer = 1000, apart = 500e3;
+    const auto blocks = std::isinf(expected_blocks_)
+                            ? static_cast<double>(work_.blocks) / before_longer
+                            : expected_blocks_ / in_sample;
+    const auto length = place_.values.fraction * std::min(blocks, apart / nanoseconds_of_block_);
+    return std::clamp(static_cast<std::uint64_t>(length), shortest_of_values, longest_of_values);
+}
+
 void ThreadRecording::begin_burst(Burst& burst) {
     burst_ = &burst;
+    if (burst.version == Version::values && burst.units != 0) burst.length = length_of_values();
     // Units of this version need not be as long as those of the lean one.
     const auto blocks_in_unit =
         burst.units == 0

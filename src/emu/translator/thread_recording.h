@@ -125,6 +125,7 @@ class ThreadRecording {
     std::uint64_t until_burst() const;
     void restart(std::uint64_t blocks);
     std::uint64_t draw_lean_run(const Burst& burst);
+    std::uint64_t length_of_values() const;
     void begin_burst(Burst& burst);
     void end_burst();
     void hand_over_burst();
@@ -142,6 +143,7 @@ class ThreadRecording {
     std::uint64_t stream_ = 0;      // where it will write next, while it is outside
     std::uint64_t read_up_to_ = 0;  // of what it has written
     Version version_ = Version::lean;
+    double expected_blocks_ = 0, nanoseconds_of_block_ = usual_block;
     double blocks_in_segment_;  // lately
     std::array<Burst, version_count - 1> bursts_;
     trace::SegmentChunk chunk_;
