@@ -10,6 +10,7 @@
 #include "emu/translator/translated_replica.h"
 #include "ptrace/call_stack.h"
 #include "ptrace/process_info.h"
+#include "shadow/page_copies.h"
 #include "shadow/replica_world.h"
 
 namespace shadowprof::shadow {
@@ -28,6 +29,10 @@ constexpr Seconds standstill{0.25};
 // costs: the longest only where latencies are what is asked for. In half a second half a gigabyte
 // was chased through at 300 ns a line for three times what the last cache holds.
 constexpr Seconds shortest_settling{5e-3}, usual_longest_settling{0.2}, longest_settling{0.5};
+
+// A copy of a page, by a trap. To make them beforehand displaces what is in the caches, so that
+// loads would wait for other lines than the original's: not where that is what is asked for.
+constexpr Seconds dear_copy{10e-6};
 
 Seconds computed_by(pid_t process) {
     constexpr double nanosecond = 1e-9;
@@ -84,6 +89,7 @@ Replicas::Replicas(const Workplace& place, ptrace::Nursery& nursery, std::size_t
     : place_(place),
       nursery_(nursery),
       cache_(place.tracer.pid(), place.blocks, place.modules, place.segments, place.code.plan()),
+      pages_ahead_(!place.options.insists_on_latencies && PageCopies::prices().of_copy > dear_copy),
       target_(place.tracer.pid()),
       settling_(place.options.insists_on_latencies ? longest_settling : Seconds{0}) {
     for (std::size_t n = 0; n < most_at_once; ++n) workers_.emplace_back([this] { work(); });
@@ -262,9 +268,11 @@ Replicas::Outcome Replicas::live(Job& job) {
         job.start.sample,
         job.start.trace};
     recording.begin_stream(cache_.memory(), cache_.area_number(*guest));
+    const auto beginning = pages_ahead_.copy_for(replica->pid(), *shared_maps);
     registered.await_other_lines(settling_);
     emu::translator::TranslatedReplica engine{*replica, cache_, *guest, *world, recording};
     const auto end = engine.run(job.length, job.random);
+    if (end.is_complete) pages_ahead_.learn(beginning, replica->pid(), *shared_maps);
     recording.end_stream();
     if (end.is_complete && end.blocks > 0 && place_.code.plan().has(trace::Capture::latency))
         adapt_settling(job.length.nanoseconds / static_cast<double>(end.blocks));
