@@ -1,27 +1,20 @@
 #include "shadow/pages_ahead.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/uio.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <array>
 #include <utility>
 
+#include "ptrace/own_pages.h"
 #include "ptrace/process_info.h"
 
 namespace shadowprof::shadow {
 
 namespace {
 
-constexpr std::uint64_t page = 4096;
 // One replica of so many tells anew.
 constexpr unsigned between_teachers = 8;
 // With fewer faults there is nothing to gain.
 constexpr std::uint64_t worth_learning = 128;
-// Of memory: what is looked at, and what is copied at most.
-constexpr std::uint64_t most_looked_at = (1ull << 30) / page, most_copied = (128ull << 20) / page;
+// What is looked at, in bytes, and what is copied, in pages, at most.
+constexpr std::uint64_t most_looked_at = 1ull << 30, most_copied = 1u << 15;
 // A copy made in vain is so much cheaper than a trap.
 constexpr std::uint64_t copies_for_a_fault = 8;
 
@@ -34,50 +27,20 @@ bool is_copied(const ptrace::Mapping& mapping) {
 std::vector<Address> own_pages(pid_t process, const ptrace::Maps& maps) {
     std::uint64_t to_look_at = 0;
     for (const auto& mapping : maps.mappings())
-        if (is_copied(mapping)) to_look_at += mapping.range.size() / page;
-    if (to_look_at > most_looked_at) return {};
-    const int file = open(fmt::format("/proc/{}/pagemap", process).c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return {};
-    constexpr std::uint64_t is_present = 1ull << 63, is_exclusive = 1ull << 56,
-                            both = is_present | is_exclusive;
+        if (is_copied(mapping)) to_look_at += mapping.range.size();
     std::vector<Address> own;
-    std::array<std::uint64_t, 4096> entries;
-    for (const auto& mapping : maps.mappings()) {
-        if (!is_copied(mapping)) continue;
-        for (auto at = mapping.range.begin; at < mapping.range.end;) {
-            const auto wanted =
-                std::min<std::uint64_t>(entries.size(), (mapping.range.end - at) / page);
-            const auto got = pread(file, entries.data(), wanted * sizeof entries[0],
-                                   static_cast<off_t>(at.value / page * sizeof entries[0]));
-            if (got <= 0) break;
-            const auto count = static_cast<std::uint64_t>(got) / sizeof entries[0];
-            for (std::uint64_t n = 0; n < count; ++n)
-                if ((entries[n] & both) == both) own.push_back(at + n * page);
-            at = at + count * page;
-        }
-    }
-    close(file);
+    if (to_look_at > most_looked_at) return own;
+    for (const auto& mapping : maps.mappings())
+        if (is_copied(mapping)) ptrace::append_own_pages(process, mapping.range, own);
     return own;
 }
 
-// By writing what is there.
-void copy(pid_t process, const std::vector<Address>& pages, const ptrace::Maps& maps) {
-    constexpr std::size_t at_a_time = 1024;
-    std::array<std::byte, at_a_time> bytes;
-    std::array<iovec, at_a_time> ours, theirs;
-    for (auto next = pages.begin(); next != pages.end();) {
-        std::size_t count = 0;
-        for (; next != pages.end() && count < at_a_time; ++next) {
-            const auto* const mapping = maps.mapping_at(*next);
-            if (!mapping || !is_copied(*mapping)) continue;
-            ours[count] = {&bytes[count], 1};
-            theirs[count++] = {reinterpret_cast<void*>(next->value), 1};
-        }
-        const auto read = process_vm_readv(process, ours.data(), count, theirs.data(), count, 0);
-        if (read <= 0) continue;
-        const auto known = static_cast<unsigned long>(read);
-        process_vm_writev(process, ours.data(), known, theirs.data(), known, 0);
-    }
+void copy(pid_t process, std::vector<Address> pages, const ptrace::Maps& maps) {
+    std::erase_if(pages, [&](Address page) {
+        const auto* const mapping = maps.mapping_at(page);
+        return !mapping || !is_copied(*mapping);
+    });
+    ptrace::make_own(process, pages);
 }
 
 }  // namespace
