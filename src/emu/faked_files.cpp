@@ -27,9 +27,9 @@ bool FakedFile::read_real(std::uint64_t offset, std::span<std::byte> into) {
     while (done < here) {
         if (!real_) return false;
         const auto got = real_->read(offset + done, into.subspan(done, here - done));
-        if (got < 0) return false;
-        if (got == 0) break;  // somebody else has made it shorter
-        done += static_cast<std::uint64_t>(got);
+        if (!got || *got < 0) return false;
+        if (*got == 0) break;
+        done += static_cast<std::uint64_t>(*got);
     }
     std::fill(into.begin() + static_cast<std::ptrdiff_t>(done), into.end(), std::byte{0});
     return true;

@@ -30,12 +30,13 @@ struct FileId {
     auto operator<=>(const FileId&) const = default;
 };
 
-// The bytes of a regular file as they are in the world.
+// The bytes of a regular file as they were in the world when the sample began, or opened it.
 class FileContents {
   public:
     virtual ~FileContents() = default;
-    // As pread(2): how many bytes, 0 behind the end, or -errno.
-    virtual std::int64_t read(std::uint64_t offset, std::span<std::byte> into) = 0;
+    // As pread(2): how many bytes, 0 behind the end, or -errno; nothing if the file has been
+    // written to since then, for a program that reads what it wrote is ahead of its sample.
+    virtual std::optional<std::int64_t> read(std::uint64_t offset, std::span<std::byte> into) = 0;
     // Whether somebody else than the target has a lock that is in the way of this one.
     virtual std::optional<bool> is_locked_by_others(const struct flock&) { return {}; }
 };

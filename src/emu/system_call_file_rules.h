@@ -134,10 +134,12 @@ inline ReplicaAction preadv2_there(Request& r) {
     return preadv_there(r);
 }
 inline constexpr const char* reads_own =
-    "files: answered with their bytes at the replica's own offset; /dev/null, zero and urandom: "
-    "answered; otherwise ends";
+    "files that nobody has written to since: answered with their bytes at the replica's own "
+    "offset; "
+    "/dev/null, zero and urandom: answered; otherwise ends";
 inline constexpr const char* reads_there =
-    "files: answered with their bytes; /dev/null, zero and urandom: answered; otherwise ends";
+    "files that nobody has written to since: answered with their bytes; /dev/null, zero and "
+    "urandom: answered; otherwise ends";
 inline constexpr ReplicaRule reads{reads_own, read_here};
 inline constexpr ReplicaRule readvs{reads_own, readv_here};
 inline constexpr ReplicaRule preads{reads_there, pread_there};

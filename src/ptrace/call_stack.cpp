@@ -33,8 +33,6 @@ extern "C" int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t, unw_word_t, 
 namespace shadowprof::ptrace {
 namespace {
 
-constexpr std::uint64_t page_size = 4096;
-
 // What .eh_frame_hdr of a module says: where its functions' unwind instructions are, sorted by the
 // functions' addresses.
 struct UnwindTable {

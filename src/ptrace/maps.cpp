@@ -20,7 +20,6 @@
 namespace shadowprof::ptrace {
 namespace {
 
-constexpr std::uint64_t page_size = 4096;
 constexpr std::uint64_t largest_notes = 65536;
 
 constexpr std::uint64_t page_of(std::uint64_t address) {

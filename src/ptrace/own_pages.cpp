@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -13,45 +14,63 @@ namespace shadowprof::ptrace {
 
 namespace {
 
-constexpr std::uint64_t page_size = 4096;
-
-}  // namespace
-
-void append_own_pages(pid_t pid, AddressRange range, std::vector<Address>& pages) {
-    const int file = open(fmt::format("/proc/{}/pagemap", pid).c_str(), O_RDONLY | O_CLOEXEC);
-    if (file < 0) return;
-    constexpr std::uint64_t is_present = 1ull << 63, is_exclusive = 1ull << 56,
-                            both = is_present | is_exclusive;
+void append(int pagemap, AddressRange range, PagesInMemory& pages) {
+    constexpr std::uint64_t is_present = 1ull << 63, is_exclusive = 1ull << 56;
     std::array<std::uint64_t, 4096> entries;
     for (auto at = range.begin; at < range.end;) {
         const auto wanted = std::min<std::uint64_t>(entries.size(), (range.end - at) / page_size);
-        const auto got = pread(file, entries.data(), wanted * sizeof entries[0],
+        const auto got = pread(pagemap, entries.data(), wanted * sizeof entries[0],
                                static_cast<off_t>(at.value / page_size * sizeof entries[0]));
         if (got <= 0) break;
         const auto count = static_cast<std::uint64_t>(got) / sizeof entries[0];
         for (std::uint64_t n = 0; n < count; ++n)
-            if ((entries[n] & both) == both) pages.push_back(at + n * page_size);
+            if (entries[n] & is_present)
+                (entries[n] & is_exclusive ? pages.own : pages.shared)
+                    .push_back(at + n * page_size);
         at = at + count * page_size;
     }
-    close(file);
 }
 
+}  // namespace
+
+bool is_copied_on_write(const Mapping& mapping) {
+    return mapping.writable && mapping.readable && !mapping.shared;
+}
+
+std::uint64_t bytes_copied_on_write(const Maps& maps) {
+    std::uint64_t bytes = 0;
+    for (const auto& mapping : maps.mappings())
+        if (is_copied_on_write(mapping)) bytes += mapping.range.size();
+    return bytes;
+}
+
+PagesInMemory pages_in_memory(pid_t pid, const Maps& maps) {
+    PagesInMemory pages;
+    const int pagemap = open(fmt::format("/proc/{}/pagemap", pid).c_str(), O_RDONLY | O_CLOEXEC);
+    if (pagemap < 0) return pages;
+    for (const auto& mapping : maps.mappings())
+        if (is_copied_on_write(mapping)) append(pagemap, mapping.range, pages);
+    close(pagemap);
+    return pages;
+}
+
+// The kernel makes all pages of a piece the process's own before it looks for what is to be written
+// there; and that cannot be read. So nothing is written, which might be what the process has just
+// overwritten.
 void make_own(pid_t pid, std::span<const Address> pages) {
-    constexpr std::size_t at_a_time = 1024;
-    std::array<std::byte, at_a_time> bytes;
-    std::array<iovec, at_a_time> ours, theirs;
+    constexpr std::size_t most_pages = 1024;
+    static void* const unreadable =
+        mmap(nullptr, most_pages * page_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (unreadable == MAP_FAILED) return;
     while (!pages.empty()) {
-        const auto some = pages.first(std::min(pages.size(), at_a_time));
-        pages = pages.subspan(some.size());
-        for (std::size_t n = 0; n < some.size(); ++n) {
-            ours[n] = {&bytes[n], 1};
-            theirs[n] = {reinterpret_cast<void*>(some[n].value), 1};
-        }
-        const auto read =
-            process_vm_readv(pid, ours.data(), some.size(), theirs.data(), some.size(), 0);
-        if (read <= 0) continue;
-        const auto known = static_cast<unsigned long>(read);
-        process_vm_writev(pid, ours.data(), known, theirs.data(), known, 0);
+        std::size_t count = 1;
+        while (count < std::min(pages.size(), most_pages) &&
+               pages[count] == pages[count - 1] + page_size)
+            ++count;
+        const iovec nothing{unreadable, count * page_size};
+        const iovec piece{reinterpret_cast<void*>(pages.front().value), count * page_size};
+        process_vm_writev(pid, &nothing, 1, &piece, 1, 0);
+        pages = pages.subspan(count);
     }
 }
 

@@ -29,6 +29,12 @@ namespace {
 
 constexpr std::uint64_t no_system_call = ~std::uint64_t{0};
 
+std::uint64_t nanoseconds_of(const timeval& time) {
+    constexpr std::uint64_t of_second = 1'000'000'000, of_microsecond = 1000;
+    return static_cast<std::uint64_t>(time.tv_sec) * of_second +
+           static_cast<std::uint64_t>(time.tv_usec) * of_microsecond;
+}
+
 bool is_own_fault(const siginfo_t& info) {
     switch (info.si_signo) {
         case SIGSEGV:
@@ -71,7 +77,7 @@ std::unique_ptr<Replica> Replica::take(Nursery& nursery, const Birth& birth, std
 bool Replica::take_hold(const Nursery& nursery, const Birth& birth) {
     if (handle_ < 0 || request(PTRACE_INTERRUPT, pid_) != 0) return false;
     int status = 0;
-    if (waitpid(pid_, &status, __WALL) != pid_ || !WIFSTOPPED(status)) {
+    if (wait(status) != pid_ || !WIFSTOPPED(status)) {
         is_gone_ = true;
         return false;
     }
@@ -97,11 +103,26 @@ void Replica::live_humbly() const {
 }
 
 Replica::~Replica() {
+    end();
+    if (handle_ >= 0) close(handle_);
+}
+
+std::uint64_t Replica::end() {
     kill();
     int status = 0;
-    while (!is_gone_ && waitpid(pid_, &status, __WALL) == pid_)
-        is_gone_ = WIFEXITED(status) || WIFSIGNALED(status);
-    if (handle_ >= 0) close(handle_);
+    while (!is_gone_ && wait(status) == pid_) {
+    }
+    return computed_;
+}
+
+pid_t Replica::wait(int& status, int flags) {
+    rusage usage{};
+    const auto pid = wait4(pid_, &status, __WALL | flags, &usage);
+    if (pid == pid_ && !WIFSTOPPED(status)) {
+        is_gone_ = true;
+        computed_ = nanoseconds_of(usage.ru_utime) + nanoseconds_of(usage.ru_stime);
+    }
+    return pid;
 }
 
 void Replica::kill() {
@@ -128,10 +149,7 @@ std::optional<int> Replica::go(Way way, std::optional<std::uint64_t> until) {
         request(requests[static_cast<std::size_t>(way)], pid_);
         int status = 0;
         if (!await_stop(status, until)) break;
-        if (!WIFSTOPPED(status)) {
-            is_gone_ = true;
-            break;
-        }
+        if (is_gone_) break;
         if (status >> 16 != PTRACE_EVENT_STOP) return WSTOPSIG(status);
         if (until && process_cpu_time(pid_).value_or(*until) >= *until) return was_stopped;
     }
@@ -139,11 +157,11 @@ std::optional<int> Replica::go(Way way, std::optional<std::uint64_t> until) {
 }
 
 bool Replica::await_stop(int& status, std::optional<std::uint64_t> until) {
-    if (!until) return waitpid(pid_, &status, __WALL) == pid_;
+    if (!until) return wait(status) == pid_;
     constexpr timespec between_looks{0, 100'000};
     bool is_asked = false;
     while (true) {
-        const auto stopped = waitpid(pid_, &status, __WALL | WNOHANG);
+        const auto stopped = wait(status, WNOHANG);
         if (stopped != 0) return stopped == pid_;
         if (!is_asked && process_cpu_time(pid_).value_or(*until) >= *until)
             is_asked = request(PTRACE_INTERRUPT, pid_) == 0;

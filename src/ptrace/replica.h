@@ -69,6 +69,8 @@ class Replica {
 
     // From any thread: makes run() and call() come back, for it is gone.
     void kill();
+    // Kills it. The nanoseconds of processor time that it took, its end included.
+    std::uint64_t end();
 
   private:
     Replica(pid_t pid, Address system_call);
@@ -80,12 +82,15 @@ class Replica {
     static constexpr int was_stopped = 0;
     std::optional<int> go(Way way, std::optional<std::uint64_t> until = {});
     bool await_stop(int& status, std::optional<std::uint64_t> until);
+    // waitpid(2); what became of it is remembered if it is gone.
+    pid_t wait(int& status, int flags = 0);
     bool take_hold(const Nursery& nursery, const Birth& birth);
     void live_humbly() const;
 
     pid_t pid_;
     int handle_;            // a pidfd: kill() must never hit another process that has the same pid
     bool is_gone_ = false;  // and reaped
+    std::uint64_t computed_ = 0;  // then
     Memory memory_;
     Address system_call_;  // an instruction to make calls with
 };

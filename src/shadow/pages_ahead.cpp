@@ -1,5 +1,7 @@
 #include "shadow/pages_ahead.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "ptrace/own_pages.h"
@@ -9,8 +11,8 @@ namespace shadowprof::shadow {
 
 namespace {
 
-// One replica of so many tells anew.
-constexpr unsigned between_teachers = 8;
+// One replica of so many tells anew at least.
+constexpr unsigned most_between_teachers = 64;
 // With fewer faults there is nothing to gain.
 constexpr std::uint64_t worth_learning = 128;
 // What is looked at, in bytes, and what is copied, in pages, at most.
@@ -18,29 +20,17 @@ constexpr std::uint64_t most_looked_at = 1ull << 30, most_copied = 1u << 15;
 // A copy made in vain is so much cheaper than a trap.
 constexpr std::uint64_t copies_for_a_fault = 8;
 
-// Of which it has copies of its own.
-bool is_copied(const ptrace::Mapping& mapping) {
-    return mapping.writable && mapping.readable && !mapping.shared;
+// In traps that take as long.
+double price(std::uint64_t faults, std::size_t copies) {
+    return static_cast<double>(faults) + static_cast<double>(copies) / copies_for_a_fault;
 }
+// There is no point in less.
+constexpr double worth_copying = 0.75;
 
 // The pages that nobody else has; nothing if there is too much to look at.
 std::vector<Address> own_pages(pid_t process, const ptrace::Maps& maps) {
-    std::uint64_t to_look_at = 0;
-    for (const auto& mapping : maps.mappings())
-        if (is_copied(mapping)) to_look_at += mapping.range.size();
-    std::vector<Address> own;
-    if (to_look_at > most_looked_at) return own;
-    for (const auto& mapping : maps.mappings())
-        if (is_copied(mapping)) ptrace::append_own_pages(process, mapping.range, own);
-    return own;
-}
-
-void copy(pid_t process, std::vector<Address> pages, const ptrace::Maps& maps) {
-    std::erase_if(pages, [&](Address page) {
-        const auto* const mapping = maps.mapping_at(page);
-        return !mapping || !is_copied(*mapping);
-    });
-    ptrace::make_own(process, pages);
+    if (ptrace::bytes_copied_on_write(maps) > most_looked_at) return {};
+    return ptrace::pages_in_memory(process, maps).own;
 }
 
 }  // namespace
@@ -52,31 +42,42 @@ PagesAhead::Beginning PagesAhead::copy_for(pid_t replica, const ptrace::Maps& ma
     {
         const std::lock_guard lock{mutex_};
         beginning.teaches = until_teaching_ == 0;
-        until_teaching_ = beginning.teaches ? between_teachers - 1 : until_teaching_ - 1;
+        until_teaching_ = beginning.teaches ? between_teachers_ - 1 : until_teaching_ - 1;
         pages = pages_;
     }
-    if (!beginning.teaches) copy(replica, *pages, maps);
+    if (!beginning.teaches) {
+        std::ranges::copy_if(*pages, std::back_inserter(beginning.copied), [&](Address page) {
+            const auto* const mapping = maps.mapping_at(page);
+            return mapping && ptrace::is_copied_on_write(*mapping);
+        });
+        ptrace::make_own(replica, beginning.copied);
+    }
     beginning.faults = ptrace::minor_faults(replica);
     return beginning;
 }
 
-void PagesAhead::learn(const Beginning& beginning, pid_t replica, const ptrace::Maps& maps) {
+void PagesAhead::learn(const Beginning& beginning, pid_t replica, const ptrace::Maps& maps,
+                       std::size_t copied_meanwhile) {
     const auto before = beginning.faults,
                after = before ? ptrace::minor_faults(replica) : std::nullopt;
     if (!after) return;
     const auto faults = *after - *before;
+    const auto paid = price(faults, beginning.copied.size() + copied_meanwhile);
     if (beginning.teaches) {
         auto pages = faults < worth_learning ? Pages{} : own_pages(replica, maps);
         const bool useful =
-            pages.size() <= most_copied && pages.size() <= faults * copies_for_a_fault;
+            pages.size() <= most_copied && price(0, pages.size()) <= worth_copying * paid;
         const std::lock_guard lock{mutex_};
-        faults_without_ = faults;
+        price_without_ = paid;
         pages_ = std::make_shared<Pages>(useful ? std::move(pages) : Pages{});
+        between_teachers_ = std::min(2 * between_teachers_, most_between_teachers);
         return;
     }
     const std::lock_guard lock{mutex_};
-    const bool helped = faults <= faults_without_ / 2;
-    if (!helped) pages_ = std::make_shared<Pages>();
+    if (paid <= worth_copying * price_without_) return;
+    pages_ = std::make_shared<Pages>();
+    between_teachers_ = fewest_between_teachers;
+    until_teaching_ = std::min(until_teaching_, fewest_between_teachers - 1);
 }
 
 }  // namespace shadowprof::shadow

@@ -6,7 +6,7 @@
 // What an earlier one had is a guess. A page that the target has written to meanwhile is the
 // replica's own as well, and the next sample may write elsewhere. So one replica of several has
 // nothing done for it, and tells anew: what it is worth is told by how many faults it has, and how
-// many the others.
+// many the others. What is copied while a replica runs is another matter (neighbour_pages.h).
 #pragma once
 
 #include <sys/types.h>
@@ -28,12 +28,14 @@ class PagesAhead {
 
     // What a replica, which is not running, began with.
     struct Beginning {
-        bool teaches = false;  // nothing was copied for it
+        bool teaches = false;         // nothing was copied for it
+        std::vector<Address> copied;  // in order
         std::optional<std::uint64_t> faults;
     };
     Beginning copy_for(pid_t replica, const ptrace::Maps& maps);
-    // It has stopped, having run what was wanted of it.
-    void learn(const Beginning& beginning, pid_t replica, const ptrace::Maps& maps);
+    // It has stopped, having run what was wanted of it. So many pages were copied meanwhile.
+    void learn(const Beginning& beginning, pid_t replica, const ptrace::Maps& maps,
+               std::size_t copied_meanwhile = 0);
 
   private:
     using Pages = std::vector<Address>;
@@ -41,8 +43,10 @@ class PagesAhead {
     const bool copies_are_dear_;
     std::mutex mutex_;
     std::shared_ptr<const Pages> pages_ = std::make_shared<Pages>();
-    std::uint64_t faults_without_ = 0;
-    unsigned until_teaching_ = 0;  // replicas
+    double price_without_ = 0;
+    // Replicas: more as long as what was told goes on to help.
+    static constexpr unsigned fewest_between_teachers = 8;
+    unsigned until_teaching_ = 0, between_teachers_ = fewest_between_teachers;
 };
 
 }  // namespace shadowprof::shadow

@@ -32,11 +32,21 @@ constexpr Seconds shortest_settling{5e-3}, usual_longest_settling{0.2}, longest_
 
 // A copy of a page, by a trap. To make them beforehand displaces what is in the caches, so that
 // loads would wait for other lines than the original's: not where that is what is asked for.
-constexpr Seconds dear_copy{10e-6};
+bool copies_are_dear(const Options& options) {
+    constexpr Seconds dear{10e-6};
+    return !options.insists_on_latencies && PageCopies::prices().of_copy > dear;
+}
+
+// One that is to tell which pages a sample writes to has to have written to some.
+constexpr std::uint64_t faults_that_teach = 1024;
+
+Seconds seconds_of(std::uint64_t nanoseconds) {
+    constexpr double nanosecond = 1e-9;
+    return Seconds{nanosecond * static_cast<double>(nanoseconds)};
+}
 
 Seconds computed_by(pid_t process) {
-    constexpr double nanosecond = 1e-9;
-    return Seconds{nanosecond * static_cast<double>(ptrace::process_cpu_time(process).value_or(0))};
+    return seconds_of(ptrace::process_cpu_time(process).value_or(0));
 }
 
 }  // namespace
@@ -89,7 +99,8 @@ Replicas::Replicas(const Workplace& place, ptrace::Nursery& nursery, std::size_t
     : place_(place),
       nursery_(nursery),
       cache_(place.tracer.pid(), place.blocks, place.modules, place.segments, place.code.plan()),
-      pages_ahead_(!place.options.insists_on_latencies && PageCopies::prices().of_copy > dear_copy),
+      pages_ahead_(copies_are_dear(place.options)),
+      neighbour_pages_(copies_are_dear(place.options)),
       target_(place.tracer.pid()),
       settling_(place.options.insists_on_latencies ? longest_settling : Seconds{0}) {
     for (std::size_t n = 0; n < most_at_once; ++n) workers_.emplace_back([this] { work(); });
@@ -269,15 +280,18 @@ Replicas::Outcome Replicas::live(Job& job) {
         job.start.trace};
     recording.begin_stream(cache_.memory(), cache_.area_number(*guest));
     const auto beginning = pages_ahead_.copy_for(replica->pid(), *shared_maps);
+    NeighbourPages::OfReplica neighbours{neighbour_pages_, replica->pid(), shared_maps,
+                                         beginning.teaches ? faults_that_teach : 0,
+                                         beginning.copied};
     registered.await_other_lines(settling_);
     emu::translator::TranslatedReplica engine{*replica, cache_, *guest, *world, recording};
     const auto end = engine.run(job.length, job.random);
-    if (end.is_complete) pages_ahead_.learn(beginning, replica->pid(), *shared_maps);
+    const auto copied_meanwhile = neighbours.end();
+    if (end.is_complete)
+        pages_ahead_.learn(beginning, replica->pid(), *shared_maps, copied_meanwhile);
     recording.end_stream();
     if (end.is_complete && end.blocks > 0 && place_.code.plan().has(trace::Capture::latency))
         adapt_settling(job.length.nanoseconds / static_cast<double>(end.blocks));
-    outcome.computed = computed_by(replica->pid());
-
     trace::TraceEnd last;
     last.trace = job.start.trace;
     last.reason = end.reason;
@@ -301,6 +315,7 @@ Replicas::Outcome Replicas::live(Job& job) {
     outcome.weighted_instructions = end.instructions * job.start.weight_of_counts;
     place_.digester.end(std::move(last));
     place_.digester.end_sample(job.start.sample);
+    outcome.computed = seconds_of(replica->end());
     return told(std::move(outcome));
 }
 

@@ -20,6 +20,7 @@
 #include "emu/translator/translated_replica.h"
 #include "ptrace/nursery.h"
 #include "ptrace/replica.h"
+#include "shadow/neighbour_pages.h"
 #include "shadow/pages_ahead.h"
 #include "shadow/sampling.h"
 #include "shadow/world_at_birth.h"
@@ -97,6 +98,7 @@ class Replicas {
     ptrace::Nursery& nursery_;
     emu::translator::ReplicaCache cache_;
     PagesAhead pages_ahead_;
+    NeighbourPages neighbour_pages_;
     pid_t target_;
     std::atomic<Seconds> settling_;  // before a replica begins
 

@@ -22,14 +22,17 @@ constexpr std::size_t most_noted = 8;
 
 class HeldFile : public emu::FileContents {
   public:
-    HeldFile(int fd, pid_t target) : fd_(fd), target_(target) {}
+    HeldFile(int fd, pid_t target, const struct stat& status)
+        : fd_(fd), target_(target), status_(status) {}
     ~HeldFile() override { close(fd_); }
     HeldFile(const HeldFile&) = delete;
     HeldFile& operator=(const HeldFile&) = delete;
 
-    std::int64_t read(std::uint64_t offset, std::span<std::byte> into) override {
+    std::optional<std::int64_t> read(std::uint64_t offset, std::span<std::byte> into) override {
         const auto got = pread(fd_, into.data(), into.size(), static_cast<off_t>(offset));
-        return got >= 0 ? got : -errno;
+        if (got < 0) return -errno;
+        if (has_changed()) return {};
+        return got;
     }
     std::optional<bool> is_locked_by_others(const struct flock& wanted) override {
         auto found = wanted;
@@ -38,8 +41,17 @@ class HeldFile : public emu::FileContents {
     }
 
   private:
+    // Up to the tick of the kernel's clock.
+    bool has_changed() const {
+        struct stat now {};
+        return fstat(fd_, &now) != 0 || now.st_size != status_.st_size ||
+               now.st_mtim.tv_sec != status_.st_mtim.tv_sec ||
+               now.st_mtim.tv_nsec != status_.st_mtim.tv_nsec;
+    }
+
     int fd_;
     pid_t target_;
+    struct stat status_;
 };
 
 bool is_file(const ptrace::OpenDescriptor& open) {
@@ -65,7 +77,7 @@ emu::Descriptor describe(pid_t target, pid_t pid, const ptrace::OpenDescriptor& 
         // Opening a file breaks a lease, and its holder is told.
         if (may_be_read && !open.details->is_leased) {
             const int ours = ptrace::open_again(pid, open);
-            if (ours >= 0) file->contents = std::make_shared<HeldFile>(ours, target);
+            if (ours >= 0) file->contents = std::make_shared<HeldFile>(ours, target, open.status);
         }
     }
     return {std::move(file), open.details->closes_on_exec};

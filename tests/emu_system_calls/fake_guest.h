@@ -59,7 +59,9 @@ class FakeMemory : public GuestMemory {
 class FakeContents : public FileContents {
   public:
     explicit FakeContents(std::string text) : text_(std::move(text)) {}
-    std::int64_t read(std::uint64_t offset, std::span<std::byte> into) override {
+    void change() { is_changed_ = true; }
+    std::optional<std::int64_t> read(std::uint64_t offset, std::span<std::byte> into) override {
+        if (is_changed_) return {};
         if (offset >= text_.size()) return 0;
         const auto size = std::min<std::size_t>(into.size(), text_.size() - offset);
         std::memcpy(into.data(), text_.data() + offset, size);
@@ -68,6 +70,7 @@ class FakeContents : public FileContents {
 
   private:
     std::string text_;
+    bool is_changed_ = false;
 };
 
 // Paths stand for inodes, all on device 1.

@@ -95,6 +95,20 @@ TEST_CASE("a file that cannot be opened anew cannot be read") {
     CHECK(guest.replica(SYS_read, {4, 0x10000, 50}) == ends("read at an offset that is not known"));
 }
 
+TEST_CASE("a file that was written to meanwhile cannot be read, but for what was written here") {
+    FakeGuest guest;
+    const auto from = guest.memory.put_text(std::string(4096, 'p').c_str());
+    CHECK(guest.replica(SYS_pwrite64, {4, from, 4096, 4096}) == answer(4096));
+    static_cast<FakeContents&>(*guest.queries.files[3].file->contents).change();
+    static_cast<FakeContents&>(*guest.queries.files[4].file->contents).change();
+    CHECK(guest.replica(SYS_read, {3, 0x12000, 50}) == ends("read of bytes that are not known"));
+    CHECK(guest.replica(SYS_pread64, {4, 0x12000, 50, 4100}) == answer(50));
+    CHECK(guest.memory.text_at(0x12000, 3) == "ppp");
+    CHECK(guest.replica(SYS_pread64, {4, 0x12000, 50, 0}) ==
+          ends("pread64 of bytes that are not known"));
+    CHECK(guest.replica(SYS_pwrite64, {4, from, 5, 10}) == answer(5));
+}
+
 TEST_CASE("what was pretended to be written is read back") {
     FakeGuest guest;
     guest.memory.write({0x10000}, std::as_bytes(std::span{"hello", 5}));

@@ -186,6 +186,16 @@ TEST_CASE("calls are told about the target, and of files what is at the replica'
     });
 }
 
+TEST_CASE("a file that is written to after the birth is not what the sample would read") {
+    with_replica([](const Scene& scene) {
+        const auto buffer = scene.stack();
+        CHECK(scene.result_of(SYS_pread64, {3, buffer.value, 1, 0}) == 1);
+        std::ofstream{scene.directory / "file", std::ios::in | std::ios::out} << "new";
+        CHECK(scene.end_of(SYS_pread64, {3, buffer.value, 1, 0}) ==
+              "system call pread64 of bytes that are not known");
+    });
+}
+
 TEST_CASE("what the replica opens gets the number that the target would have got") {
     with_replica([](const Scene& scene) {
         scene.put("file");

@@ -1,0 +1,123 @@
+#include "shadow/neighbour_pages.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <chrono>
+#include <iterator>
+#include <utility>
+
+#include "ptrace/own_pages.h"
+#include "ptrace/process_info.h"
+
+namespace shadowprof::shadow {
+
+namespace {
+
+using ptrace::page_size;
+
+// A look takes a microsecond for twenty pages, and has to be worth while.
+constexpr auto rest = std::chrono::milliseconds{5};
+constexpr std::uint64_t fewest_faults = 64, pages_for_a_fault = 128;
+// What is looked at, in bytes, and what is copied of a replica, in pages, at most.
+constexpr std::uint64_t most_looked_at = 1ull << 30;
+constexpr std::size_t most_copied = 1u << 17;
+
+constexpr std::uint64_t fewest_neighbours = 32, most_neighbours = 1u << 15;
+constexpr std::uint64_t widest_gap = 8 * page_size;  // in a run
+
+// Those `among` which lie around a run of own pages that has some of the fresh ones; the longer it
+// is, the more. All are in order.
+std::vector<Address> neighbours(const std::vector<Address>& own, const std::vector<Address>& fresh,
+                                const std::vector<Address>& among) {
+    std::vector<Address> near;
+    auto next_fresh = fresh.begin();
+    auto next = among.begin();
+    for (auto begin = own.begin(); begin != own.end() && next_fresh != fresh.end();) {
+        auto end = begin + 1;
+        while (end != own.end() && *end <= *(end - 1) + widest_gap) ++end;
+        const auto first = *begin, last = *(end - 1);
+        const auto reach = page_size * std::clamp(static_cast<std::uint64_t>(end - begin),
+                                                  fewest_neighbours, most_neighbours);
+        begin = end;
+        if (*next_fresh > last) continue;
+        next_fresh = std::upper_bound(next_fresh, fresh.end(), last);
+        next = std::lower_bound(next, among.end(),
+                                Address{first.value - std::min(first.value, reach)});
+        while (next != among.end() && *next <= last + reach) near.push_back(*next++);
+    }
+    return near;
+}
+
+}  // namespace
+
+NeighbourPages::NeighbourPages(bool copies_are_dear) {
+    if (copies_are_dear) looks_after_ = std::thread{[this] { look_after(); }};
+}
+
+NeighbourPages::~NeighbourPages() {
+    if (!looks_after_.joinable()) return;
+    {
+        const std::lock_guard lock{mutex_};
+        closed_ = true;
+    }
+    changed_.notify_one();
+    looks_after_.join();
+}
+
+// What runs in the program's place has precedence over this as over replicas.
+void NeighbourPages::look_after() {
+    const sched_param lowest{};
+    sched_setscheduler(0, SCHED_IDLE, &lowest);
+    std::unique_lock lock{mutex_};
+    while (!closed_) {
+        if (living_.empty()) {
+            changed_.wait(lock);
+            continue;
+        }
+        for (auto* const replica : living_) replica->look();
+        changed_.wait_for(lock, rest);
+    }
+}
+
+NeighbourPages::OfReplica::OfReplica(NeighbourPages& all, pid_t replica,
+                                     std::shared_ptr<const ptrace::Maps> maps, std::uint64_t faults,
+                                     std::vector<Address> own)
+    : all_(all),
+      replica_(replica),
+      maps_(std::move(maps)),
+      between_looks_(std::max(
+          fewest_faults, ptrace::bytes_copied_on_write(*maps_) / page_size / pages_for_a_fault)),
+      own_(std::move(own)) {
+    const auto before = ptrace::minor_faults(replica);
+    if (!all.looks_after_.joinable() || !before ||
+        ptrace::bytes_copied_on_write(*maps_) > most_looked_at)
+        return;
+    next_look_ = *before + std::max(faults, between_looks_);
+    const std::lock_guard lock{all.mutex_};
+    all.living_.push_back(this);
+    all.changed_.notify_one();
+}
+
+std::size_t NeighbourPages::OfReplica::end() {
+    const std::lock_guard lock{all_.mutex_};
+    all_.living_.remove(this);
+    return copied_;
+}
+
+void NeighbourPages::OfReplica::look() {
+    const auto faults = ptrace::minor_faults(replica_);
+    if (!faults || *faults < next_look_ || copied_ == most_copied) return;
+    next_look_ = *faults + between_looks_;
+    auto pages = ptrace::pages_in_memory(replica_, *maps_);
+    std::vector<Address> fresh;
+    std::ranges::set_difference(pages.own, own_, std::back_inserter(fresh));
+    auto near = neighbours(pages.own, fresh, pages.shared);
+    near.resize(std::min(near.size(), most_copied - copied_));
+    copied_ += near.size();
+    ptrace::make_own(replica_, near);
+    own_.clear();
+    std::ranges::merge(pages.own, near, std::back_inserter(own_));
+}
+
+}  // namespace shadowprof::shadow
