@@ -292,6 +292,7 @@ Replicas::Outcome Replicas::live(Job& job) {
     recording.end_stream();
     if (end.is_complete && end.blocks > 0 && place_.code.plan().has(trace::Capture::latency))
         adapt_settling(job.length.nanoseconds / static_cast<double>(end.blocks));
+
     trace::TraceEnd last;
     last.trace = job.start.trace;
     last.reason = end.reason;
