@@ -135,8 +135,7 @@ inline ReplicaAction preadv2_there(Request& r) {
 }
 inline constexpr const char* reads_own =
     "files that nobody has written to since: answered with their bytes at the replica's own "
-    "offset; "
-    "/dev/null, zero and urandom: answered; otherwise ends";
+    "offset; /dev/null, zero and urandom: answered; otherwise ends";
 inline constexpr const char* reads_there =
     "files that nobody has written to since: answered with their bytes; /dev/null, zero and "
     "urandom: answered; otherwise ends";

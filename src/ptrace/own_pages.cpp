@@ -45,7 +45,9 @@ std::uint64_t bytes_copied_on_write(const Maps& maps) {
 }
 
 PagesInMemory pages_in_memory(pid_t pid, const Maps& maps) {
+    constexpr std::uint64_t most_looked_at = 1ull << 30;
     PagesInMemory pages;
+    if (bytes_copied_on_write(maps) > most_looked_at) return pages;
     const int pagemap = open(fmt::format("/proc/{}/pagemap", pid).c_str(), O_RDONLY | O_CLOEXEC);
     if (pagemap < 0) return pages;
     for (const auto& mapping : maps.mappings())

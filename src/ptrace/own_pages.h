@@ -16,7 +16,8 @@ namespace shadowprof::ptrace {
 bool is_copied_on_write(const Mapping& mapping);
 std::uint64_t bytes_copied_on_write(const Maps& maps);
 
-// Those pages there that are in memory, by whether anybody else has them; in order.
+// Those pages there that are in memory, by whether anybody else has them; in order. Nothing if
+// there is too much to look at.
 struct PagesInMemory {
     std::vector<Address> own, shared;
 };

@@ -19,9 +19,7 @@ using ptrace::page_size;
 // A look takes a microsecond for twenty pages, and has to be worth while.
 constexpr auto rest = std::chrono::milliseconds{5};
 constexpr std::uint64_t fewest_faults = 64, pages_for_a_fault = 128;
-// What is looked at, in bytes, and what is copied of a replica, in pages, at most.
-constexpr std::uint64_t most_looked_at = 1ull << 30;
-constexpr std::size_t most_copied = 1u << 17;
+constexpr std::size_t most_copied = 1u << 17;  // pages of a replica
 
 constexpr std::uint64_t fewest_neighbours = 32, most_neighbours = 1u << 15;
 constexpr std::uint64_t widest_gap = 8 * page_size;  // in a run
@@ -90,9 +88,7 @@ NeighbourPages::OfReplica::OfReplica(NeighbourPages& all, pid_t replica,
           fewest_faults, ptrace::bytes_copied_on_write(*maps_) / page_size / pages_for_a_fault)),
       own_(std::move(own)) {
     const auto before = ptrace::minor_faults(replica);
-    if (!all.looks_after_.joinable() || !before ||
-        ptrace::bytes_copied_on_write(*maps_) > most_looked_at)
-        return;
+    if (!all.looks_after_.joinable() || !before) return;
     next_look_ = *before + std::max(faults, between_looks_);
     const std::lock_guard lock{all.mutex_};
     all.living_.push_back(this);

@@ -15,8 +15,7 @@ namespace {
 constexpr unsigned most_between_teachers = 64;
 // With fewer faults there is nothing to gain.
 constexpr std::uint64_t worth_learning = 128;
-// What is looked at, in bytes, and what is copied, in pages, at most.
-constexpr std::uint64_t most_looked_at = 1ull << 30, most_copied = 1u << 15;
+constexpr std::uint64_t most_copied = 1u << 15;  // pages
 // A copy made in vain is so much cheaper than a trap.
 constexpr std::uint64_t copies_for_a_fault = 8;
 
@@ -26,12 +25,6 @@ double price(std::uint64_t faults, std::size_t copies) {
 }
 // There is no point in less.
 constexpr double worth_copying = 0.75;
-
-// The pages that nobody else has; nothing if there is too much to look at.
-std::vector<Address> own_pages(pid_t process, const ptrace::Maps& maps) {
-    if (ptrace::bytes_copied_on_write(maps) > most_looked_at) return {};
-    return ptrace::pages_in_memory(process, maps).own;
-}
 
 }  // namespace
 
@@ -64,7 +57,7 @@ void PagesAhead::learn(const Beginning& beginning, pid_t replica, const ptrace::
     const auto faults = *after - *before;
     const auto paid = price(faults, beginning.copied.size() + copied_meanwhile);
     if (beginning.teaches) {
-        auto pages = faults < worth_learning ? Pages{} : own_pages(replica, maps);
+        auto pages = faults < worth_learning ? Pages{} : ptrace::pages_in_memory(replica, maps).own;
         const bool useful =
             pages.size() <= most_copied && price(0, pages.size()) <= worth_copying * paid;
         const std::lock_guard lock{mutex_};

@@ -1,6 +1,6 @@
 // A replica has copies of the pages that it writes to, one by one, by traps. Under some hypervisors
-// such a trap takes sixty microseconds, and most of a replica's time; written to from outside,
-// thousands at a time, a page takes two. So where copies are dear those pages are copied before the
+// such a trap takes sixty microseconds, and most of a replica's time; made from outside, many at a
+// time, a copy takes two. So where copies are dear those pages are copied before the
 // replica begins that an earlier one had for itself at its end.
 //
 // What an earlier one had is a guess. A page that the target has written to meanwhile is the
@@ -25,6 +25,9 @@ namespace shadowprof::shadow {
 class PagesAhead {
   public:
     explicit PagesAhead(bool copies_are_dear) : copies_are_dear_(copies_are_dear) {}
+
+    // One that tells which pages a sample writes to is not to be helped before it has had so many.
+    static constexpr std::uint64_t faults_that_teach = 1024;
 
     // What a replica, which is not running, began with.
     struct Beginning {

@@ -8,13 +8,15 @@
 
 #include <cerrno>
 
+#include "ptrace/maps.h"
 #include "ptrace/process_info.h"
 
 namespace shadowprof::shadow {
 
 namespace {
 
-constexpr std::uint64_t page_size = 4096;
+using ptrace::page_size;
+
 constexpr std::uint64_t scratch_size = 3 * page_size;  // a path, and a result behind it
 constexpr std::uint64_t result_offset = 2 * page_size;
 

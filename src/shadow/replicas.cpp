@@ -37,9 +37,6 @@ bool copies_are_dear(const Options& options) {
     return !options.insists_on_latencies && PageCopies::prices().of_copy > dear;
 }
 
-// One that is to tell which pages a sample writes to has to have written to some.
-constexpr std::uint64_t faults_that_teach = 1024;
-
 Seconds seconds_of(std::uint64_t nanoseconds) {
     constexpr double nanosecond = 1e-9;
     return Seconds{nanosecond * static_cast<double>(nanoseconds)};
@@ -281,7 +278,7 @@ Replicas::Outcome Replicas::live(Job& job) {
     recording.begin_stream(cache_.memory(), cache_.area_number(*guest));
     const auto beginning = pages_ahead_.copy_for(replica->pid(), *shared_maps);
     NeighbourPages::OfReplica neighbours{neighbour_pages_, replica->pid(), shared_maps,
-                                         beginning.teaches ? faults_that_teach : 0,
+                                         beginning.teaches ? PagesAhead::faults_that_teach : 0,
                                          beginning.copied};
     registered.await_other_lines(settling_);
     emu::translator::TranslatedReplica engine{*replica, cache_, *guest, *world, recording};

@@ -9,7 +9,8 @@ namespace shadowprof::shadow {
 
 namespace {
 
-constexpr std::uint64_t page_size = 4096;
+using ptrace::page_size;
+
 constexpr std::uint64_t huge_page_size = 2u << 20;
 constexpr std::uint64_t most_pages_at_a_time = 16;
 

@@ -76,10 +76,7 @@ TEST_CASE("what is not there, or cannot be written, stays as it is") {
         _exit(0);
     }
     const Address begin{reinterpret_cast<std::uint64_t>(memory)};
-    const std::vector<Address> pages{begin, begin + page_size, {0x1000}};
-    auto sorted = pages;
-    std::ranges::sort(sorted);
-    make_own(child, sorted);
+    make_own(child, std::vector<Address>{{0x1000}, begin, begin + page_size});
     const auto maps = Maps::of(child);
     REQUIRE(maps);
     const auto own = pages_in_memory(child, *maps).own;
