@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
+#include "profile/path_facts.h"
 #include "trace/trace.h"
 
 namespace shadowprof::profile {
@@ -25,28 +27,31 @@ struct Counts {
         trace::Location place;
         std::uint64_t count = 0;
     };
-    // Finished, and begun at a known head.
+    // Finished, and begun at a known head. Which blocks it has is asked of few of them; `place`
+    // tells it to whom the counts come from.
     struct Path {
-        std::uint32_t first_block = 0;  // in path_blocks
-        std::uint32_t block_count = 0;
+        PathKey key = 0;
         std::uint64_t count = 0;
+        struct {
+            std::uint32_t state = 0, segment = 0, begin = 0, end = 0;
+        } place;
     };
 
     std::vector<Pass> passes;
     std::vector<Exit> exits;
     std::vector<Path> paths;
-    std::vector<trace::BlockId> path_blocks;
+    // Valid until the next call.
+    std::function<std::span<const trace::BlockId>(const Path&)> blocks_of;
     std::uint64_t unknown_paths = 0;
     // The sample's: see TraceStart::weight_in_all. The counts are without it.
     std::uint64_t weight = 1;
 
-    std::span<const trace::BlockId> blocks_of(const Path& path) const {
-        return {path_blocks.data() + path.first_block, path.block_count};
-    }
-    void add_path(std::span<const trace::BlockId> blocks, std::uint64_t count) {
-        paths.push_back({static_cast<std::uint32_t>(path_blocks.size()),
-                         static_cast<std::uint32_t>(blocks.size()), count});
-        path_blocks.insert(path_blocks.end(), blocks.begin(), blocks.end());
+    void clear() {
+        passes.clear();
+        exits.clear();
+        paths.clear();
+        unknown_paths = 0;
+        weight = 1;
     }
 };
 

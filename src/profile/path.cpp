@@ -9,26 +9,6 @@
 
 namespace shadowprof::profile {
 
-namespace {
-
-// A block as it counts in a path, whichever of its ids it has.
-std::uint64_t key_of(const trace::Block& block) {
-    return combine_hashes(hash_of(block.place), block.instructions.size());
-}
-
-constexpr auto position_factors = [] {
-    std::array<std::uint64_t, most_blocks_in_path> factors{};
-    for (std::size_t i = 0; i < factors.size(); ++i) factors[i] = mix_bits(i) | 1;
-    return factors;
-}();
-
-// What a block adds to the key of its path.
-PathKey term(std::uint64_t block_key, std::size_t position) {
-    return static_cast<PathKey>(block_key) * position_factors[position];
-}
-
-}  // namespace
-
 // A visitor of its own walk.
 class PathReader : public Reader {
   public:
@@ -41,28 +21,27 @@ class PathReader : public Reader {
     }
 
     void digest(const trace::TraceChunk& chunk) override {
-        profiler_.learn_blocks();
+        profiler_.facts_.learn();
         walker_.digest(chunk, *this);
     }
     void finish(const trace::TraceEnd& end) override { walker_.finish(end, *this); }
 
     void run(trace::BlockId before, std::span<const trace::BlockId> ids) {
-        static constexpr PathProfiler::Facts outside{};
-        const auto* const facts = profiler_.facts_.data();
-        const auto* from =
-            before == no_block ? &outside : facts + static_cast<std::uint32_t>(before);
+        static constexpr PathFacts::OfBlock outside{};
+        const auto& facts = profiler_.facts_;
+        const auto* from = before == no_block ? &outside : &facts.at(before);
         auto key = key_;
         auto length = length_;
         for (std::size_t i = 0; i < ids.size(); ++i) {
-            const auto* const to = facts + static_cast<std::uint32_t>(ids[i]);
-            const bool back = from->path_ends.contain(to->start, to->path_ends.module);
+            const auto* const to = &facts.at(ids[i]);
+            const bool back = from->ends_path_by_going_to(*to);
             if (back || length == most_blocks_in_path) {
                 finish_path(key, ids.first(i), length);
                 at_head_known_ |= back;
                 key = 0;
                 length = 0;
             }
-            key += term(to->key, length);
+            key += to->in_path(length);
             ++length;
             from = to;
         }
@@ -90,10 +69,12 @@ class PathReader : public Reader {
     // A path of the last `length` blocks up to the end of `run`; those before it are in blocks_.
     void finish_path(PathKey key, std::span<const trace::BlockId> run, std::size_t length) {
         if (!at_head_known_) return profiler_.store_.count_unknown(sample_, 1);
-        if (length <= run.size()) return profiler_.store_.count(sample_, key, run.last(length));
-        std::copy(run.begin(), run.end(),
-                  blocks_.begin() + static_cast<std::ptrdiff_t>(length - run.size()));
-        profiler_.store_.count(sample_, key, {blocks_.data(), length});
+        profiler_.store_.count(sample_, key, [&]() -> std::span<const trace::BlockId> {
+            if (length <= run.size()) return run.last(length);
+            std::copy(run.begin(), run.end(),
+                      blocks_.begin() + static_cast<std::ptrdiff_t>(length - run.size()));
+            return {blocks_.data(), length};
+        });
     }
     // Of the path that is in blocks_: it is whole, or nobody knows how it would have gone on.
     void conclude(bool is_whole) {
@@ -119,23 +100,16 @@ std::unique_ptr<Reader> PathProfiler::open(const trace::TraceStart& start) {
 }
 
 void PathProfiler::count(trace::SampleId sample_id, const Counts& counts) {
-    learn_blocks();
     auto& sample = store_.open(sample_id);
-    for (const auto& path : counts.paths) {
-        const auto blocks = counts.blocks_of(path);
-        PathKey key = 0;
-        for (std::size_t i = 0; i < blocks.size(); ++i)
-            key += term(facts_[static_cast<std::uint32_t>(blocks[i])].key, i);
-        store_.count(sample, key, blocks, path.count);
+    constexpr std::size_t paths_ahead = 8;
+    for (std::size_t i = 0; i < counts.paths.size(); ++i) {
+        if (i + paths_ahead < counts.paths.size())
+            store_.prefetch(counts.paths[i + paths_ahead].key);
+        const auto& path = counts.paths[i];
+        store_.count(
+            sample, path.key, [&] { return counts.blocks_of(path); }, path.count);
     }
     store_.count_unknown(sample, counts.unknown_paths);
-}
-
-void PathProfiler::learn_blocks() {
-    for (auto i = static_cast<std::uint32_t>(facts_.size()); i < blocks_.size(); ++i) {
-        const auto& block = blocks_.at(trace::BlockId{i});
-        facts_.push_back({key_of(block), block.start, backward_targets(block)});
-    }
 }
 
 void PathProfiler::yield(Hotlists& into, Seen seen) {

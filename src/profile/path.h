@@ -1,9 +1,7 @@
 // Profile type path: interprocedural paths, as path_rule.h defines them.
 #pragma once
 
-#include <vector>
-
-#include "profile/path_rule.h"
+#include "profile/path_facts.h"
 #include "profile/path_store.h"
 #include "profile/profiler.h"
 
@@ -15,7 +13,7 @@ class PathProfiler : public Profiler {
 
     PathProfiler(const trace::BlockTable& blocks, std::uint64_t seed,
                  std::size_t most_paths = default_most_paths)
-        : blocks_(blocks), store_(most_paths, seed) {}
+        : blocks_(blocks), store_(most_paths, seed), facts_(blocks) {}
 
     std::string_view name() const override { return "path"; }
     trace::CapturePlan captures() const override { return {}; }
@@ -27,17 +25,9 @@ class PathProfiler : public Profiler {
   private:
     friend class PathReader;
 
-    // What the loop over blocks needs of a block.
-    struct Facts {
-        std::uint64_t key = 0;
-        Address start;
-        BackwardTargets path_ends;  // by going there
-    };
-    void learn_blocks();
-
     const trace::BlockTable& blocks_;
     PathStore store_;
-    std::vector<Facts> facts_;  // by block
+    PathFacts facts_;
 };
 
 }  // namespace shadowprof::profile

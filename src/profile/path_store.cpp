@@ -108,8 +108,13 @@ void PathStore::fold(Sample& sample) {
     const auto unknown = weight * std::exchange(sample.unknown_, 0);
     auto total = unknown;
     for (const auto path : sample.touched_) total += weight * sample.pending_[path];
-    for (const auto path : sample.touched_)
+    constexpr std::size_t paths_ahead = 8;
+    for (std::size_t i = 0; i < sample.touched_.size(); ++i) {
+        if (i + paths_ahead < sample.touched_.size())
+            __builtin_prefetch(&paths_[sample.touched_[i + paths_ahead]], 1);
+        const auto path = sample.touched_[i];
         paths_[path].statistics.add_sample(weight * std::exchange(sample.pending_[path], 0), total);
+    }
     sample.touched_.clear();
     totals_.unknown += unknown;
     totals_.add_sample(total);

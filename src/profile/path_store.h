@@ -1,8 +1,7 @@
 // Paths by what they are, with counts, in bounded memory.
 //
-// A path is known by a 128-bit hash of its blocks' places and lengths, which a reader accumulates
-// while it goes along: the sum of the products of each block's 64-bit key with a constant for its
-// position. The blocks themselves are stored once, when a path is first seen.
+// A path is known by its key (path_facts.h). The blocks themselves are asked for and stored once,
+// when a path is first seen.
 //
 // There can be more paths than memory, and nearly all of them are rare. When the store is full the
 // rare ones leave by the rule of counting samples (counting_sample.h): each path is tossed so that
@@ -19,12 +18,11 @@
 
 #include "base/random.h"
 #include "profile/open_samples.h"
+#include "profile/path_facts.h"
 #include "profile/statistics.h"
 #include "trace/block.h"
 
 namespace shadowprof::profile {
-
-using PathKey = Wide;
 
 class PathStore {
   public:
@@ -44,21 +42,22 @@ class PathStore {
     static void weigh(Sample& sample, std::uint64_t weight) {
         sample.weight_ = std::max(sample.weight_, weight);
     }
-    void count(Sample& sample, PathKey key, std::span<const trace::BlockId> blocks,
-               std::uint64_t times = 1) {
+    template <class Blocks>
+    void count(Sample& sample, PathKey key, Blocks blocks, std::uint64_t times = 1) {
         auto path = find(key);
         if (path == none) [[unlikely]] {
             const auto missed = times_missed(times);
             sample.unknown_ += missed;
             times -= missed;
             if (times == 0) return;
-            path = admit(key, blocks);
+            path = admit(key, blocks());
         }
         if (path >= sample.pending_.size()) [[unlikely]]
             sample.pending_.resize(paths_.size());
         if (sample.pending_[path] == 0) sample.touched_.push_back(path);
         sample.pending_[path] += times;
     }
+    void prefetch(PathKey key) const { __builtin_prefetch(&cells_[home_of(key)]); }
     void count_unknown(Sample& sample, std::uint64_t paths) { sample.unknown_ += paths; }
     void close(trace::SampleId sample);
     void close_all();

@@ -23,13 +23,18 @@ constexpr std::size_t huge_page = 2u << 20;
 constexpr std::size_t shortest_lane = 64, longest_lane = 1008;
 constexpr std::ptrdiff_t longest_search = 1024;
 constexpr std::size_t paths_in_a_piece = 1u << 16;
+constexpr std::size_t transitions_ahead = 16;  // are fetched from memory
+// Few transitions were taken if so many are known for each, in so many segments for each one known:
+// what does not occur in a brief sample is not forgotten.
+constexpr std::size_t known_for_one_taken = 4, segments_for_one_known = 8;
 
 }  // namespace
 
 SegmentCounter::SegmentCounter(const trace::BlockTable& blocks, const trace::SegmentTable& segments,
                                std::size_t most_transitions)
-    : blocks_(blocks), segments_(segments), most_transitions_(most_transitions) {
-    forget_transitions();
+    : blocks_(blocks), segments_(segments), most_transitions_(most_transitions), facts_(blocks) {
+    drained_.counts.blocks_of = [this](const Counts::Path& path) { return blocks_of(path); };
+    forget_all_but({});
 }
 
 void SegmentCounter::begin(const trace::TraceStart& start) {
@@ -37,6 +42,7 @@ void SegmentCounter::begin(const trace::TraceStart& start) {
 }
 
 void SegmentCounter::digest(const trace::SegmentChunk& chunk) {
+    facts_.learn();
     auto& state = open_.at(chunk.trace);
     undrained_ += chunk.segments.size();
     const auto* run = chunk.segments.data();
@@ -65,7 +71,7 @@ void SegmentCounter::leave(StateId state, Address next, const trace::Location& p
     auto& exit = exits_[{path.last(), next}];
     exit.first = place;
     ++exit.second;
-    is_whole = is_whole || path.ends_by_going_to(blocks_, next, place);
+    is_whole = is_whole || path.ends_by_going_to(facts_, next, place);
     if (is_whole && path.head_is_known())
         ++concluded_[state];
     else
@@ -90,27 +96,27 @@ SegmentCounter::StateId SegmentCounter::add(const State& state) {
     return StateId{static_cast<std::uint32_t>(states_.size() - 1)};
 }
 
-SegmentCounter::StateId SegmentCounter::begun_in(SegmentId segment, std::uint32_t first,
-                                                 bool head_is_known) {
-    auto& known = begun_[std::uint64_t{static_cast<std::uint32_t>(segment)} << 32 | first << 1 |
-                         static_cast<std::uint32_t>(head_is_known)];
-    if (known == StateId{}) {
-        const auto length = segments_.at(segment).size() - first;
-        known = add({{}, segment, first, static_cast<std::uint8_t>(length), head_is_known});
-    }
+SegmentCounter::StateId SegmentCounter::begun_in_its_segment(const State& state) {
+    auto& known = begun_[std::uint64_t{static_cast<std::uint32_t>(state.segment)} << 32 |
+                         state.first << 1 | static_cast<std::uint32_t>(state.head_is_known)];
+    if (known == StateId{}) known = add(state);
     return known;
 }
 
 UnfinishedPath SegmentCounter::path_in(StateId id) const {
-    std::array<trace::BlockId, most_blocks_in_path> blocks;
-    auto begin = blocks.end();
     const auto& state = at(id);
-    for (const auto* part = &state; begin != blocks.end() - state.length;
-         part = &at(part->parent)) {
+    if (state.length == 0) return UnfinishedPath{state.head_is_known};
+    return {state.head_is_known, state.key, state.length, segments_.at(state.segment).back()};
+}
+
+std::span<BlockId> SegmentCounter::blocks_in(StateId id, std::span<BlockId> room) const {
+    auto begin = room.end();
+    const auto& state = at(id);
+    for (const auto* part = &state; begin != room.end() - state.length; part = &at(part->parent)) {
         const auto of_segment = segments_.at(part->segment).subspan(part->first);
         begin = std::copy_backward(of_segment.begin(), of_segment.end(), begin);
     }
-    return {state.head_is_known, {begin, blocks.end()}};
+    return {begin, room.end()};
 }
 
 SegmentCounter::StateId SegmentCounter::next_after(StateId state, SegmentId segment) {
@@ -121,22 +127,27 @@ SegmentCounter::StateId SegmentCounter::next_after(StateId state, SegmentId segm
     bool begun_here = path.empty();
     std::uint32_t first = 0;
     for (std::uint32_t i = 0; i < blocks.size(); ++i) {
-        path.go_on(blocks_, blocks[i], [&] {
+        path.go_on(facts_, blocks[i], [&] {
             begun_here = true;
             first = i;
         });
     }
-    if (begun_here) return begun_in(segment, first, path.head_is_known());
-    return add({state, segment, 0, static_cast<std::uint8_t>(path.length()), path.head_is_known()});
+    const State next{.key = path.key(),
+                     .parent = begun_here ? StateId{} : state,
+                     .segment = segment,
+                     .first = first,
+                     .length = static_cast<std::uint8_t>(path.length()),
+                     .head_is_known = path.head_is_known()};
+    return begun_here ? begun_in_its_segment(next) : add(next);
 }
 
 // By a taken backward branch: the only way that does not depend on what came before.
 bool SegmentCounter::begins_path(SegmentId before, SegmentId segment) const {
-    auto from = segments_.at(before).back();
-    for (const auto to : segments_.at(segment)) {
-        const auto& next = blocks_.at(to);
-        if (is_taken_backward(blocks_.at(from), next.start, next.place)) return true;
-        from = to;
+    const auto* from = &facts_.at(segments_.at(before).back());
+    for (const auto block : segments_.at(segment)) {
+        const auto& to = facts_.at(block);
+        if (from->ends_path_by_going_to(to)) return true;
+        from = &to;
     }
     return false;
 }
@@ -241,40 +252,60 @@ SegmentCounter::Transition& SegmentCounter::find_or_learn(std::uint64_t key) {
 void SegmentCounter::make_table(unsigned power) {
     auto old = std::exchange(table_, Table(std::size_t{1} << power));
     shift_ = 64 - power;
-    for (const auto& transition : old) {
-        if (transition.key == no_key) continue;
-        auto at = home_of(transition.key, shift_);
-        while (table_[at].key != no_key) at = (at + 1) & (table_.size() - 1);
-        table_[at] = transition;
-    }
+    for (const auto& transition : old)
+        if (transition.key != no_key) put(transition);
+}
+
+void SegmentCounter::put(const Transition& transition) {
+    auto at = home_of(transition.key, shift_);
+    while (table_[at].key != no_key) at = (at + 1) & (table_.size() - 1);
+    table_[at] = transition;
 }
 
 // --- Handing on
 
-SegmentCounter::Size SegmentCounter::drain(const std::function<void(Counts)>& take) {
+SegmentCounter::Size SegmentCounter::drain(const std::function<void(Counts&)>& take) {
     Size size;
-    Counts counts;
-    const auto hand_on = [&] { take(std::exchange(counts, {})); };
-    FlatMap<std::uint64_t> passes;
+    auto& [counts, passes, taken] = drained_;
+    const auto hand_on = [&] {
+        take(counts);
+        counts.clear();
+    };
+    passes.clear();
     const auto pass = [&](BlockId from, BlockId to, std::uint64_t count) {
         passes[std::uint64_t{static_cast<std::uint32_t>(from)} << 32 |
                static_cast<std::uint32_t>(to)] += count;
     };
     std::vector<std::uint64_t> segment_counts(segments_.size());
+    taken.clear();
     for (auto& transition : table_) {
-        if (transition.count == 0) continue;
-        const std::uint64_t count = std::exchange(transition.count, 0);
+        if (transition.count != 0) taken.push_back(transition);
+        transition.count = 0;
+    }
+    for (std::size_t t = 0; t < taken.size(); ++t) {
+        if (t + transitions_ahead < taken.size())
+            __builtin_prefetch(&at(state_of(taken[t + transitions_ahead].key)));
+        const auto& transition = taken[t];
+        const std::uint64_t count = transition.count;
         const auto segment = segment_of(transition.key);
         const auto blocks = segments_.at(segment);
         segment_counts[static_cast<std::uint32_t>(segment)] += count;
-        auto path = path_in(state_of(transition.key));
+        const auto state = state_of(transition.key);
+        auto path = path_in(state);
         if (!path.empty()) pass(path.last(), blocks.front(), count);
-        for (const auto block : blocks) {
-            path.go_on(blocks_, block, [&] {
+        Counts::Path next{
+            .place = {static_cast<std::uint32_t>(state), static_cast<std::uint32_t>(segment)}};
+        for (std::uint32_t i = 0; i < blocks.size(); ++i) {
+            path.go_on(facts_, blocks[i], [&] {
+                next.key = path.key();
+                next.count = count;
+                next.place.end = i;
                 if (path.head_is_known())
-                    counts.add_path(path.blocks(), count);
+                    counts.paths.push_back(next);
                 else
                     counts.unknown_paths += count;
+                next.place.state = static_cast<std::uint32_t>(somewhere);
+                next.place.begin = i;
             });
         }
         if (counts.paths.size() >= paths_in_a_piece) hand_on();
@@ -294,33 +325,55 @@ SegmentCounter::Size SegmentCounter::drain(const std::function<void(Counts)>& ta
     });
     for (const auto& [key, exit] : std::exchange(exits_, {}))
         counts.exits.push_back({key.first, key.second, exit.first, exit.second});
-    for (const auto& [state, count] : std::exchange(concluded_, {}))
-        counts.add_path(path_in(state).blocks(), count);
+    for (const auto& [state, count] : std::exchange(concluded_, {})) {
+        counts.paths.push_back({.key = at(state).key,
+                                .count = count,
+                                .place = {.state = static_cast<std::uint32_t>(state)}});
+    }
     counts.unknown_paths += std::exchange(abandoned_paths_, 0);
     hand_on();
+    const bool few_are_taken = transitions_ > known_for_one_taken * taken.size() &&
+                               undrained_ > segments_for_one_known * transitions_;
     undrained_ = 0;
-    if (has_too_many_transitions()) forget_transitions();
+    if (has_too_many_transitions())
+        forget_all_but({});
+    else if (few_are_taken)
+        forget_all_but(taken);
     return size;
 }
 
-// But not where the open Traces are.
-void SegmentCounter::forget_transitions() {
-    const auto old = std::move(states_);
-    states_ = std::vector<State>(2);
+// The state's, and those of the segment from `begin` to `end`.
+std::span<const BlockId> SegmentCounter::blocks_of(const Counts::Path& path) {
+    const auto& [state, segment, begin, end] = path.place;
+    const auto own = end == 0 ? std::span<const BlockId>{}
+                              : segments_.at(SegmentId{segment}).subspan(begin, end - begin);
+    const std::span room{path_blocks_};
+    std::copy(own.begin(), own.end(), room.end() - static_cast<std::ptrdiff_t>(own.size()));
+    const auto before = blocks_in(StateId{state}, room.first(room.size() - own.size()));
+    return room.last(before.size() + own.size());
+}
+
+// And where the open Traces are.
+void SegmentCounter::forget_all_but(const std::vector<Transition>& kept) {
+    const auto states = std::exchange(states_, std::vector<State>(2));
     states_[static_cast<std::uint32_t>(at_head)].head_is_known = true;
     begun_.clear();
-    transitions_ = 0;
-    table_ = {};
-    make_table(first_table_power);
+    std::vector<StateId> moved_to(states.size());
     const std::function<StateId(StateId)> keep = [&](StateId id) {
         if (id == somewhere || id == at_head) return id;
-        auto state = old[static_cast<std::uint32_t>(id)];
-        if (segments_.at(state.segment).size() - state.first == state.length)
-            return begun_in(state.segment, state.first, state.head_is_known);
+        auto& moved = moved_to[static_cast<std::uint32_t>(id)];
+        if (moved != StateId{}) return moved;
+        auto state = states[static_cast<std::uint32_t>(id)];
+        if (began_in_its_segment(state)) return moved = begun_in_its_segment(state);
         state.parent = keep(state.parent);
-        return add(state);
+        return moved = add(state);
     };
     for (auto& [trace, state] : open_) state = keep(state);
+    transitions_ = kept.size();
+    table_ = {};
+    make_table(std::max(first_table_power, static_cast<unsigned>(std::bit_width(2 * kept.size()))));
+    for (const auto& old : kept)
+        put({key_of(keep(state_of(old.key)), segment_of(old.key)), 0, keep(old.next)});
 }
 
 }  // namespace shadowprof::profile

@@ -12,7 +12,8 @@
 // often it was taken.
 //
 // States form a trie: a segment that begins no path leads to a child of the state it met. One that
-// does leads to a state that depends on the segment alone.
+// does leads to a state that depends on the segment alone. Of its path a state has only what going
+// on takes; the blocks are found along the trie for who wants them.
 //
 // That also makes counting fast. Following one thread from state to state means waiting for the
 // table each time: nanoseconds if it fits a near cache, tens if it does not. But where a segment
@@ -42,10 +43,12 @@ namespace shadowprof::profile {
 // Of the threads of one sample.
 class SegmentCounter {
   public:
-    static constexpr std::size_t default_most_transitions = 1u << 21;
+    static constexpr std::size_t default_most_transitions = 1u << 20;
     // When there are more, the counter asks to be drained; it needs about 100 bytes for each.
     SegmentCounter(const trace::BlockTable& blocks, const trace::SegmentTable& segments,
                    std::size_t most_transitions = default_most_transitions);
+    SegmentCounter(const SegmentCounter&) = delete;  // its counts ask it for blocks
+    SegmentCounter& operator=(const SegmentCounter&) = delete;
 
     void begin(const trace::TraceStart& start);
     void digest(const trace::SegmentChunk& chunk);
@@ -61,8 +64,10 @@ class SegmentCounter {
         std::uint64_t instructions = 0;
     };
     // Gives what was counted, in pieces, and forgets it; tells how much it was. Transitions are
-    // kept, unless there are too many: they will be met again.
-    Size drain(const std::function<void(Counts)>& take);
+    // kept, unless there are too many: they will be met again. Where few of those known have been
+    // taken, only these are: following waits for memory all the longer, the farther apart lies what
+    // it needs.
+    Size drain(const std::function<void(Counts&)>& take);
 
   private:
     enum class StateId : std::uint32_t {};
@@ -73,6 +78,7 @@ class SegmentCounter {
     // The blocks of the parent's path, if the path began before this segment, and those of the
     // segment from `first` on.
     struct State {
+        PathKey key = 0;
         StateId parent{};
         trace::SegmentId segment{};
         std::uint32_t first = 0;
@@ -126,8 +132,14 @@ class SegmentCounter {
 
     const State& at(StateId id) const { return states_[static_cast<std::uint32_t>(id)]; }
     StateId add(const State& state);
-    StateId begun_in(trace::SegmentId segment, std::uint32_t first, bool head_is_known);
+    StateId begun_in_its_segment(const State& state);
+    bool began_in_its_segment(const State& state) const {
+        return segments_.at(state.segment).size() - state.first == state.length;
+    }
     UnfinishedPath path_in(StateId state) const;
+    // Those are copied to the end of the room.
+    std::span<trace::BlockId> blocks_in(StateId state, std::span<trace::BlockId> room) const;
+    std::span<const trace::BlockId> blocks_of(const Counts::Path& path);
     StateId next_after(StateId state, trace::SegmentId segment);
     bool begins_path(trace::SegmentId before, trace::SegmentId segment) const;
 
@@ -138,16 +150,18 @@ class SegmentCounter {
     void follow(std::array<Lane, lanes_at_a_time>& lanes, std::size_t steps);
     Transition& find_or_learn(std::uint64_t key);
     void make_table(unsigned power);
+    void put(const Transition& transition);  // which is not there
     static std::size_t home_of(std::uint64_t key, unsigned shift) {
         return key * 0x9e3779b97f4a7c15u >> shift;
     }
 
     void leave(StateId state, Address next, const trace::Location& place, bool is_whole);
-    void forget_transitions();
+    void forget_all_but(const std::vector<Transition>& kept);
 
     const trace::BlockTable& blocks_;
     const trace::SegmentTable& segments_;
     std::size_t most_transitions_;
+    PathFacts facts_;
 
     std::vector<State> states_;
     FlatMap<StateId> begun_;  // states whose path began in their segment
@@ -155,6 +169,14 @@ class SegmentCounter {
     unsigned shift_ = 0;
     std::size_t transitions_ = 0;
     std::uint64_t undrained_ = 0;  // segments
+
+    // Of the last time, for their room: to get it anew each time takes longer than to use it.
+    struct {
+        Counts counts;
+        FlatMap<std::uint64_t> passes;
+        std::vector<Transition> taken;
+    } drained_;
+    std::array<trace::BlockId, most_blocks_in_path> path_blocks_{};  // of one
 
     std::map<trace::TraceId, StateId> open_;
     // What is no transition.

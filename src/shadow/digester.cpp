@@ -256,7 +256,7 @@ void Digester::read(Forget&) {
 }
 
 void Digester::drain(trace::SampleId id, OpenSample& sample) {
-    const auto size = sample.counter->drain([&](profile::Counts counts) {
+    const auto size = sample.counter->drain([&](profile::Counts& counts) {
         counts.weight = sample.weight;
         for (auto& profiler : profilers_) profiler->count(id, counts);
     });

@@ -278,15 +278,27 @@ TEST_CASE("counted paths that do not fit leave and count as unknown like others"
     constexpr std::size_t room = 50;
     PathProfiler profiler{program.table, 1, room};
     const auto hot = program.block(0x100, 1, BlockExit::jump, 0x100);
+    PathFacts facts{program.table};
     std::uint64_t total = 0, admitted = 0;
     for (std::uint32_t piece = 0; piece < 20; ++piece) {
         Counts counts;
-        counts.add_path(std::vector{hot}, 100'000);
+        BlockId told{};
+        counts.blocks_of = [&](const Counts::Path& path) {
+            told = BlockId{path.place.state};
+            return std::span{&told, 1};
+        };
+        const auto add = [&](BlockId block, std::uint64_t count) {
+            facts.learn();
+            counts.paths.push_back({.key = facts.at(block).in_path(0),
+                                    .count = count,
+                                    .place = {.state = static_cast<std::uint32_t>(block)}});
+        };
+        add(hot, 100'000);
         total += 100'000;
         for (std::uint64_t i = 0; i < 100; ++i) {
             const auto rare =
                 program.block(0x1000 * (piece + 1) + 4 * i, 1, BlockExit::jump, 0x1000);
-            counts.add_path(std::vector{rare}, 1 + i % 3);
+            add(rare, 1 + i % 3);
             total += 1 + i % 3;
         }
         counts.unknown_paths = 5;

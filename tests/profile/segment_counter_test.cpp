@@ -251,7 +251,7 @@ TEST_CASE("paths of 32 blocks end inside of long segments") {
     counter.finish(end);
     std::vector<std::size_t> lengths;
     counter.drain([&](const Counts& counts) {
-        for (const auto& path : counts.paths) lengths.push_back(path.block_count);
+        for (const auto& path : counts.paths) lengths.push_back(counts.blocks_of(path).size());
     });
     CHECK(lengths == std::vector<std::size_t>{32, 32, 32, 4});
 }
@@ -292,6 +292,61 @@ TEST_CASE("too many transitions are forgotten when they are handed on, and the p
     counter.finish(end);
     counter.drain(take);
     CHECK(paths == std::vector<std::vector<BlockId>>{straight});
+}
+
+TEST_CASE("of many transitions those are kept that are taken, and the place is kept") {
+    TestProgram program;
+    constexpr std::uint64_t loops = 12, length = 20, rounds = 400, passed = 7;
+    std::vector<std::vector<BlockId>> bodies(loops);
+    trace::SegmentTable segments;
+    std::map<BlockId, SegmentId> segment_of;
+    for (std::uint64_t l = 0; l < loops; ++l) {
+        const auto head = 0x1000 * (l + 1);
+        for (std::uint64_t i = 0; i < length; ++i) {
+            const bool is_last = i + 1 == length;
+            const auto block = program.block(
+                head + 4 * i, 1, is_last ? BlockExit::jump : BlockExit::length, is_last ? head : 0);
+            bodies[l].push_back(block);
+            segment_of[block] = segments.publish(std::vector{block});
+        }
+    }
+    SegmentCounter counter{program.table, segments};
+    std::map<std::vector<BlockId>, std::uint64_t> paths;
+    std::uint64_t unknown = 0;
+    std::size_t most_known = 0;
+    const auto drain = [&] {
+        counter.drain([&](const Counts& counts) {
+            for (const auto& path : counts.paths) {
+                const auto blocks = counts.blocks_of(path);
+                paths[{blocks.begin(), blocks.end()}] += path.count;
+            }
+            unknown += counts.unknown_paths;
+        });
+        most_known = std::max(most_known, counter.transitions());
+    };
+    for (std::uint64_t l = 0; l < 2 * loops; ++l) {
+        const auto& body = bodies[l % loops];
+        trace::TraceStart start;
+        start.from_thread_start = true;
+        counter.begin(start);
+        SegmentChunk first, second;
+        for (std::uint64_t i = 0; i < rounds * length; ++i)
+            (i < rounds / 2 * length + passed ? first : second)
+                .segments.push_back(segment_of[body[i % length]]);
+        counter.digest(first);
+        drain();
+        counter.digest(second);
+        trace::TraceEnd end;
+        end.continuation = program.table.at(body.front()).start;
+        end.continuation_place = program.table.at(body.front()).place;
+        counter.finish(end);
+        drain();
+    }
+    std::map<std::vector<BlockId>, std::uint64_t> expected;
+    for (const auto& body : bodies) expected[body] = 2 * rounds;
+    CHECK(paths == expected);
+    CHECK(unknown == 0);
+    CHECK(most_known < loops * length / 2);
 }
 
 TEST_CASE("random walks in random segments are counted as in blocks") {
