@@ -21,13 +21,13 @@ constexpr auto rest = std::chrono::milliseconds{5};
 constexpr std::uint64_t fewest_faults = 64, pages_for_a_fault = 128;
 constexpr std::size_t most_copied = 1u << 17;  // pages of a replica
 
-constexpr std::uint64_t fewest_neighbours = 32, most_neighbours = 1u << 15;
+constexpr std::uint64_t most_neighbours = 1u << 15;
 constexpr std::uint64_t widest_gap = 8 * page_size;  // in a run
 
 // Those `among` which lie around a run of own pages that has some of the fresh ones; the longer it
-// is, the more. All are in order.
+// is, the more, and at least so many. All are in order.
 std::vector<Address> neighbours(const std::vector<Address>& own, const std::vector<Address>& fresh,
-                                const std::vector<Address>& among) {
+                                const std::vector<Address>& among, std::uint64_t at_least) {
     std::vector<Address> near;
     auto next_fresh = fresh.begin();
     auto next = among.begin();
@@ -35,8 +35,8 @@ std::vector<Address> neighbours(const std::vector<Address>& own, const std::vect
         auto end = begin + 1;
         while (end != own.end() && *end <= *(end - 1) + widest_gap) ++end;
         const auto first = *begin, last = *(end - 1);
-        const auto reach = page_size * std::clamp(static_cast<std::uint64_t>(end - begin),
-                                                  fewest_neighbours, most_neighbours);
+        const auto reach = page_size * std::clamp(static_cast<std::uint64_t>(end - begin), at_least,
+                                                  most_neighbours);
         begin = end;
         if (*next_fresh > last) continue;
         next_fresh = std::upper_bound(next_fresh, fresh.end(), last);
@@ -108,7 +108,9 @@ void NeighbourPages::OfReplica::look() {
     auto pages = ptrace::pages_in_memory(replica_, *maps_);
     std::vector<Address> fresh;
     std::ranges::set_difference(pages.own, own_, std::back_inserter(fresh));
-    auto near = neighbours(pages.own, fresh, pages.shared);
+    auto near = neighbours(pages.own, fresh, pages.shared, reach_);
+    // A merge goes through memory in runs that are no longer at its end than at its beginning.
+    reach_ = std::min(2 * reach_, most_neighbours);
     near.resize(std::min(near.size(), most_copied - copied_));
     copied_ += near.size();
     ptrace::make_own(replica_, near);

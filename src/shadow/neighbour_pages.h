@@ -49,6 +49,7 @@ class NeighbourPages {
         std::uint64_t between_looks_, next_look_ = 0;  // faults
         std::vector<Address> own_;                     // at the last look
         std::size_t copied_ = 0;
+        std::uint64_t reach_ = 32;  // pages around a run, doubled at each look
     };
 
   private:
