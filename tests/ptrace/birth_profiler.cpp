@@ -35,7 +35,11 @@ class Profiler {
     int run(int births) {
         const auto deadline = Clock::now() + std::chrono::seconds{30};
         while (tracer_->alive() && births_ < births && Clock::now() < deadline) sample();
-        if (births_ < births) fmt::print(stderr, "{} births of {}: {}\n", births_, births, why_);
+        if (births_ < births) {
+            if (nursery_) why_ = nursery_->why_not();
+            fmt::print(stderr, "{} births of {}: {} ({} times asked to stop, {} times stopped)\n",
+                       births_, births, why_, asked_, stopped_);
+        }
         while (tracer_->launched() && tracer_->alive()) pass_on(Clock::now() + deadline_step);
         return births_ < births ? 3 : 0;
     }
@@ -70,6 +74,7 @@ class Profiler {
         const bool asked = now && now->state == 'R' && displacer_.occupies_since(now->processor) &&
                            thread->interrupt();
         displacer_.release();
+        asked_ += asked ? 1 : 0;
         return asked;
     }
 
@@ -95,6 +100,7 @@ class Profiler {
         }
         auto* const stopped = stop(tracer_->pid());
         if (!stopped) return;
+        ++stopped_;
         tracer_->repair_interrupted_call(*stopped);
         if (!nursery_) nursery_ = Nursery::create(*tracer_, *stopped, file_size, why_);
         if (stopped->stopped_by() != EventKind::interrupted) return;
@@ -137,6 +143,7 @@ class Profiler {
     std::string why_;
     bool has_begun_ = false;
     int births_ = 0;
+    int asked_ = 0, stopped_ = 0;
 };
 
 }  // namespace
