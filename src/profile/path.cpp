@@ -5,6 +5,7 @@
 #include <span>
 
 #include "profile/tally.h"
+#include "profile/unfinished_path.h"
 #include "profile/walk.h"
 
 namespace shadowprof::profile {
@@ -16,7 +17,7 @@ class PathReader : public Reader {
         : profiler_(profiler),
           sample_(profiler.store_.open(start.sample)),
           walker_(profiler.blocks_),
-          at_head_known_(start.from_thread_start) {
+          path_(start.from_thread_start) {
         PathStore::weigh(sample_, start.weight_in_all());
     }
 
@@ -26,38 +27,20 @@ class PathReader : public Reader {
     }
     void finish(const trace::TraceEnd& end) override { walker_.finish(end, *this); }
 
-    void run(trace::BlockId before, std::span<const trace::BlockId> ids) {
-        static constexpr PathFacts::OfBlock outside{};
-        const auto& facts = profiler_.facts_;
-        const auto* from = before == no_block ? &outside : &facts.at(before);
-        auto key = key_;
-        auto length = length_;
-        for (std::size_t i = 0; i < ids.size(); ++i) {
-            const auto* const to = &facts.at(ids[i]);
-            const bool back = from->ends_path_by_going_to(*to);
-            if (back || length == most_blocks_in_path) {
-                finish_path(key, ids.first(i), length);
-                at_head_known_ |= back;
-                key = 0;
-                length = 0;
-            }
-            key += to->in_path(length);
-            ++length;
-            from = to;
-        }
-        key_ = key;
+    void run(trace::BlockId /*before*/, std::span<const trace::BlockId> ids) {
+        auto path = path_;
+        for (std::size_t i = 0; i < ids.size(); ++i)
+            path.go_on(profiler_.facts_, ids[i], [&] { finish_path(path, ids.first(i)); });
+        path_ = path;
         // What is unfinished may have begun before this run.
-        const auto here = std::min(length, ids.size());
+        const auto here = std::min(path.length(), ids.size());
         std::copy(ids.end() - static_cast<std::ptrdiff_t>(here), ids.end(),
-                  blocks_.begin() + static_cast<std::ptrdiff_t>(length - here));
-        length_ = length;
+                  blocks_.begin() + static_cast<std::ptrdiff_t>(path.length() - here));
     }
-    void leave(trace::BlockId from, Address next, const Location& place) {
-        const bool ends = length_ == most_blocks_in_path ||
-                          is_taken_backward(profiler_.blocks_.at(from), next, place);
-        conclude(ends);
+    void leave(trace::BlockId /*from*/, Address next, const Location& place) {
+        conclude(path_.ends_by_going_to(profiler_.facts_, next, place));
     }
-    void interrupted() { at_head_known_ = true; }
+    void interrupted() { path_ = UnfinishedPath{true}; }
     void end(trace::BlockId from, const trace::TraceEnd& end) {
         if (end.thread_exited)
             conclude(true);
@@ -66,33 +49,32 @@ class PathReader : public Reader {
     }
 
   private:
-    // A path of the last `length` blocks up to the end of `run`; those before it are in blocks_.
-    void finish_path(PathKey key, std::span<const trace::BlockId> run, std::size_t length) {
-        if (!at_head_known_) return profiler_.store_.count_unknown(sample_, 1);
-        profiler_.store_.count(sample_, key, [&]() -> std::span<const trace::BlockId> {
+    // Its last blocks are those of `run`; those before them are in blocks_. By value: the path that
+    // is followed stays in registers.
+    void finish_path(UnfinishedPath path, std::span<const trace::BlockId> run) {
+        if (!path.head_is_known()) return profiler_.store_.count_unknown(sample_, 1);
+        const auto length = path.length();
+        profiler_.store_.count(sample_, path.key(), [&]() -> std::span<const trace::BlockId> {
             if (length <= run.size()) return run.last(length);
             std::copy(run.begin(), run.end(),
                       blocks_.begin() + static_cast<std::ptrdiff_t>(length - run.size()));
             return {blocks_.data(), length};
         });
     }
-    // Of the path that is in blocks_: it is whole, or nobody knows how it would have gone on.
+    // It is whole, or nobody knows how it would have gone on.
     void conclude(bool is_whole) {
         if (is_whole)
-            finish_path(key_, {}, length_);
+            finish_path(path_, {});
         else
             profiler_.store_.count_unknown(sample_, 1);
-        key_ = 0;
-        length_ = 0;
+        path_ = UnfinishedPath{path_.head_is_known()};
     }
 
     PathProfiler& profiler_;
     PathStore::Sample& sample_;
     Walker walker_;
-    bool at_head_known_;  // that the blocks below began at a head
-    PathKey key_ = 0;     // of the blocks below
-    std::size_t length_ = 0;
-    std::array<trace::BlockId, most_blocks_in_path> blocks_;
+    UnfinishedPath path_;
+    std::array<trace::BlockId, most_blocks_in_path> blocks_;  // of that
 };
 
 std::unique_ptr<Reader> PathProfiler::open(const trace::TraceStart& start) {
@@ -101,7 +83,7 @@ std::unique_ptr<Reader> PathProfiler::open(const trace::TraceStart& start) {
 
 void PathProfiler::count(trace::SampleId sample_id, const Counts& counts) {
     auto& sample = store_.open(sample_id);
-    constexpr std::size_t paths_ahead = 8;
+    constexpr auto paths_ahead = PathStore::paths_ahead;
     for (std::size_t i = 0; i < counts.paths.size(); ++i) {
         if (i + paths_ahead < counts.paths.size())
             store_.prefetch(counts.paths[i + paths_ahead].key);

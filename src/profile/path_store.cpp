@@ -108,7 +108,6 @@ void PathStore::fold(Sample& sample) {
     const auto unknown = weight * std::exchange(sample.unknown_, 0);
     auto total = unknown;
     for (const auto path : sample.touched_) total += weight * sample.pending_[path];
-    constexpr std::size_t paths_ahead = 8;
     for (std::size_t i = 0; i < sample.touched_.size(); ++i) {
         if (i + paths_ahead < sample.touched_.size())
             __builtin_prefetch(&paths_[sample.touched_[i + paths_ahead]], 1);

@@ -57,6 +57,8 @@ class PathStore {
         if (sample.pending_[path] == 0) sample.touched_.push_back(path);
         sample.pending_[path] += times;
     }
+    // Whoever counts many in a row asks for those so far ahead to be fetched from memory.
+    static constexpr std::size_t paths_ahead = 8;
     void prefetch(PathKey key) const { __builtin_prefetch(&cells_[home_of(key)]); }
     void count_unknown(Sample& sample, std::uint64_t paths) { sample.unknown_ += paths; }
     void close(trace::SampleId sample);
