@@ -80,18 +80,19 @@ void Bursts::ask() {
     const auto began = ptrace::Clock::now();
     auto* displacer = &displacers_[0];
     displacer->await();
-    auto* thread = running_thread();
-    auto displaced = displaced_since(thread, *displacer, began);
+    auto running = running_thread();
+    auto displaced = displaced_since(running, *displacer, began);
+    auto* thread = running.thread;
     if (thread && !displaced) {
         // It has moved to another processor, or another was found.
         displacer->release();
         displacer = &displacers_[1];
         chosen_ = thread->tid();
-        if (const auto stat = ptrace::thread_stat(place_.tracer.pid(), chosen_))
-            displacer->send(stat->processor, ptrace::Clock::now());
+        if (running.processor) displacer->send(*running.processor, ptrace::Clock::now());
         displacer->await();
-        thread = running_thread();
-        displaced = displaced_since(thread, *displacer, began);
+        running = running_thread();
+        displaced = displaced_since(running, *displacer, began);
+        thread = running.thread;
     }
     if (thread && !displaced && ++missed_ < most_missed) {
         displacer->release();
@@ -106,22 +107,26 @@ void Bursts::ask() {
     displacer->release();
 }
 
-// The one that was chosen, unless it has gone to sleep meanwhile.
-ptrace::Thread* Bursts::running_thread() {
+// The one that was chosen, unless it has gone to sleep meanwhile. Looked at once: while we look it
+// is kept from its processor.
+Bursts::Running Bursts::running_thread() {
+    const auto processor_of = [&](pid_t tid) -> std::optional<int> {
+        const auto stat = ptrace::thread_stat(place_.tracer.pid(), tid);
+        return stat && stat->state == 'R' ? std::optional{stat->processor} : std::nullopt;
+    };
     auto* const thread = place_.tracer.thread(chosen_);
-    if (thread && !thread->stopped() && ptrace::is_running(place_.tracer.pid(), chosen_))
-        return thread;
-    return choose_running_thread(place_.tracer, place_.random);
+    if (thread && !thread->stopped())
+        if (const auto processor = processor_of(chosen_)) return {thread, processor};
+    auto* const other = choose_running_thread(place_.tracer, place_.random);
+    return {other, other ? processor_of(other->tid()) : std::nullopt};
 }
 
 // By the displacer; or it waits for the processor that we have, unless others may take it over.
 std::optional<ptrace::Clock::time_point> Bursts::displaced_since(
-    const ptrace::Thread* thread, const ptrace::Displacer& displacer,
+    const Running& running, const ptrace::Displacer& displacer,
     ptrace::Clock::time_point asking_since) const {
-    const auto stat =
-        thread ? ptrace::thread_stat(place_.tracer.pid(), thread->tid()) : std::nullopt;
-    if (!stat || stat->state != 'R') return {};
-    if (stat->processor != sched_getcpu()) return displacer.occupies_since(stat->processor);
+    if (!running.processor) return {};
+    if (*running.processor != sched_getcpu()) return displacer.occupies_since(*running.processor);
     if (ptrace::Clock::now() - asking_since >= before_it_is_taken_over) return {};
     return asking_since;
 }

@@ -98,10 +98,13 @@ class Bursts : public Sampling {
     void get_ready();
     void aim();
     void ask();
-    ptrace::Thread* running_thread();
+    struct Running {
+        ptrace::Thread* thread = nullptr;
+        std::optional<int> processor;  // of that, unless it has gone to sleep
+    };
+    Running running_thread();
     std::optional<ptrace::Clock::time_point> displaced_since(
-        const ptrace::Thread*, const ptrace::Displacer&,
-        ptrace::Clock::time_point asking_since) const;
+        const Running&, const ptrace::Displacer&, ptrace::Clock::time_point asking_since) const;
     void use_stop(ptrace::Thread& thread, ptrace::Clock::time_point stopped);
 
     // One is sent beforehand. Who has just been somewhere would not displace anyone so soon again.
