@@ -1,5 +1,6 @@
 """kill -9 of shadowprof at random moments of a burst session: the program goes on as if nothing had
-happened. Its output and exit status are right, nobody traces it, none of its threads stands still.
+happened. Its output and exit status are right, nobody traces it, none of its threads stands still, and
+two seconds later no replica is left.
 
 ROUNDS: how often shadowprof is killed in each way with each program."""
 
@@ -30,6 +31,13 @@ OPTIONS = ["-m", MODE, "--overhead", "30%", "--no-progress", "-q", "-o", "profil
 # In mode full, what was put into a program whose profiler died stays there, and there is little room.
 MOST_IN_ONE_RUN = 2 if MODE == "full" else ROUNDS
 PR_SET_CHILD_SUBREAPER = 36
+# Half a second of it.
+PYTHON = """
+words = {}
+for n in range(700000):
+    words.setdefault(f"{n * 7919 % 1009:x}", []).append(n)
+print(sum(len(word) * sum(numbers) for word, numbers in words.items()), sorted(words)[::97])
+"""
 
 
 def check_left_alone(target):
@@ -43,6 +51,27 @@ def kill_after_a_while(profiler):
     stop(profiler)
 
 
+def children_of(pid):
+    """Of any of its threads."""
+    children = []
+    for tid in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{tid}/children", encoding="ascii") as file:
+            children += [int(child) for child in file.read().split()]
+    return children
+
+
+def check_nothing_is_left_but(program):
+    """What a profiler leaves behind falls to us."""
+
+    def all_are_gone():
+        for child in children_of(os.getpid()):
+            if child != program:
+                os.waitpid(child, os.WNOHANG)
+        return set(children_of(os.getpid())) <= {program}
+
+    wait_until(all_are_gone, "replicas are left", seconds=2)
+
+
 def kill_while_attached(command, expected, most):
     """One run of the program, attached to again and again; gives how often it was."""
     target = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
@@ -54,20 +83,12 @@ def kill_while_attached(command, expected, most):
             kill_after_a_while(profiler)
             if target.poll() is None:
                 check_left_alone(target.pid)
+            check_nothing_is_left_but(target.pid)
         check_equal("what it wrote", target.communicate(timeout=120)[0], expected)
         check_equal("its status", target.returncode, 0)
     finally:
         stop(target)
     return rounds
-
-
-def children_of(pid):
-    """Of any of its threads."""
-    children = []
-    for tid in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{tid}/children", encoding="ascii") as file:
-            children += [int(child) for child in file.read().split()]
-    return children
 
 
 def has_become(pid, program):
@@ -85,11 +106,13 @@ def kill_while_running(command, expected):
     programs = []
 
     def program_runs():
+        check_equal("shadowprof's end", profiler.poll(), None)
         programs[:] = [child for child in children_of(profiler.pid) if has_become(child, command[0])]
         return programs
 
     wait_until(program_runs, "the program has not been started")
     kill_after_a_while(profiler)
+    check_nothing_is_left_but(programs[0])
     with open(read_end, "rb") as output:
         check_equal("what it wrote", output.read(), expected)
     with contextlib.suppress(ChildProcessError):  # it ended while shadowprof was still its parent
@@ -128,6 +151,7 @@ with scratch():
     programs = {
         "bzip2": ["/bin/bzip2", "-c", "input"],
         "gzip": ["/bin/gzip", "-9nc", "input"],
+        "python3": ["/usr/bin/python3", "-c", PYTHON],
         "signals": [SIGNALS_IN_ORDER, "100000"],
     }
     # Mode full holds a signal that finds a thread in the cache and sends it once more: if it dies
