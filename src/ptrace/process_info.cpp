@@ -48,15 +48,12 @@ std::string read_proc_file(const std::string& path) {
     return text;
 }
 
-// Where a thread stands still for the answer a copy of the text would be half of what it waits for.
-std::string status_field(std::string_view status_text, std::string_view key) {
-    const auto name = fmt::format("\n{}:", key);
-    const bool is_first = status_text.starts_with(std::string_view{name}.substr(1));
-    const auto line = is_first ? 0 : status_text.find(name);
-    if (line == std::string_view::npos) return {};
-    const auto begin = status_text.find_first_not_of(" \t", line + name.size() - is_first);
-    if (begin == std::string_view::npos) return {};
-    return std::string{status_text.substr(begin, status_text.find('\n', begin) - begin)};
+std::string status_field(const std::string& status_text, const std::string& key) {
+    const auto line = ("\n" + status_text).find("\n" + key + ":");
+    if (line == std::string::npos) return {};
+    const auto begin = status_text.find_first_not_of(" \t", line + key.size() + 1);
+    if (begin == std::string::npos) return {};
+    return status_text.substr(begin, status_text.find('\n', begin) - begin);
 }
 
 bool SignalSets::ignores(int signal) const {
