@@ -82,25 +82,24 @@ void Bursts::ask() {
     displacer->await();
     auto running = running_thread();
     auto displaced = displaced_since(running, *displacer, began);
-    auto* thread = running.thread;
-    if (thread && !displaced) {
+    if (running.thread && !displaced) {
         // It has moved to another processor, or another was found.
         displacer->release();
         displacer = &displacers_[1];
-        chosen_ = thread->tid();
+        chosen_ = running.thread->tid();
         if (running.processor) displacer->send(*running.processor, ptrace::Clock::now());
         displacer->await();
         running = running_thread();
         displaced = displaced_since(running, *displacer, began);
-        thread = running.thread;
     }
-    if (thread && !displaced && ++missed_ < most_missed) {
+    if (running.thread && !displaced && ++missed_ < most_missed) {
         displacer->release();
         aim();
         return;
     }
     is_prepared_ = false;
     schedule_next();
+    auto* const thread = running.thread;
     const auto now = ptrace::Clock::now();
     if (thread && !asked_.contains(thread) && is_free(*thread) && thread->interrupt())
         asked_[thread] = {now, now - displaced.value_or(now)};
