@@ -23,6 +23,7 @@
 #include <cstring>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -43,9 +44,9 @@ constexpr std::size_t file_size = megabyte;
 struct Board {
     std::atomic<std::uint32_t> forks_wanted{0};
     std::atomic<std::uint32_t> forks_done{0};
-    std::atomic<std::uint32_t> watches_wanted{0};  // begins a new watch for the longest gap
+    std::atomic<std::uint32_t> watches_wanted{0};  // ends a watch for the longest gap, begins one
     std::atomic<std::uint32_t> watches_begun{0};
-    std::atomic<std::int64_t> nanoseconds{0};  // of the fork, or the longest gap so far
+    std::atomic<std::int64_t> nanoseconds{0};  // of the fork, or the longest gap of the last watch
     std::atomic<bool> is_ready{false};
     std::atomic<bool> is_over{false};
 };
@@ -90,13 +91,12 @@ int be_program(int file, std::size_t megabytes, bool huge) {
             last = now();
         }
         if (const auto wanted = board.watches_wanted.load(); wanted != board.watches_begun) {
-            board.nanoseconds = longest = 0;
+            board.nanoseconds = std::exchange(longest, 0);
             board.watches_begun = wanted;
             last = now();
         }
         const auto time = now();
-        if (time - last > longest && board.watches_wanted != 0)
-            board.nanoseconds = longest = time - last;
+        longest = std::max(longest, time - last);
         last = time;
     }
     return 0;
@@ -137,9 +137,15 @@ std::optional<Birth> give_birth(Tracer& tracer, Nursery& nursery, Thread& thread
     return {};
 }
 
-std::optional<double> time_birth(Tracer& tracer, Nursery& nursery, Thread& thread, Board& board) {
+// The longest time that the program had no turn since the last such call.
+double longest_gap(Tracer& tracer, Board& board) {
     const auto wanted = ++board.watches_wanted;
     wait_until(tracer, [&] { return board.watches_begun == wanted; });
+    return microseconds(board.nanoseconds);
+}
+
+std::optional<double> time_birth(Tracer& tracer, Nursery& nursery, Thread& thread, Board& board) {
+    longest_gap(tracer, board);
     const auto birth = give_birth(tracer, nursery, thread);
     if (!birth) return {};
     bool taken = false;
@@ -148,9 +154,9 @@ std::optional<double> time_birth(Tracer& tracer, Nursery& nursery, Thread& threa
         taken = Replica::take(nursery, *birth, why) != nullptr;
         if (!taken) fmt::print(stderr, "{}\n", why);
     }}.join();
-    wait_until(tracer, [&] { return board.nanoseconds != 0; });
+    const auto gap = longest_gap(tracer, board);
     if (!taken) return {};
-    return microseconds(board.nanoseconds);
+    return gap;
 }
 
 double quantile(std::vector<double> values, double part) {

@@ -13,6 +13,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/futex.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -83,6 +84,9 @@ std::int64_t clone_and_exit(unsigned long flags) {
     void* area = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (area == MAP_FAILED || mprotect(area, page, PROT_READ | PROT_EXEC) != 0) _exit(1);
     if (clone_and_exit(flags.between) < 0) _exit(1);
+    sched_yield();
+    int nobody_waits = 0;
+    syscall(SYS_futex, &nobody_waits, FUTEX_WAKE, 1, nullptr, nullptr, 0);
     const auto pid = clone_and_exit(flags.newborn);
     *newborn = static_cast<pid_t>(pid);
     _exit(pid > 0 ? 0 : 1);

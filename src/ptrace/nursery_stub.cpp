@@ -2,7 +2,7 @@
 // happens at each entry, with all signals blocked from the first system call on:
 //
 //   the program's thread                  the one between
-//     vfork, sharing everything ----------> close everything
+//     clone, sharing everything ----------> close everything
 //     wait until that has ended             clone() ----> newborn
 //     complete = number               <---- exit
 //     rt_sigreturn(frame)
@@ -16,6 +16,13 @@
 //
 // The signals are blocked already if the profiler is alive. CLONE_UNTRACED: a newborn must not
 // become a tracee of the thread's tracer.
+//
+// The thread does not wait in the kernel, as for one of vfork(2). To be woken takes an interrupt
+// from one processor to another: twenty microseconds under a hypervisor, as much as all the rest.
+// And where the thread's processor is idle meanwhile, the newborn is sent there, to run before it.
+// So it looks for a while whether the one between is at work, on another processor, and then
+// whether that has ended (the kernel says so in the word that CLONE_CHILD_CLEARTID is about); else
+// it sleeps until then.
 //
 // What the one between is good for are the descriptors. A newborn with a table of its own would
 // keep open what the program closes now: a pipe's reader would wait for the newborn, a lock would
@@ -39,6 +46,8 @@
 #define COMPLETE 28
 #define NEWBORN 32
 #define PID 36
+#define BETWEEN 40
+#define BEGUN 44
 #define FRAME 64
 AT(every_signal, EVERY_SIGNAL);
 AT(patience, PATIENCE);
@@ -46,15 +55,18 @@ AT(number, NUMBER);
 AT(complete, COMPLETE);
 AT(newborn, NEWBORN);
 AT(pid, PID);
+AT(between, BETWEEN);
+AT(begun, BEGUN);
 AT(frame, FRAME);
 
 // Numbers that the assembler cannot have from headers, which spell them as C expressions.
 #define SIBLING_FLAGS 0x00808400
 static_assert(SIBLING_FLAGS == (CLONE_PARENT | CLONE_FILES | CLONE_UNTRACED));
-#define PROCESS_BETWEEN_FLAGS 0x00804f00
+#define PROCESS_BETWEEN_FLAGS 0x00b00f00
 static_assert(PROCESS_BETWEEN_FLAGS ==
-              (CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_FS | CLONE_SIGHAND | CLONE_UNTRACED));
-#define THREAD_BETWEEN_FLAGS 0x00814f00
+              (CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_SIGHAND | CLONE_UNTRACED |
+               CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID));
+#define THREAD_BETWEEN_FLAGS 0x00b10f00
 static_assert(THREAD_BETWEEN_FLAGS == (PROCESS_BETWEEN_FLAGS | CLONE_THREAD));
 #define GRANDCHILD_FLAGS 0x00800400
 static_assert(GRANDCHILD_FLAGS == (CLONE_FILES | CLONE_UNTRACED));
@@ -64,6 +76,11 @@ static_assert(LEAVE_THE_TABLE == CLOSE_RANGE_UNSHARE);
 #define WAIT_ALL 0x40000000
 static_assert(WAIT_ALL == __WALL);
 
+// Looks at a word: a tenth of a millisecond or less, and ten times as much, by the processor's
+// kind.
+#define LOOKS_FOR_BEGINNING 2000
+#define LOOKS_FOR_END 20000
+
 #define CALL(number) "mov $" TEXT(number) ", %eax; syscall\n"
 #define CLOSE_EVERYTHING                                           \
     "xor %edi, %edi; mov $" TEXT(EVERYTHING) ", %esi; mov $" TEXT( \
@@ -71,11 +88,45 @@ static_assert(WAIT_ALL == __WALL);
 #define BLOCK_EVERY_SIGNAL                                                                        \
     "mov $2, %edi; lea " TEXT(EVERY_SIGNAL) "(%rbx), %rsi; xor %edx, %edx; mov $8, %r10d\n" CALL( \
         SYS_rt_sigprocmask)
-// The flags are in edi.
-#define CLONE "xor %esi, %esi; xor %edx, %edx; xor %r10d, %r10d; xor %r8d, %r8d\n" CALL(SYS_clone)
 #define SET_TO_NUMBER(word) "mov " TEXT(NUMBER) "(%rbx), %ecx; mov %ecx, " TEXT(word) "(%rbx)\n"
 
 // clang-format off
+
+// The flags are in edi. They say whether the tid is written down.
+#define CLONE                                         \
+    "    xor %esi, %esi\n"                            \
+    "    lea " TEXT(BETWEEN) "(%rbx), %rdx\n"         \
+    "    mov %rdx, %r10\n"                            \
+    "    xor %r8d, %r8d\n"                            \
+    CALL(SYS_clone)
+
+// Of the one between. It yields for the case that that one waits for this very processor.
+#define AWAIT_ITS_END                                 \
+    CALL(SYS_sched_yield)                             \
+    CALL(SYS_sched_yield)                             \
+    "    mov " TEXT(NUMBER) "(%rbx), %ecx\n"          \
+    "    mov $" TEXT(LOOKS_FOR_BEGINNING) ", %ebp\n"  \
+    "11: cmp %ecx, " TEXT(BEGUN) "(%rbx)\n"           \
+    "    je 12f\n"                                    \
+    "    pause\n"                                     \
+    "    dec %ebp\n"                                  \
+    "    jnz 11b\n"                                   \
+    "    jmp 14f\n"                                   \
+    "12: mov $" TEXT(LOOKS_FOR_END) ", %ebp\n"        \
+    "13: cmpl $0, " TEXT(BETWEEN) "(%rbx)\n"          \
+    "    je 15f\n"                                    \
+    "    pause\n"                                     \
+    "    dec %ebp\n"                                  \
+    "    jnz 13b\n"                                   \
+    "14: mov " TEXT(BETWEEN) "(%rbx), %edx\n"         \
+    "    test %edx, %edx\n"                           \
+    "    jz 15f\n"                                    \
+    "    lea " TEXT(BETWEEN) "(%rbx), %rdi\n"         \
+    "    xor %esi, %esi\n" /* FUTEX_WAIT */           \
+    "    xor %r10d, %r10d\n"                          \
+    CALL(SYS_futex)                                   \
+    "    jmp 14b\n"                                   \
+    "15:\n"
 asm(".pushsection .rodata.shadowprof_stub, \"a\"\n"
     ".balign 16\n"
     "shadowprof_stub_begin:"
@@ -90,6 +141,7 @@ asm(".pushsection .rodata.shadowprof_stub, \"a\"\n"
     "    test %eax, %eax\n"
     "    jz 1f\n"
     "    js 3f\n"
+    AWAIT_ITS_END
     "    jmp 4f\n"
 
     "shadowprof_stub_fork_grandchild:"
@@ -100,7 +152,9 @@ asm(".pushsection .rodata.shadowprof_stub, \"a\"\n"
     "    test %eax, %eax\n"
     "    jz 1f\n"
     "    js 3f\n"
-    "    mov %eax, %edi\n"
+    "    mov %eax, %r12d\n"
+    AWAIT_ITS_END
+    "    mov %r12d, %edi\n"
     "    xor %esi, %esi\n"
     "    mov $" TEXT(WAIT_ALL) ", %edx\n"
     "    xor %r10d, %r10d\n"
@@ -108,6 +162,7 @@ asm(".pushsection .rodata.shadowprof_stub, \"a\"\n"
     "    jmp 4f\n"
 
     "1:"  // the one between
+    SET_TO_NUMBER(BEGUN)
     CLOSE_EVERYTHING
     "    mov %ebp, %edi\n"
     CLONE
