@@ -73,13 +73,17 @@ static_assert(GRANDCHILD_FLAGS == (CLONE_FILES | CLONE_UNTRACED));
 #define EVERYTHING 0xffffffff
 #define LEAVE_THE_TABLE 2
 static_assert(LEAVE_THE_TABLE == CLOSE_RANGE_UNSHARE);
-#define WAIT_ALL 0x40000000
-static_assert(WAIT_ALL == __WALL);
+#define WAIT_FOR_ALL 0x40000000
+static_assert(WAIT_FOR_ALL == __WALL);
+#define LOOK_FOR_ALL 0x40000001
+static_assert(LOOK_FOR_ALL == (__WALL | WNOHANG));
 
 // Looks at a word: a tenth of a millisecond or less, and ten times as much, by the processor's
 // kind.
 #define LOOKS_FOR_BEGINNING 2000
 #define LOOKS_FOR_END 20000
+// Calls. It ends soon after it has left the memory.
+#define LOOKS_FOR_ZOMBIE 100
 
 #define CALL(number) "mov $" TEXT(number) ", %eax; syscall\n"
 #define CLOSE_EVERYTHING                                           \
@@ -102,7 +106,6 @@ static_assert(WAIT_ALL == __WALL);
 
 // Of the one between. It yields for the case that that one waits for this very processor.
 #define AWAIT_ITS_END                                 \
-    CALL(SYS_sched_yield)                             \
     CALL(SYS_sched_yield)                             \
     "    mov " TEXT(NUMBER) "(%rbx), %ecx\n"          \
     "    mov $" TEXT(LOOKS_FOR_BEGINNING) ", %ebp\n"  \
@@ -154,12 +157,18 @@ asm(".pushsection .rodata.shadowprof_stub, \"a\"\n"
     "    js 3f\n"
     "    mov %eax, %r12d\n"
     AWAIT_ITS_END
-    "    mov %r12d, %edi\n"
+    "    mov $" TEXT(LOOKS_FOR_ZOMBIE) ", %ebp\n"
+    "    mov $" TEXT(LOOK_FOR_ALL) ", %edx\n"
+    "21: mov %r12d, %edi\n"
     "    xor %esi, %esi\n"
-    "    mov $" TEXT(WAIT_ALL) ", %edx\n"
     "    xor %r10d, %r10d\n"
     CALL(SYS_wait4)
-    "    jmp 4f\n"
+    "    test %eax, %eax\n"
+    "    jnz 4f\n"
+    "    dec %ebp\n"
+    "    jnz 21b\n"
+    "    mov $" TEXT(WAIT_FOR_ALL) ", %edx\n"
+    "    jmp 21b\n"
 
     "1:"  // the one between
     SET_TO_NUMBER(BEGUN)
