@@ -18,11 +18,11 @@
 // become a tracee of the thread's tracer.
 //
 // The thread does not wait in the kernel, as for one of vfork(2). To be woken takes an interrupt
-// from one processor to another: twenty microseconds under a hypervisor, as much as all the rest.
-// And where the thread's processor is idle meanwhile, the newborn is sent there, to run before it.
-// So it looks for a while whether the one between is at work, on another processor, and then
-// whether that has ended (the kernel says so in the word that CLONE_CHILD_CLEARTID is about); else
-// it sleeps until then.
+// from one processor to another, under a hypervisor twenty microseconds and more. And where the
+// thread's processor is idle meanwhile, the newborn is sent there, to run before it. So it looks
+// for a while whether the one between is at work, on another processor, and then whether that has
+// ended (the kernel says so in the word that CLONE_CHILD_CLEARTID is about); else it sleeps until
+// then.
 //
 // What the one between is good for are the descriptors. A newborn with a table of its own would
 // keep open what the program closes now: a pipe's reader would wait for the newborn, a lock would
