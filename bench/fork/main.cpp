@@ -154,6 +154,7 @@ std::optional<double> time_birth(Tracer& tracer, Nursery& nursery, Thread& threa
         taken = Replica::take(nursery, *birth, why) != nullptr;
         if (!taken) fmt::print(stderr, "{}\n", why);
     }}.join();
+    nursery.prepare();
     const auto gap = longest_gap(tracer, board);
     if (!taken) return {};
     return gap;

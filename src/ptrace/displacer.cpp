@@ -1,6 +1,7 @@
 #include "ptrace/displacer.h"
 
 #include <immintrin.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <unistd.h>
@@ -17,7 +18,8 @@ namespace {
 // Where a processor has threads that are not to be displaced, nothing is lost but exactness. And
 // who is late may be waiting for the very processor that ours has: it does not wait for long. Nor
 // does one who is there take long, unless somebody holds it, who may then kill it.
-constexpr std::chrono::microseconds latest{150}, longest_wait{300}, longest_meeting{2000};
+constexpr std::chrono::microseconds latest{150}, longest_wait{300}, longest_meeting{2000},
+    longest_standing_by{1000};
 // It runs there, and has not been displaced itself.
 constexpr std::chrono::microseconds just_now{10};
 
@@ -65,6 +67,16 @@ std::optional<Clock::time_point> Displacer::occupies_since(int processor) const 
     return arrived_;
 }
 
+void Displacer::stand_by() {
+    auto expected = State::met;
+    state_.compare_exchange_strong(expected, State::standing_by);
+}
+
+void Displacer::dismiss() {
+    auto expected = State::standing_by;
+    state_.compare_exchange_strong(expected, State::released);
+}
+
 void Displacer::release() {
     auto state = state_.load();
     while (state == State::coming || state == State::there || state == State::met)
@@ -107,6 +119,14 @@ void Displacer::stay() {
     auto expected = State::there;
     if (!state_.compare_exchange_strong(expected, State::home))
         stay_while(State::met, longest_meeting);
+    if (state_ == State::standing_by) keep_awake();
+}
+
+// Yields all the time: to the thread, which stops then, and to it again as soon as it is let go,
+// before an interrupt could reach this processor.
+void Displacer::keep_awake() {
+    const auto until = Clock::now() + longest_standing_by;
+    while (state_ == State::standing_by && Clock::now() < until) sched_yield();
 }
 
 }  // namespace shadowprof::ptrace

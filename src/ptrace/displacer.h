@@ -40,14 +40,20 @@ class Displacer {
     // displaced, and not in a system call that it has made meanwhile, to find itself disturbed
     // there.
     std::optional<Clock::time_point> occupies_since(int processor) const;
+    // If a thread was asked: lets it stop, and keeps its processor awake until it is dismissed,
+    // when the thread has just been let go on. For that no interrupt is needed then.
+    void stand_by();
+    // Unless it stands by.
     void release();
+    void dismiss();
 
   private:
     // All but `home` are of one errand.
-    enum class State { home, coming, there, met, released };
+    enum class State { home, coming, there, met, standing_by, released };
 
     void run();
     void stay();
+    void keep_awake();
     bool move_to(int processor);
 
     std::atomic<State> state_{State::home};

@@ -32,7 +32,7 @@
 namespace shadowprof::ptrace {
 namespace {
 
-long number_in(const std::string& status, const char* key) {
+long number_in(std::string_view status, const char* key) {
     const auto text = status_field(status, key);
     return text.empty() ? 0 : std::atol(text.c_str());
 }
@@ -153,27 +153,11 @@ std::string why_not_to_fork_now(pid_t pid) {
 }
 
 std::optional<Confinement> confinement_of(pid_t pid, pid_t tid) {
-    return ConfinementWatch{}.of(pid, tid);
+    return confinement_in(read_proc_file(fmt::format("/proc/{}/task/{}/status", pid, tid)));
 }
 
-ConfinementWatch::~ConfinementWatch() {
-    if (file_ >= 0) close(file_);
-}
-
-std::optional<Confinement> ConfinementWatch::of(pid_t pid, pid_t tid) {
-    if (tid != tid_) {
-        if (file_ >= 0) close(file_);
-        file_ =
-            open(fmt::format("/proc/{}/task/{}/status", pid, tid).c_str(), O_RDONLY | O_CLOEXEC);
-        tid_ = tid;
-    }
-    std::array<char, 8192> text{};
-    const auto size = pread(file_, text.data(), text.size(), 0);
-    if (size <= 0) {
-        tid_ = 0;  // it is gone; the number may be another's
-        return {};
-    }
-    const std::string status(text.data(), static_cast<std::size_t>(size));
+std::optional<Confinement> confinement_in(std::string_view status) {
+    if (status.empty()) return {};
     return Confinement{
         static_cast<int>(number_in(status, "Seccomp")),
         static_cast<int>(number_in(status, "Seccomp_filters")),

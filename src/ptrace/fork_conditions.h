@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace shadowprof::ptrace {
 
@@ -24,22 +25,8 @@ struct Confinement {
     bool operator==(const Confinement&) const = default;
 };
 std::optional<Confinement> confinement_of(pid_t pid, pid_t tid);
-
-// The same again and again, while the thread waits for the answer: its file stays open, for opening
-// takes longer than reading.
-class ConfinementWatch {
-  public:
-    ConfinementWatch() = default;
-    ~ConfinementWatch();
-    ConfinementWatch(const ConfinementWatch&) = delete;
-    ConfinementWatch& operator=(const ConfinementWatch&) = delete;
-
-    std::optional<Confinement> of(pid_t pid, pid_t tid);
-
-  private:
-    pid_t tid_ = 0;
-    int file_ = -1;
-};
+// As its file "status" tells; nothing if that is empty.
+std::optional<Confinement> confinement_in(std::string_view status);
 
 // The process's pid namespace is ours: pids are the same for it and us.
 bool shares_pid_namespace(pid_t pid);

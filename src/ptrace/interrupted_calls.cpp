@@ -11,6 +11,7 @@
 #include <iterator>
 
 #include "ptrace/memory.h"
+#include "ptrace/tracee.h"
 
 namespace shadowprof::ptrace {
 namespace {
@@ -90,6 +91,8 @@ bool answered_eintr(const Registers& registers) {
 
 bool is_system_call_at(pid_t process, Address address) {
     constexpr std::uint16_t system_call = 0x050f;
+    if (const auto word = word_at(process, address))
+        return static_cast<std::uint16_t>(*word) == system_call;
     return Memory{process}.read_as<std::uint16_t>(address) == system_call;
 }
 

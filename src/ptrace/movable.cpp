@@ -31,7 +31,7 @@ bool dispatches_system_calls(pid_t tid) {
 }
 
 // The sequence that the thread last said it is in. (The kernel tells the place since 5.13.)
-Address restartable_sequence(pid_t tid, const Memory& memory) {
+Address restartable_sequence(pid_t tid) {
     constexpr auto get_configuration = static_cast<__ptrace_request>(0x420f);
     struct {
         std::uint64_t area;
@@ -40,13 +40,13 @@ Address restartable_sequence(pid_t tid, const Memory& memory) {
     if (request(get_configuration, tid, sizeof configuration, &configuration) <= 0) return {};
     if (configuration.area == 0) return {};
     constexpr std::uint64_t sequence_at = 8;
-    return memory.read_as<Address>({configuration.area + sequence_at}).value_or(Address{});
+    return Address{word_at(tid, {configuration.area + sequence_at}).value_or(0)};
 }
 
 // A thread interrupted within a restartable sequence goes on where the sequence says, as the kernel
 // would see to if the thread did not go elsewhere first.
-void leave_restartable_sequence(pid_t tid, const Memory& memory, Registers& registers) {
-    const auto sequence = restartable_sequence(tid, memory);
+void leave_restartable_sequence(pid_t tid, Registers& registers) {
+    const auto sequence = restartable_sequence(tid);
     if (sequence == Address{}) return;
     struct Sequence {
         std::uint32_t version, flags;
@@ -54,7 +54,7 @@ void leave_restartable_sequence(pid_t tid, const Memory& memory, Registers& regi
         std::uint64_t length;
         Address abort;
     };
-    const auto found = memory.read_as<Sequence>(sequence);
+    const auto found = Memory{tid}.read_as<Sequence>(sequence);
     if (found && registers.rip() - found->begin < found->length)
         registers.raw.rip = found->abort.value;
 }
@@ -63,7 +63,6 @@ void leave_restartable_sequence(pid_t tid, const Memory& memory, Registers& regi
 
 std::optional<ThreadState> state_if_movable(const Thread& thread) {
     if (!thread.stopped() || thread.stopped_by() != EventKind::interrupted) return {};
-    const Memory memory{thread.tid()};
     auto registers = thread.registers();
     const auto mask = thread.signal_mask();
     if (!registers || !mask) return {};
@@ -74,12 +73,12 @@ std::optional<ThreadState> state_if_movable(const Thread& thread) {
         dispatches_system_calls(thread.tid()))
         return {};
     registers->raw.orig_rax = no_system_call;
-    leave_restartable_sequence(thread.tid(), memory, *registers);
+    leave_restartable_sequence(thread.tid(), *registers);
     return ThreadState{*registers, *mask};
 }
 
 bool uses_restartable_sequences(const Thread& thread) {
-    return restartable_sequence(thread.tid(), Memory{thread.tid()}) != Address{};
+    return restartable_sequence(thread.tid()) != Address{};
 }
 
 bool is_about_to_resume_a_sleep(const Thread& thread, const Registers& registers) {

@@ -33,6 +33,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -63,6 +64,9 @@ namespace {
 constexpr std::size_t page = 4096;
 constexpr std::size_t answer_at = page;
 constexpr std::size_t slots_at = 2 * page;
+
+// Longer than almost all births take.
+constexpr auto longest_return = std::chrono::milliseconds{2};
 
 // When nobody will take a newborn any more.
 constexpr auto given_up_after = std::chrono::seconds{3};
@@ -100,6 +104,12 @@ void issue_again(Thread& stopped) {
 template <typename T>
 T load(const T& word) {
     return __atomic_load_n(&word, __ATOMIC_ACQUIRE);
+}
+
+// Or until it is announced anew, or so long.
+void await_change(const std::uint32_t& word, std::uint32_t value, Clock::duration longest) {
+    const timespec time{0, std::chrono::nanoseconds{longest}.count()};
+    syscall(SYS_futex, &word, FUTEX_WAIT, value, &time, nullptr, 0);
 }
 
 }  // namespace
@@ -175,7 +185,7 @@ std::unique_ptr<Nursery> Nursery::create(Tracer& tracer, Thread& stopped, std::s
         why = "it adopts orphans (PR_SET_CHILD_SUBREAPER), so replicas would become its children";
         return {};
     }
-    nursery->look_at_conditions();
+    nursery->prepare();
     return nursery;
 }
 
@@ -197,10 +207,12 @@ Address Nursery::place_of(std::size_t slot) const {
     return place_.begin + (slots_at + slot * Slot::size);
 }
 
-std::optional<Birth> Nursery::fork(Thread& stopped) {
-    if (!free_slot_ || !why_not_.empty()) look_at_conditions();
+std::optional<Birth> Nursery::fork(Thread& stopped, const std::function<void()>& when_let_go) {
+    if (!free_slot_ || !why_not_.empty()) prepare();
     if (!free_slot_ || !why_not_.empty()) return {};
-    if (confinement_watch_.of(pid_, stopped.tid()) != confinement_) return {};
+    const auto status = status_.of(pid_, stopped.tid());
+    const auto signals = signal_sets_in(status);
+    if (!signals || confinement_in(status) != confinement_) return {};
     const auto state = state_if_movable(stopped);
     if (!state || place_.contains(state->registers.rip()) ||
         is_about_to_resume_a_sleep(stopped, state->registers))
@@ -216,8 +228,8 @@ std::optional<Birth> Nursery::fork(Thread& stopped) {
         return {};
     slot.number = ++births_;
     // After an exec the area is not there any more.
-    const auto seen = Memory{pid_}.read_as<std::uint32_t>(place_of(index) + offsetof(Slot, number));
-    if (seen != slot.number) return {};
+    const auto seen = word_at(stopped.tid(), place_of(index) + offsetof(Slot, number));
+    if (!seen || static_cast<std::uint32_t>(*seen) != slot.number) return {};
 
     auto there = state->registers;
     const auto way = stub();
@@ -225,16 +237,17 @@ std::optional<Birth> Nursery::fork(Thread& stopped) {
     there.raw.rbx = place_of(index).value;
     there.raw.eflags &= ~flags_that_disturb;
     Birth birth{index,        slot.number,        state->registers, std::move(*extended),
-                Clock::now(), state->signal_mask, stopped.tid()};
+                Clock::now(), state->signal_mask, stopped.tid(),    *signals};
     if (!stopped.set_registers(there) || !stopped.set_signal_mask(all_signals) || !stopped.resume())
         return {};
+    if (when_let_go) when_let_go();
     auto& use = uses_.at(index);
     use.thread = stopped.tid();
     use.begun = birth.begun;
     use.left = false;
     use.cpu_time.reset();
     use.is_looked_for = false;
-    look_at_conditions();
+    free_slot_.reset();
     return birth;
 }
 
@@ -273,6 +286,17 @@ bool Nursery::has_returned(const Birth& birth) const {
     return load(slot(birth.slot).complete) == birth.number;
 }
 
+void Nursery::await_return(const Birth& birth) const {
+    const auto& slot = this->slot(birth.slot);
+    const auto given_up = birth.begun + longest_return;
+    for (auto now = Clock::now(); !has_returned(birth) && now < given_up; now = Clock::now()) {
+        if (const auto newborn = load(slot.newborn); newborn != birth.number)
+            await_change(slot.newborn, newborn, given_up - now);
+        else
+            sched_yield();
+    }
+}
+
 bool Nursery::is_free(std::size_t number) {
     auto& use = uses_.at(number);
     const auto& slot = this->slot(number);
@@ -284,8 +308,7 @@ bool Nursery::is_free(std::size_t number) {
     return use.is_looked_for;
 }
 
-// For the next birth, when the thread of the last is on its way: nobody waits for it.
-void Nursery::look_at_conditions() {
+void Nursery::prepare() {
     free_slot_.reset();
     for (std::uint32_t candidate = 0; candidate < slots; ++candidate)
         if (is_free(candidate)) free_slot_ = candidate;
@@ -315,8 +338,7 @@ std::optional<pid_t> Nursery::wait_for(const Birth& birth, std::string& why) {
             return {};
         }
         // Failures are not announced; the program may also have ended.
-        constexpr timespec longest{0, 20'000'000};
-        syscall(SYS_futex, &slot.newborn, FUTEX_WAIT, newborn, &longest, nullptr, 0);
+        await_change(slot.newborn, newborn, std::chrono::milliseconds{20});
     }
     const pid_t pid = load(slot.pid);
     if (pid > 0 && same_pids_) return pid;

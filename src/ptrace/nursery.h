@@ -8,12 +8,15 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "base/address.h"
 #include "ptrace/fork_conditions.h"
+#include "ptrace/proc_file.h"
+#include "ptrace/process_info.h"
 #include "ptrace/registers.h"
 #include "ptrace/tracer.h"
 
@@ -31,6 +34,7 @@ struct Birth {
     Clock::time_point begun;
     std::uint64_t signal_mask = 0;  // of the program
     pid_t thread = 0;               // that was stopped
+    SignalSets signals;             // of that
 };
 
 class Nursery {
@@ -48,8 +52,8 @@ class Nursery {
 
     // The stopped thread forks a replica and goes on. It is resumed at once, and needs no further
     // care: it goes on even if we die. Nothing (and the thread still stopped) if that is impossible
-    // at this moment.
-    std::optional<Birth> fork(Thread& stopped);
+    // at this moment. `when_let_go` is called first when it goes on.
+    std::optional<Birth> fork(Thread& stopped, const std::function<void()>& when_let_go = {});
 
     // Why fork() has nothing to offer, if that may last: another thread, or time, may help.
     const std::string& why_not() const { return why_not_; }
@@ -61,6 +65,10 @@ class Nursery {
 
     // The thread is about to return to the program from the last fork, or has.
     bool has_returned(const Birth& birth) const;
+    // Leaves the processor to those at work on it until that is so.
+    void await_return(const Birth& birth) const;
+    // For the next fork, which does it itself otherwise, while the thread stands still.
+    void prepare();
 
     // How long a newborn waits for somebody to take it.
     static constexpr std::chrono::seconds patience{1};
@@ -98,12 +106,10 @@ class Nursery {
     // Nobody takes it, and it is our child: it must not stay as a zombie.
     void bury(pid_t newborn) const;
 
-    void look_at_conditions();
-
     pid_t pid_;
     bool same_pids_;  // the process has ours in its pid namespace
     Confinement confinement_;
-    ConfinementWatch confinement_watch_;
+    ThreadFile status_{"status"};
     std::string why_not_;
     Clock::time_point next_look_{};
     bool sibling_;  // replicas are our own children

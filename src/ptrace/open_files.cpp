@@ -21,7 +21,7 @@
 namespace shadowprof::ptrace {
 namespace {
 
-std::uint64_t number_in(const std::string& text, int base) {
+std::uint64_t number_in(std::string_view text, int base) {
     std::uint64_t value = 0;
     std::from_chars(text.data(), text.data() + text.size(), value, base);
     return value;
@@ -53,18 +53,18 @@ bool is_made_up(long type) {
                        [&](const MadeUp& system) { return system.type == type; });
 }
 
-}  // namespace
-
-bool is_same_file(const struct stat& one, const struct stat& other) {
-    return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+std::string details_path_of(pid_t pid, int number) {
+    return fmt::format("/proc/{}/fdinfo/{}", pid, number);
 }
 
-std::optional<std::vector<int>> open_numbers(pid_t pid) {
-    const std::unique_ptr<DIR, int (*)(DIR*)> directory{
-        opendir(fmt::format("/proc/{}/fd", pid).c_str()), closedir};
-    if (!directory) return {};
+std::shared_ptr<DIR> directory_of(pid_t pid) {
+    auto* const directory = opendir(fmt::format("/proc/{}/fd", pid).c_str());
+    return directory ? std::shared_ptr<DIR>{directory, closedir} : nullptr;
+}
+
+std::vector<int> numbers_in(DIR* directory) {
     std::vector<int> numbers;
-    while (const auto* entry = readdir(directory.get())) {
+    while (const auto* entry = readdir(directory)) {
         const std::string_view name{entry->d_name};
         int number = 0;
         const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
@@ -74,20 +74,7 @@ std::optional<std::vector<int>> open_numbers(pid_t pid) {
     return numbers;
 }
 
-std::optional<std::vector<OpenDescriptor>> open_descriptors(pid_t pid) {
-    const auto numbers = open_numbers(pid);
-    if (!numbers) return {};
-    std::vector<OpenDescriptor> all;
-    for (const auto number : *numbers) {
-        OpenDescriptor open;
-        open.number = number;
-        if (stat(path_of(pid, number).c_str(), &open.status) == 0) all.push_back(open);
-    }
-    return all;
-}
-
-std::optional<OpenDescriptor::Details> details_of(pid_t pid, int number) {
-    const auto info = read_proc_file(fmt::format("/proc/{}/fdinfo/{}", pid, number));
+std::optional<OpenDescriptor::Details> details_in(std::string_view info) {
     if (info.empty()) return {};
     OpenDescriptor::Details details;
     const auto flags = static_cast<int>(number_in(status_field(info, "flags"), 8));
@@ -98,6 +85,55 @@ std::optional<OpenDescriptor::Details> details_of(pid_t pid, int number) {
         info.find("\nlock:") != std::string::npos && info.find(" LEASE ") != std::string::npos;
     if (const auto inode = status_field(info, "ino"); !inode.empty())
         details.inode = number_in(inode, 10);
+    return details;
+}
+
+}  // namespace
+
+bool is_same_file(const struct stat& one, const struct stat& other) {
+    return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+std::optional<std::vector<int>> open_numbers(pid_t pid) {
+    const auto directory = directory_of(pid);
+    if (!directory) return {};
+    return numbers_in(directory.get());
+}
+
+std::optional<std::vector<OpenDescriptor>> open_descriptors(pid_t pid) {
+    return OpenFilesWatch{pid}.all();
+}
+
+std::optional<std::vector<OpenDescriptor>> OpenFilesWatch::all() {
+    if (directory_)
+        rewinddir(directory_.get());
+    else
+        directory_ = directory_of(pid_);
+    if (!directory_) return {};
+    std::vector<OpenDescriptor> all;
+    for (const auto number : numbers_in(directory_.get())) {
+        OpenDescriptor open;
+        open.number = number;
+        const auto name = std::to_string(number);
+        if (fstatat(dirfd(directory_.get()), name.c_str(), &open.status, 0) == 0)
+            all.push_back(open);
+    }
+    return all;
+}
+
+std::optional<OpenDescriptor::Details> details_of(pid_t pid, int number) {
+    return details_in(read_proc_file(details_path_of(pid, number)));
+}
+
+std::optional<OpenDescriptor::Details> OpenFilesWatch::details_of(int number) {
+    constexpr std::size_t most_open = 32;  // of our descriptors
+    if (details_.size() >= most_open) details_.clear();
+    auto& file = details_[number];
+    auto details = details_in(file.read());
+    if (details) return details;
+    file = ProcFile{details_path_of(pid_, number)};
+    details = details_in(file.read());
+    if (!details) details_.erase(number);
     return details;
 }
 

@@ -1,13 +1,18 @@
 // What a process has open.
 #pragma once
 
+#include <dirent.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <vector>
+
+#include "ptrace/proc_file.h"
 
 namespace shadowprof::ptrace {
 
@@ -34,6 +39,20 @@ std::optional<std::vector<OpenDescriptor>> open_descriptors(pid_t pid);
 // open so long.
 std::optional<OpenDescriptor::Details> details_of(pid_t pid, int number);
 std::optional<OpenDescriptor> open_descriptor(pid_t pid, int number);  // with details
+
+// The same of one process again and again.
+class OpenFilesWatch {
+  public:
+    explicit OpenFilesWatch(pid_t pid) : pid_(pid) {}
+
+    std::optional<std::vector<OpenDescriptor>> all();
+    std::optional<OpenDescriptor::Details> details_of(int number);
+
+  private:
+    pid_t pid_;
+    std::shared_ptr<DIR> directory_;
+    std::map<int, ProcFile> details_;
+};
 
 // The same file, opened by us for reading: a description of its own. -1 if we may not, or if what
 // has this number is another file by now.

@@ -48,12 +48,17 @@ std::string read_proc_file(const std::string& path) {
     return text;
 }
 
-std::string status_field(const std::string& status_text, const std::string& key) {
-    const auto line = ("\n" + status_text).find("\n" + key + ":");
-    if (line == std::string::npos) return {};
-    const auto begin = status_text.find_first_not_of(" \t", line + key.size() + 1);
-    if (begin == std::string::npos) return {};
-    return status_text.substr(begin, status_text.find('\n', begin) - begin);
+std::string status_field(std::string_view status_text, std::string_view key) {
+    while (!status_text.empty()) {
+        const auto end = std::min(status_text.find('\n'), status_text.size());
+        const auto line = status_text.substr(0, end);
+        if (line.starts_with(key) && line.substr(key.size()).starts_with(':')) {
+            const auto begin = line.find_first_not_of(" \t", key.size() + 1);
+            return std::string{begin == line.npos ? std::string_view{} : line.substr(begin)};
+        }
+        status_text.remove_prefix(std::min(end + 1, status_text.size()));
+    }
+    return {};
 }
 
 bool SignalSets::ignores(int signal) const {
@@ -62,13 +67,14 @@ bool SignalSets::ignores(int signal) const {
     return signal == SIGCHLD || signal == SIGCONT || signal == SIGURG || signal == SIGWINCH;
 }
 
-std::optional<ThreadStat> thread_stat(pid_t pid, pid_t tid) {
-    const auto text = read_proc_file(task_file(pid, tid, "stat"));
+namespace {
+
+std::optional<ThreadStat> stat_in(std::string_view text) {
     // The name, in parentheses, may contain anything, parentheses and spaces included.
     const auto name_end = text.rfind(')');
     if (name_end == std::string::npos) return {};
     std::vector<std::string_view> fields;  // the first is field 3 of proc(5)
-    std::string_view rest = std::string_view{text}.substr(name_end + 1);
+    auto rest = text.substr(name_end + 1);
     while (true) {
         const auto begin = rest.find_first_not_of(" \n");
         if (begin == std::string_view::npos) break;
@@ -85,6 +91,16 @@ std::optional<ThreadStat> thread_stat(pid_t pid, pid_t tid) {
     return stat;
 }
 
+}  // namespace
+
+std::optional<ThreadStat> thread_stat(pid_t pid, pid_t tid) {
+    return stat_in(read_proc_file(task_file(pid, tid, "stat")));
+}
+
+std::optional<ThreadStat> ThreadStatWatch::of(pid_t pid, pid_t tid) {
+    return stat_in(file_.of(pid, tid));
+}
+
 std::optional<std::uint64_t> thread_cpu_time(pid_t pid, pid_t tid) {
     const auto text = read_proc_file(task_file(pid, tid, "schedstat"));
     if (text.empty()) return {};
@@ -92,9 +108,12 @@ std::optional<std::uint64_t> thread_cpu_time(pid_t pid, pid_t tid) {
 }
 
 std::optional<SignalSets> signal_sets(pid_t pid, pid_t tid) {
-    const auto text = read_proc_file(task_file(pid, tid, "status"));
-    if (text.empty()) return {};
-    const auto set = [&](const char* key) { return number(status_field(text, key), 16); };
+    return signal_sets_in(read_proc_file(task_file(pid, tid, "status")));
+}
+
+std::optional<SignalSets> signal_sets_in(std::string_view status) {
+    if (status.empty()) return {};
+    const auto set = [&](const char* key) { return number(status_field(status, key), 16); };
     SignalSets sets;
     sets.pending = set("SigPnd");
     sets.process_pending = set("ShdPnd");

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/address.h"
+#include "ptrace/proc_file.h"
 
 namespace shadowprof::ptrace {
 
@@ -32,9 +34,19 @@ struct ThreadStat {
 };
 
 std::optional<ThreadStat> thread_stat(pid_t pid, pid_t tid);
+// The same again and again.
+class ThreadStatWatch {
+  public:
+    std::optional<ThreadStat> of(pid_t pid, pid_t tid);
+
+  private:
+    ThreadFile file_{"stat"};
+};
 // Nanoseconds on a CPU (schedstat); nothing if gone.
 std::optional<std::uint64_t> thread_cpu_time(pid_t pid, pid_t tid);
 std::optional<SignalSets> signal_sets(pid_t pid, pid_t tid);
+// As the thread's file "status" tells; nothing if that is empty.
+std::optional<SignalSets> signal_sets_in(std::string_view status);
 // How often the thread has gone to sleep, in system calls and in ptrace stops.
 std::optional<std::uint64_t> times_slept(pid_t pid, pid_t tid);
 // Nanoseconds that all its threads have run, to the nanosecond.

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace shadowprof::ptrace {
 
@@ -23,6 +24,6 @@ std::string read_proc_file(const std::string& path);
 
 // The rest of the line of /proc/…/status that begins with `key` and a colon; empty if there is
 // none.
-std::string status_field(const std::string& status_text, const std::string& key);
+std::string status_field(std::string_view status_text, std::string_view key);
 
 }  // namespace shadowprof::ptrace

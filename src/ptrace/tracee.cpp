@@ -3,6 +3,7 @@
 #include <elf.h>
 #include <sys/uio.h>
 
+#include <cerrno>
 #include <vector>
 
 #include "ptrace/system.h"
@@ -49,6 +50,13 @@ std::optional<std::uint64_t> signal_mask_of(pid_t tid) {
 
 bool set_signal_mask_of(pid_t tid, std::uint64_t mask) {
     return request(PTRACE_SETSIGMASK, tid, sizeof mask, &mask) == 0;
+}
+
+std::optional<std::uint64_t> word_at(pid_t tid, Address at) {
+    errno = 0;
+    const auto word = request(PTRACE_PEEKDATA, tid, at.value, nullptr);
+    if (errno != 0) return {};
+    return static_cast<std::uint64_t>(word);
 }
 
 std::uint64_t event_message(pid_t tid) {

@@ -69,7 +69,7 @@ void Bursts::get_ready() {
 }
 
 void Bursts::aim() {
-    if (const auto stat = ptrace::thread_stat(place_.tracer.pid(), chosen_))
+    if (const auto stat = stats_.of(place_.tracer.pid(), chosen_))
         displacers_[0].send(stat->processor, after(ptrace::Clock::now(), rest + our_wake_up));
     schedule(rest);
 }
@@ -101,8 +101,10 @@ void Bursts::ask() {
     schedule_next();
     auto* const thread = running.thread;
     const auto now = ptrace::Clock::now();
-    if (thread && !asked_.contains(thread) && is_free(*thread) && thread->interrupt())
+    if (thread && !asked_.contains(thread) && is_free(*thread) && thread->interrupt()) {
         asked_[thread] = {now, now - displaced.value_or(now)};
+        if (lets_go_at_once()) displacer->stand_by();
+    }
     displacer->release();
 }
 
@@ -110,7 +112,7 @@ void Bursts::ask() {
 // is kept from its processor.
 Bursts::Running Bursts::running_thread() {
     const auto processor_of = [&](pid_t tid) -> std::optional<int> {
-        const auto stat = ptrace::thread_stat(place_.tracer.pid(), tid);
+        const auto stat = stats_.of(place_.tracer.pid(), tid);
         return stat && stat->state == 'R' ? std::optional{stat->processor} : std::nullopt;
     };
     auto* const thread = place_.tracer.thread(chosen_);
@@ -144,6 +146,7 @@ bool Bursts::take(const ptrace::Event& event) {
         asked_.erase(asked);
         if (event.kind == ptrace::EventKind::interrupted && !in_progress() && !has_enough()) {
             use_stop(*event.thread, ptrace::Clock::now());
+            has_let_go();
             return true;
         }
     }
@@ -172,6 +175,10 @@ void Bursts::use_stop(ptrace::Thread& thread, ptrace::Clock::time_point stopped)
         thread.resume();
         finished(ptrace::Clock::now() - stopped);
     }
+}
+
+void Bursts::has_let_go() {
+    for (auto& displacer : displacers_) displacer.dismiss();
 }
 
 trace::TraceStart Bursts::next_sample() {

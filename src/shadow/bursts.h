@@ -11,6 +11,7 @@
 #include <variant>
 
 #include "ptrace/displacer.h"
+#include "ptrace/process_info.h"
 #include "shadow/budget.h"
 #include "shadow/price.h"
 #include "shadow/sampling.h"
@@ -38,6 +39,8 @@ class Bursts : public Sampling {
     virtual void overdue() {}
     // A burst may begin in it.
     virtual bool is_free(const ptrace::Thread&) const { return true; }
+    // It is stopped for a moment only, for which its processor may as well be kept awake.
+    virtual bool lets_go_at_once() const { return false; }
     // Before a thread is stopped: what takes time and can be done while the target runs. False: not
     // now.
     virtual bool prepare() { return true; }
@@ -45,6 +48,8 @@ class Bursts : public Sampling {
     trace::TraceStart next_sample();
     // On average exactly that; what is left of whole numbers is left to chance.
     std::uint32_t whole(double weight);
+    // Of a thread that was stopped for a moment: to be called as soon as that is so.
+    void has_let_go();
     // The thread, held for so long in all, has been let go.
     void finished(Seconds held);
     // A sample's thread was held once more, for so long, and has been let go.
@@ -117,6 +122,7 @@ class Bursts : public Sampling {
     bool is_prepared_ = false;
     pid_t chosen_ = 0;
     int missed_ = 0;  // so many times
+    ptrace::ThreadStatWatch stats_;
     struct Asked {
         ptrace::Clock::time_point when;
         Seconds displaced;  // before

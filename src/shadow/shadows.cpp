@@ -124,7 +124,7 @@ void Shadows::begin(ptrace::Thread& thread, const ptrace::Registers&) {
         }
     }
     watch_.note();
-    auto birth = nursery_->fork(thread);
+    auto birth = nursery_->fork(thread, [this] { has_let_go(); });
     if (!birth) {
         thread.resume();
         finished(Clock::now() - stopped);
@@ -133,6 +133,7 @@ void Shadows::begin(ptrace::Thread& thread, const ptrace::Registers&) {
     const auto held = Clock::now() - stopped;
     ++forks_;
     auto at_birth = watch_.look(*nursery_, *birth);
+    nursery_->prepare();
     const auto length = length_of_next();
     slowness_.asked_for(Seconds{length.nanoseconds * 1e-9});
     auto start = next_sample();

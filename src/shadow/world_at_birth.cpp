@@ -89,20 +89,19 @@ void BirthWatch::note() {
     for (const auto& [number, open] : *seen_) {
         if (noted_.size() == most_noted) break;
         if (!is_file(open)) continue;
-        if (const auto details = ptrace::details_of(target_, number))
-            noted_.emplace(number, *details);
+        if (const auto details = files_.details_of(number)) noted_.emplace(number, *details);
     }
 }
 
 void BirthWatch::look_around() {
     seen_.emplace();
-    const auto all = ptrace::open_descriptors(target_);
+    const auto all = files_.all();
     if (!all) return;
     for (const auto& open : *all) (*seen_)[open.number] = open;
 }
 
 std::optional<ptrace::OpenDescriptor::Details> BirthWatch::details(
-    const ptrace::OpenDescriptor& open) const {
+    const ptrace::OpenDescriptor& open) {
     if (is_file(open)) {
         const auto noted = noted_.find(open.number);
         const bool is_it = noted != noted_.end() &&
@@ -110,15 +109,17 @@ std::optional<ptrace::OpenDescriptor::Details> BirthWatch::details(
         return is_it ? std::optional{noted->second} : std::nullopt;
     }
     const bool may_be_held = S_ISDIR(open.status.st_mode) || S_ISCHR(open.status.st_mode);
-    return may_be_held ? ptrace::details_of(target_, open.number) : std::nullopt;
+    return may_be_held ? files_.details_of(open.number) : std::nullopt;
 }
 
 WorldAtBirth BirthWatch::look(const ptrace::Nursery& nursery, const ptrace::Birth& birth) {
     WorldAtBirth world;
-    if (const auto signals = ptrace::signal_sets(target_, birth.thread)) world.signals = *signals;
+    world.signals = birth.signals;
     const auto before = std::exchange(seen_, std::nullopt).value_or(Open{});
     look_around();
     world.is_complete = !nursery.has_returned(birth);
+    // Who is between thread and newborn may be waiting for our processor, and the thread for it.
+    nursery.await_return(birth);
     for (auto& [number, open] : *seen_) {
         // Those of files are known already.
         if (is_file(open) || world.open.size() < most_details) open.details = details(open);

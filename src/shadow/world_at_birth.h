@@ -25,8 +25,8 @@ namespace shadowprof::shadow {
 
 struct WorldAtBirth {
     std::map<int, emu::Descriptor> open;
-    bool is_complete = false;    // all others are closed; otherwise nothing is known of them
-    ptrace::SignalSets signals;  // while all are blocked, as they are during a birth
+    bool is_complete = false;  // all others are closed; otherwise nothing is known of them
+    ptrace::SignalSets signals;
 };
 
 // What the target has open, or what a replica of it has opened for itself; a regular file is
@@ -35,21 +35,22 @@ emu::Descriptor describe(pid_t target, pid_t pid, const ptrace::OpenDescriptor& 
 
 class BirthWatch {
   public:
-    explicit BirthWatch(pid_t target) : target_(target) {}
+    explicit BirthWatch(pid_t target) : target_(target), files_(target) {}
 
     // When a thread is about to be let go to fork.
     void note();
-    // At once when it was let go.
+    // At once when it was let go; and then while it goes on with what it does.
     WorldAtBirth look(const ptrace::Nursery& nursery, const ptrace::Birth& birth);
 
   private:
     using Open = std::map<int, ptrace::OpenDescriptor>;
 
     void look_around();
-    std::optional<ptrace::OpenDescriptor::Details> details(const ptrace::OpenDescriptor&) const;
+    std::optional<ptrace::OpenDescriptor::Details> details(const ptrace::OpenDescriptor&);
     emu::Descriptor describe_with(const WorldAtBirth& world, const ptrace::OpenDescriptor&) const;
 
     pid_t target_;
+    ptrace::OpenFilesWatch files_;
     std::optional<Open> seen_;                              // when we last looked
     std::map<int, ptrace::OpenDescriptor::Details> noted_;  // of files
 };

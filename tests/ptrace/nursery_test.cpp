@@ -75,6 +75,18 @@ bool is_all_blocked(pid_t pid) {
     return sets && (sets->blocked | unblockable) == ~std::uint64_t{0};
 }
 
+// Byte for byte; empty if there is none.
+std::string first_difference(const ExtendedState& one, const ExtendedState& other) {
+    const auto one_area = one.area(), other_area = other.area();
+    const auto [in_one, in_other] =
+        std::mismatch(one_area.begin(), one_area.end(), other_area.begin(), other_area.end());
+    if (in_one == one_area.end() && in_other == other_area.end()) return {};
+    if (in_one == one_area.end() || in_other == other_area.end()) return "of different sizes";
+    return fmt::format("at {}: {:#x} and {:#x}; components {:#x} and {:#x}",
+                       in_one - one_area.begin(), static_cast<unsigned>(*in_one),
+                       static_cast<unsigned>(*in_other), one.present(), other.present());
+}
+
 void check_replica(Nursery& nursery, const Birth& birth, pid_t target) {
     std::string why;
     const auto replica = Replica::take(nursery, birth, why);
@@ -84,8 +96,8 @@ void check_replica(Nursery& nursery, const Birth& birth, pid_t target) {
     CHECK(std::memcmp(&registers->raw, &birth.registers.raw, sizeof registers->raw) == 0);
     const auto extended = replica->extended_state();
     REQUIRE(extended);
-    CHECK(std::equal(extended->area().begin(), extended->area().end(),
-                     birth.extended.area().begin(), birth.extended.area().end()));
+    const auto difference = first_difference(*extended, birth.extended);
+    CHECK_MESSAGE(difference.empty(), difference);
     CHECK(is_all_blocked(replica->pid()));
     CHECK(replica->pid() != target);
     const auto status = status_of(replica->pid());
