@@ -211,8 +211,7 @@ std::optional<Birth> Nursery::fork(Thread& stopped, const std::function<void()>&
     if (!free_slot_ || !why_not_.empty()) prepare();
     if (!free_slot_ || !why_not_.empty()) return {};
     const auto status = status_.of(pid_, stopped.tid());
-    const auto signals = signal_sets_in(status);
-    if (!signals || confinement_in(status) != confinement_) return {};
+    if (confinement_in(status) != confinement_) return {};
     const auto state = state_if_movable(stopped);
     if (!state || place_.contains(state->registers.rip()) ||
         is_about_to_resume_a_sleep(stopped, state->registers))
@@ -237,10 +236,11 @@ std::optional<Birth> Nursery::fork(Thread& stopped, const std::function<void()>&
     there.raw.rbx = place_of(index).value;
     there.raw.eflags &= ~flags_that_disturb;
     Birth birth{index,        slot.number,        state->registers, std::move(*extended),
-                Clock::now(), state->signal_mask, stopped.tid(),    *signals};
+                Clock::now(), state->signal_mask, stopped.tid(),    {}};
     if (!stopped.set_registers(there) || !stopped.set_signal_mask(all_signals) || !stopped.resume())
         return {};
     if (when_let_go) when_let_go();
+    if (const auto signals = signal_sets_in(status)) birth.signals = *signals;
     auto& use = uses_.at(index);
     use.thread = stopped.tid();
     use.begun = birth.begun;
