@@ -65,8 +65,9 @@ constexpr std::size_t page = 4096;
 constexpr std::size_t answer_at = page;
 constexpr std::size_t slots_at = 2 * page;
 
-// Longer than almost all births take.
-constexpr auto longest_return = std::chrono::milliseconds{2};
+// Longer than births of small programs take. Of others it is a small part that who is between may
+// lose to us, and meanwhile nobody serves the program's other threads.
+constexpr auto longest_return = std::chrono::microseconds{500};
 
 // When nobody will take a newborn any more.
 constexpr auto given_up_after = std::chrono::seconds{3};
