@@ -6,6 +6,7 @@
 
 #include "emu/core_helpers.h"
 #include "emu/extended_area.h"
+#include "emu/host_code.h"
 #include "emu/reencode.h"
 
 namespace shadowprof::emu {
@@ -61,6 +62,13 @@ GatherOperands operands_of(const Instruction& i, bool is_evex) {
             found.data = &operand;
     }
     return found;
+}
+
+// EVEX instructions are illegal unless masks and the whole of thirty-two registers are switched.
+bool has_state_for(bool is_evex) {
+    constexpr std::uint64_t avx = 0x4, avx_512 = 0xe0;
+    const auto wanted = is_evex ? avx | avx_512 : avx;
+    return (switched_components() & wanted) == wanted;
 }
 
 // One element of a vector register.
@@ -155,7 +163,7 @@ void fetch_page(Core* core, std::uint64_t address) noexcept {
 
 bool is_valid_gather(const Instruction& i) {
     const auto shape = shape_of(i);
-    if (!shape) return false;
+    if (!shape || !has_state_for(shape->is_evex)) return false;
     const auto [memory, data, mask] = operands_of(i, shape->is_evex);
     if (!memory || !data || !mask) return false;
     const auto index = memory->memory.index.number;
