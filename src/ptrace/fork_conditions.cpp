@@ -1,30 +1,33 @@
 // What may be against replicas:
 //
 //   seccomp         A filter may end a process for a system call it does not expect, such as ours.
-//   If
-//                   the program has the filters that we have, a child of ours tries. Other filters
-//                   could be suspended (PTRACE_O_SUSPEND_SECCOMP), but not beyond our own end.
+//                   If the program has the filters that we have, a child of ours tries. Other
+//                   filters could be suspended (PTRACE_O_SUSPEND_SECCOMP), but not beyond our end.
 //   shadow stacks   The stub and translated code return where nobody called from.
 //   pid namespaces  The init of one cannot have siblings and adopts every orphan; and whoever has a
 //                   new namespace for its children would have the replica as that one's init.
 //   memory          What program and replica write is copied, in the worst case all.
+//   its end         When a program's first thread has ended, others may go on; but /proc tells
+//                   nothing of its memory and descriptors any more.
 #include "ptrace/fork_conditions.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/close_range.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
-#include <charconv>
 #include <climits>
 #include <cstdlib>
 #include <memory>
+#include <new>
 
 #include "ptrace/nursery_stub.h"
 #include "ptrace/system.h"
@@ -57,7 +60,7 @@ std::string last_word(const std::string& text) {
     return text.substr(text.find_last_of(" \t") + 1);
 }
 
-// Clones one that shares our stack, and therefore ends at once. What clone(2) returned.
+// Clones one that may share our stack, and therefore ends at once. What clone(2) returned.
 std::int64_t clone_and_exit(unsigned long flags) {
     std::int64_t result = 0;
     register std::uint64_t parent_tid asm("r10") = 0;
@@ -77,34 +80,47 @@ std::int64_t clone_and_exit(unsigned long flags) {
     return result;
 }
 
+// Those that it made and that are our children.
+struct Tried {
+    volatile pid_t between, newborn;
+};
+
 // Runs in a child of ours, and ends it.
-[[noreturn]] void try_calls(const CloneFlags& flags, volatile pid_t* newborn) {
+[[noreturn]] void try_calls(const CloneFlags& flags, Tried& tried) {
     const auto file = static_cast<int>(syscall(SYS_memfd_create, "shadowprof", MFD_CLOEXEC));
     constexpr std::size_t page = 4096;
     void* area = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (area == MAP_FAILED || mprotect(area, page, PROT_READ | PROT_EXEC) != 0) _exit(1);
-    if (clone_and_exit(flags.between) < 0) _exit(1);
+    int adopts_orphans = 0;
+    prctl(PR_GET_CHILD_SUBREAPER, &adopts_orphans);
+    tried.between = static_cast<pid_t>(clone_and_exit(flags.between));
+    if (tried.between < 0) _exit(1);
     sched_yield();
     int nobody_waits = 0;
     syscall(SYS_futex, &nobody_waits, FUTEX_WAKE, 1, nullptr, nullptr, 0);
-    const auto pid = clone_and_exit(flags.newborn);
-    *newborn = static_cast<pid_t>(pid);
-    _exit(pid > 0 ? 0 : 1);
+    // It may be unknown, but must not be what ends us.
+    syscall(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE);
+    tried.newborn = static_cast<pid_t>(clone_and_exit(flags.newborn));
+    if (tried.newborn < 0) _exit(1);
+    syscall(SYS_wait4, tried.between, nullptr, __WALL | WNOHANG, nullptr);
+    const timespec none{};
+    nanosleep(&none, nullptr);
+    _exit(0);
 }
 
 bool may_make_calls(bool launched) {
     void* shared =
-        mmap(nullptr, sizeof(pid_t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+        mmap(nullptr, sizeof(Tried), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) return false;
-    auto* newborn = static_cast<volatile pid_t*>(shared);
-    *newborn = 0;
+    auto& tried = *new (shared) Tried{};
     const pid_t child = fork();
-    if (child == 0) try_calls(launched ? sibling_clone_flags : grandchild_clone_flags, newborn);
+    if (child == 0) try_calls(launched ? sibling_clone_flags : grandchild_clone_flags, tried);
     int status = -1;
     if (child > 0) waitpid(child, &status, 0);
-    // A sibling of the child's is our child as well; others are init's.
-    if (launched && *newborn > 0) waitpid(*newborn, nullptr, __WALL);
-    munmap(shared, sizeof(pid_t));
+    // Siblings of the child's are our children as well; others are init's.
+    for (const pid_t sibling : {tried.between, tried.newborn})
+        if (launched && sibling > 0) waitpid(sibling, nullptr, __WALL);
+    munmap(shared, sizeof(Tried));
     return status == 0;
 }
 
@@ -120,8 +136,7 @@ std::string why_confined(pid_t pid, pid_t tid, bool launched) {
         return "it has a seccomp filter that shadowprof is not under itself, which might end it";
     if (!may_make_calls(launched))
         return "the seccomp filter that it and shadowprof are under does not allow the system "
-               "calls "
-               "that are needed";
+               "calls that are needed";
     return {};
 }
 
@@ -143,13 +158,17 @@ std::string why_never_to_fork(pid_t pid, pid_t tid, bool launched) {
     return why;
 }
 
-std::string why_not_to_fork_now(pid_t pid) {
-    const auto wanted = number_in(read_proc_file(fmt::format("/proc/{}/status", pid)), "RssAnon");
+std::optional<Obstacle> obstacle_now(pid_t pid) {
+    const auto status = read_proc_file(fmt::format("/proc/{}/status", pid));
+    if (status_field(status, "State").starts_with('Z'))
+        return Obstacle{"its first thread has ended"};
+    const auto wanted = number_in(status, "RssAnon");
     const auto available = number_in(read_proc_file("/proc/meminfo"), "MemAvailable");
     constexpr long kilobytes_in_megabyte = 1024;
     if (wanted <= available) return {};
-    return fmt::format("only {} MB of memory are available, and it has {} MB of its own",
-                       available / kilobytes_in_megabyte, wanted / kilobytes_in_megabyte);
+    return Obstacle{fmt::format("only {} MB of memory are available, and it has {} MB of its own",
+                                available / kilobytes_in_megabyte, wanted / kilobytes_in_megabyte),
+                    true};
 }
 
 std::optional<Confinement> confinement_of(pid_t pid, pid_t tid) {

@@ -13,8 +13,13 @@ namespace shadowprof::ptrace {
 // parent of the process.
 std::string why_never_to_fork(pid_t pid, pid_t tid, bool launched);
 
-// The same for this moment: whether there is memory for what a fork may copy.
-std::string why_not_to_fork_now(pid_t pid);
+// What came up since.
+struct Obstacle {
+    std::string why;
+    bool may_pass = false;  // by itself
+};
+// Whether there is memory for what a fork may copy, and /proc still tells of the process.
+std::optional<Obstacle> obstacle_now(pid_t pid);
 
 // What of a thread's restrictions must not have changed since.
 struct Confinement {

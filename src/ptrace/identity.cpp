@@ -27,7 +27,10 @@ std::vector<unsigned> numbers(const std::string& text) {
 }  // namespace
 
 std::optional<Identity> identity_of(pid_t pid, pid_t tid) {
-    const auto status = read_proc_file(fmt::format("/proc/{}/task/{}/status", pid, tid));
+    return identity_in(read_proc_file(fmt::format("/proc/{}/task/{}/status", pid, tid)));
+}
+
+std::optional<Identity> identity_in(std::string_view status) {
     // Ids from our namespace down to the thread's own.
     const auto group_ids = numbers(status_field(status, "NStgid"));
     const auto thread_ids = numbers(status_field(status, "NSpid"));

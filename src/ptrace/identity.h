@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include <optional>
+#include <string_view>
 
 namespace shadowprof::ptrace {
 
@@ -16,6 +17,8 @@ struct Identity {
 
 // Nothing if the thread is gone.
 std::optional<Identity> identity_of(pid_t pid, pid_t tid);
+// As its file "status" tells.
+std::optional<Identity> identity_in(std::string_view status);
 
 // Whether the profiler's clocks are the process's, boot and monotonic ones included.
 bool shares_time_namespace(pid_t pid);

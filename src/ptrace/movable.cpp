@@ -19,17 +19,6 @@ bool will_be_restarted(const Registers& registers) {
     return registers.in_system_call() && registers.result() <= -512 && registers.result() >= -516;
 }
 
-// A program can have the system calls of all code but some answered by a signal (Wine does). The
-// kernel tells since 6.4.
-bool dispatches_system_calls(pid_t tid) {
-    constexpr auto get_configuration = static_cast<__ptrace_request>(0x4211);
-    struct {
-        std::uint64_t mode, selector, offset, length;
-    } configuration{};
-    return request(get_configuration, tid, sizeof configuration, &configuration) == 0 &&
-           configuration.mode != 0;
-}
-
 // The sequence that the thread last said it is in. (The kernel tells the place since 5.13.)
 Address restartable_sequence(pid_t tid) {
     constexpr auto get_configuration = static_cast<__ptrace_request>(0x420f);
@@ -60,6 +49,16 @@ void leave_restartable_sequence(pid_t tid, Registers& registers) {
 }
 
 }  // namespace
+
+// The kernel tells since 6.4.
+bool dispatches_system_calls(pid_t tid) {
+    constexpr auto get_configuration = static_cast<__ptrace_request>(0x4211);
+    struct {
+        std::uint64_t mode, selector, offset, length;
+    } configuration{};
+    return request(get_configuration, tid, sizeof configuration, &configuration) == 0 &&
+           configuration.mode != 0;
+}
 
 std::optional<ThreadState> state_if_movable(const Thread& thread) {
     if (!thread.stopped() || thread.stopped_by() != EventKind::interrupted) return {};

@@ -20,6 +20,10 @@ struct ThreadState {
 // being stepped, or does not run 64-bit code.
 std::optional<ThreadState> state_if_movable(const Thread&);
 
+// Its program has the system calls of all code but some answered by a signal, as Wine does: such a
+// thread is not movable.
+bool dispatches_system_calls(pid_t tid);
+
 // Its program uses restartable sequences (rseq(2)): by what it left behind, for there is no other
 // sign.
 bool uses_restartable_sequences(const Thread&);

@@ -46,6 +46,7 @@
 #include <climits>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/error.h"
 #include "ptrace/memory.h"
@@ -158,7 +159,11 @@ std::unique_ptr<Nursery> Nursery::create(Tracer& tracer, Thread& stopped, std::s
         if (nursery->file_ < 0 || ftruncate(nursery->file_, static_cast<off_t>(file_size)) != 0)
             trouble = fmt::format("memory shared with the program: {}", std::strerror(errno));
     };
-    if (!carry_out(tracer, stopped, plan, returned, why)) return {};
+    if (!carry_out(tracer, stopped, plan, returned, why)) {
+        if (why.empty() && dispatches_system_calls(stopped.tid()))
+            why = "it answers system calls itself (PR_SET_SYSCALL_USER_DISPATCH)";
+        return {};
+    }
     why = trouble;
     if (!why.empty()) return {};
     for (const auto call : {open_file, map, protect}) {
@@ -193,8 +198,10 @@ std::unique_ptr<Nursery> Nursery::create(Tracer& tracer, Thread& stopped, std::s
 Nursery::~Nursery() {
     for (std::size_t number = 0; ours_ && number < slots; ++number) {
         const auto& slot = this->slot(number);
-        if (!uses_.at(number).is_looked_for.exchange(true) && load(slot.newborn) == slot.number)
-            bury(load(slot.pid));
+        if (uses_.at(number).is_looked_for.exchange(true) || load(slot.newborn) != slot.number)
+            continue;
+        bury(load(slot.pid));
+        reap_one_between(slot);
     }
     if (ours_) munmap(ours_, place_.size());
     if (file_ >= 0) close(file_);
@@ -208,11 +215,21 @@ Address Nursery::place_of(std::size_t slot) const {
     return place_.begin + (slots_at + slot * Slot::size);
 }
 
+// What is likely to be against any other thread's fork, too, and at any other time.
+std::optional<Obstacle> Nursery::obstacle_to(const Thread& stopped, std::string_view status) const {
+    if (obstacle_now_) return obstacle_now_;
+    if (const auto confinement = confinement_in(status); confinement && confinement != confinement_)
+        return Obstacle{"it has a seccomp filter that it had not when profiling began"};
+    if (dispatches_system_calls(stopped.tid()))
+        return Obstacle{"it answers system calls itself (PR_SET_SYSCALL_USER_DISPATCH)"};
+    return {};
+}
+
 std::optional<Birth> Nursery::fork(Thread& stopped, const std::function<void()>& when_let_go) {
-    if (!free_slot_ || !why_not_.empty()) prepare();
-    if (!free_slot_ || !why_not_.empty()) return {};
+    if (!free_slot_ || obstacle_now_) prepare();
     const auto status = status_.of(pid_, stopped.tid());
-    if (confinement_in(status) != confinement_) return {};
+    obstacle_ = obstacle_to(stopped, status);
+    if (!free_slot_ || obstacle_ || status.empty()) return {};
     const auto state = state_if_movable(stopped);
     if (!state || place_.contains(state->registers.rip()) ||
         is_about_to_resume_a_sleep(stopped, state->registers))
@@ -226,22 +243,35 @@ std::optional<Birth> Nursery::fork(Thread& stopped, const std::function<void()>&
     if (!write_signal_frame(slot.frame, place_of(index) + Slot::head_size, state->registers,
                             *extended, state->signal_mask))
         return {};
-    slot.number = ++births_;
+    const auto last_number = std::exchange(slot.number, ++births_);
+    slot.to_reap = 0;
     // After an exec the area is not there any more.
     const auto seen = word_at(stopped.tid(), place_of(index) + offsetof(Slot, number));
-    if (!seen || static_cast<std::uint32_t>(*seen) != slot.number) return {};
+    if (!seen || static_cast<std::uint32_t>(*seen) != slot.number) {
+        slot.number = last_number;
+        if (!seen) obstacle_ = Obstacle{"its memory cannot be read (any more)"};
+        return {};
+    }
 
     auto there = state->registers;
     const auto way = stub();
     there.raw.rip = (place_.begin + (sibling_ ? way.fork_sibling : way.fork_grandchild)).value;
     there.raw.rbx = place_of(index).value;
     there.raw.eflags &= ~flags_that_disturb;
-    Birth birth{index,        slot.number,        state->registers, std::move(*extended),
-                Clock::now(), state->signal_mask, stopped.tid(),    {}};
+    Birth birth{index,
+                slot.number,
+                state->registers,
+                std::move(*extended),
+                Clock::now(),
+                state->signal_mask,
+                stopped.tid(),
+                {},
+                {}};
     if (!stopped.set_registers(there) || !stopped.set_signal_mask(all_signals) || !stopped.resume())
         return {};
     if (when_let_go) when_let_go();
     if (const auto signals = signal_sets_in(status)) birth.signals = *signals;
+    birth.identity = identity_in(status);
     auto& use = uses_.at(index);
     use.thread = stopped.tid();
     use.begun = birth.begun;
@@ -304,8 +334,10 @@ bool Nursery::is_free(std::size_t number) {
     if (slot.number == 0) return true;
     if (!has_returned(number) || load(slot.newborn) != slot.number) return false;
     if (!use.is_looked_for && Clock::now() - use.begun > given_up_after &&
-        !use.is_looked_for.exchange(true))
+        !use.is_looked_for.exchange(true)) {
         bury(load(slot.pid));
+        reap_one_between(slot);
+    }
     return use.is_looked_for;
 }
 
@@ -315,13 +347,17 @@ void Nursery::prepare() {
         if (is_free(candidate)) free_slot_ = candidate;
     if (Clock::now() < next_look_) return;
     next_look_ = Clock::now() + std::chrono::milliseconds{100};
-    why_not_ = why_not_to_fork_now(pid_);
+    obstacle_now_ = ptrace::obstacle_now(pid_);
 }
 
 void Nursery::bury(pid_t newborn) const {
     if (!sibling_ || newborn <= 0) return;
     ::kill(newborn, SIGKILL);
     waitpid(newborn, nullptr, __WALL);
+}
+
+void Nursery::reap_one_between(const Slot& slot) const {
+    if (const auto pid = load(slot.to_reap); sibling_ && pid > 0) waitpid(pid, nullptr, __WALL);
 }
 
 std::optional<pid_t> Nursery::wait_for(const Birth& birth, std::string& why) {
@@ -338,9 +374,15 @@ std::optional<pid_t> Nursery::wait_for(const Birth& birth, std::string& why) {
             use.is_looked_for = false;  // should it still be born, it is buried
             return {};
         }
+        if (abandoned_) {
+            why = "nobody waits for it";
+            use.is_looked_for = false;
+            return {};
+        }
         // Failures are not announced; the program may also have ended.
         await_change(slot.newborn, newborn, std::chrono::milliseconds{20});
     }
+    reap_one_between(slot);
     const pid_t pid = load(slot.pid);
     if (pid > 0 && same_pids_) return pid;
     if (pid > 0) {

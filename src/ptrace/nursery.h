@@ -15,6 +15,7 @@
 
 #include "base/address.h"
 #include "ptrace/fork_conditions.h"
+#include "ptrace/identity.h"
 #include "ptrace/proc_file.h"
 #include "ptrace/process_info.h"
 #include "ptrace/registers.h"
@@ -35,6 +36,7 @@ struct Birth {
     std::uint64_t signal_mask = 0;  // of the program
     pid_t thread = 0;               // that was stopped
     SignalSets signals;             // of that
+    std::optional<Identity> identity;
 };
 
 class Nursery {
@@ -55,8 +57,8 @@ class Nursery {
     // at this moment. `when_let_go` is called first when it goes on.
     std::optional<Birth> fork(Thread& stopped, const std::function<void()>& when_let_go = {});
 
-    // Why fork() has nothing to offer, if that may last: another thread, or time, may help.
-    const std::string& why_not() const { return why_not_; }
+    // Why the last fork() had nothing to offer, if that will last.
+    const std::optional<Obstacle>& obstacle() const { return obstacle_; }
 
     // Takes the area out of the stopped thread's process; the thread stays stopped. False, and
     // nothing was done, if that is impossible at this moment: a thread is still in it, or this one
@@ -69,6 +71,9 @@ class Nursery {
     void await_return(const Birth& birth) const;
     // For the next fork, which does it itself otherwise, while the thread stands still.
     void prepare();
+
+    // Nobody waits for newborns any more.
+    void abandon() { abandoned_ = true; }
 
     // How long a newborn waits for somebody to take it.
     static constexpr std::chrono::seconds patience{1};
@@ -103,20 +108,24 @@ class Nursery {
     std::optional<pid_t> wait_for(const Birth& birth, std::string& why);
     // Of the newborn's, once it is ours: the same slot's address in rbx says that it is it.
     bool is_newborn(const Registers& registers, const Birth& birth) const;
-    // Nobody takes it, and it is our child: it must not stay as a zombie.
+    std::optional<Obstacle> obstacle_to(const Thread& stopped, std::string_view status) const;
+    // Nobody takes it, and it is our child: it must not stay as a zombie. Nor must the one between.
     void bury(pid_t newborn) const;
+    void reap_one_between(const Slot& slot) const;
 
     pid_t pid_;
     bool same_pids_;  // the process has ours in its pid namespace
     Confinement confinement_;
     ThreadFile status_{"status"};
-    std::string why_not_;
+    std::optional<Obstacle> obstacle_now_;  // to any thread's fork, at the last look
     Clock::time_point next_look_{};
+    std::optional<Obstacle> obstacle_;
     bool sibling_;  // replicas are our own children
     AddressRange place_;
     int file_ = -1;
     std::byte* ours_ = nullptr;  // the area, as we see it
     std::uint32_t births_ = 0;
+    std::atomic<bool> abandoned_ = false;
     std::array<Use, slots> uses_;
     std::optional<std::uint32_t> free_slot_;
 };

@@ -9,10 +9,12 @@
 //
 //   newborn: pid = getpid(); newborn = number; wake who waits for that; sleep; exit
 //
-// Who is between depends on whose child the newborn shall be. fork_sibling: a thread of the
-// program, which can clone a sibling of the program (CLONE_PARENT) and leaves nothing behind.
-// fork_grandchild: a process, whose end makes the newborn an orphan; it has exit signal 0, so that
-// no plain wait of the program's sees it, and the program's thread reaps it.
+// Whose child the one between is depends on whose child the newborn shall be. fork_sibling: both
+// are siblings of the program (CLONE_PARENT), and the profiler's to reap. fork_grandchild: it is
+// the program's child, whose end makes the newborn an orphan; it has exit signal 0, so that no
+// plain wait of the program's sees it, and the program's thread reaps it. It is no thread of the
+// program in either case: what a message queue is asked to notify (mq_notify) is forgotten when the
+// process that asked closes any descriptor of the queue.
 //
 // The signals are blocked already if the profiler is alive. CLONE_UNTRACED: a newborn must not
 // become a tracee of the thread's tracer.
@@ -48,6 +50,7 @@
 #define PID 36
 #define BETWEEN 40
 #define BEGUN 44
+#define TO_REAP 48
 #define FRAME 64
 AT(every_signal, EVERY_SIGNAL);
 AT(patience, PATIENCE);
@@ -57,17 +60,17 @@ AT(newborn, NEWBORN);
 AT(pid, PID);
 AT(between, BETWEEN);
 AT(begun, BEGUN);
+AT(to_reap, TO_REAP);
 AT(frame, FRAME);
 
 // Numbers that the assembler cannot have from headers, which spell them as C expressions.
 #define SIBLING_FLAGS 0x00808400
 static_assert(SIBLING_FLAGS == (CLONE_PARENT | CLONE_FILES | CLONE_UNTRACED));
-#define PROCESS_BETWEEN_FLAGS 0x00b00f00
-static_assert(PROCESS_BETWEEN_FLAGS ==
-              (CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_SIGHAND | CLONE_UNTRACED |
-               CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID));
-#define THREAD_BETWEEN_FLAGS 0x00b10f00
-static_assert(THREAD_BETWEEN_FLAGS == (PROCESS_BETWEEN_FLAGS | CLONE_THREAD));
+#define CHILD_BETWEEN_FLAGS 0x00b00f00
+static_assert(CHILD_BETWEEN_FLAGS == (CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_SIGHAND |
+                                      CLONE_UNTRACED | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID));
+#define SIBLING_BETWEEN_FLAGS 0x00b08f00
+static_assert(SIBLING_BETWEEN_FLAGS == (CHILD_BETWEEN_FLAGS | CLONE_PARENT));
 #define GRANDCHILD_FLAGS 0x00800400
 static_assert(GRANDCHILD_FLAGS == (CLONE_FILES | CLONE_UNTRACED));
 #define EVERYTHING 0xffffffff
@@ -139,7 +142,7 @@ asm(".pushsection .rodata.shadowprof_stub, \"a\"\n"
     "shadowprof_stub_fork_sibling:"
     BLOCK_EVERY_SIGNAL
     "    mov $" TEXT(SIBLING_FLAGS) ", %ebp\n"
-    "    mov $" TEXT(THREAD_BETWEEN_FLAGS) ", %edi\n"
+    "    mov $" TEXT(SIBLING_BETWEEN_FLAGS) ", %edi\n"
     CLONE
     "    test %eax, %eax\n"
     "    jz 1f\n"
@@ -150,7 +153,7 @@ asm(".pushsection .rodata.shadowprof_stub, \"a\"\n"
     "shadowprof_stub_fork_grandchild:"
     BLOCK_EVERY_SIGNAL
     "    mov $" TEXT(GRANDCHILD_FLAGS) ", %ebp\n"
-    "    mov $" TEXT(PROCESS_BETWEEN_FLAGS) ", %edi\n"
+    "    mov $" TEXT(CHILD_BETWEEN_FLAGS) ", %edi\n"
     CLONE
     "    test %eax, %eax\n"
     "    jz 1f\n"
@@ -173,6 +176,8 @@ asm(".pushsection .rodata.shadowprof_stub, \"a\"\n"
     "1:"  // the one between
     SET_TO_NUMBER(BEGUN)
     CLOSE_EVERYTHING
+    CALL(SYS_getpid)
+    "    mov %eax, " TEXT(TO_REAP) "(%rbx)\n"
     "    mov %ebp, %edi\n"
     CLONE
     "    test %eax, %eax\n"
@@ -218,8 +223,8 @@ extern "C" {
 
 namespace shadowprof::ptrace {
 
-const CloneFlags sibling_clone_flags{THREAD_BETWEEN_FLAGS, SIBLING_FLAGS};
-const CloneFlags grandchild_clone_flags{PROCESS_BETWEEN_FLAGS, GRANDCHILD_FLAGS};
+const CloneFlags sibling_clone_flags{SIBLING_BETWEEN_FLAGS, SIBLING_FLAGS};
+const CloneFlags grandchild_clone_flags{CHILD_BETWEEN_FLAGS, GRANDCHILD_FLAGS};
 
 Stub stub() {
     const auto at = [](const std::byte* label) {

@@ -20,8 +20,9 @@ struct Slot {
     std::uint32_t complete = 0;  // the number, by the thread, when nothing is left but to return
     std::uint32_t newborn = 0;   // the number, by the newborn, or by the thread if there is none
     std::int32_t pid = 0;        // the newborn's, as it sees it, or an errno, negative
-    std::int32_t between = 0;    // the tid of the one between, until it has ended
+    std::int32_t between = 0;    // the pid of the one between, until it has ended
     std::uint32_t begun = 0;     // the number, by the one between
+    std::int32_t to_reap = 0;    // its pid, by itself
 
     static constexpr std::size_t head_size = 64;
     static constexpr std::size_t size = 16384;  // the largest signal frame (AMX) takes 12.1 kB

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdio>
 #include <memory>
@@ -167,7 +168,9 @@ bool share_description(pid_t pid, int number, int other) {
     return syscall(SYS_kcmp, pid, pid, KCMP_FILE, number, other) == 0;
 }
 
-std::set<std::uint64_t> made_up_devices(pid_t pid) {
+namespace {
+
+std::set<std::uint64_t> devices_of(pid_t pid, bool (*is_wanted)(std::string_view system)) {
     std::set<std::uint64_t> devices;
     const auto text = read_proc_file(fmt::format("/proc/{}/mountinfo", pid));
     for (std::size_t at = 0; at < text.size();) {
@@ -180,13 +183,34 @@ std::set<std::uint64_t> made_up_devices(pid_t pid) {
         const auto mark = line.find(" - ");
         if (mark == std::string::npos) continue;
         const auto type = std::string_view{line}.substr(mark + 3);
-        const auto name = type.substr(0, type.find(' '));
-        const auto is_it = [&](const MadeUp& system) { return system.name == name; };
-        if (std::any_of(std::begin(made_up), std::end(made_up), is_it)) {
+        if (is_wanted(type.substr(0, type.find(' '))))
             devices.insert(makedev(major_number, minor_number));
-        }
     }
     return devices;
+}
+
+}  // namespace
+
+std::set<std::uint64_t> made_up_devices(pid_t pid) {
+    return devices_of(pid, [](std::string_view name) {
+        return std::any_of(std::begin(made_up), std::end(made_up),
+                           [&](const MadeUp& system) { return system.name == name; });
+    });
+}
+
+std::set<std::uint64_t> devices_told_of_closing(pid_t pid) {
+    return devices_of(pid, [](std::string_view name) {
+        constexpr std::string_view told[] = {"nfs", "nfs4",     "cifs",     "smb3",
+                                             "afs", "virtiofs", "ecryptfs", "orangefs"};
+        return name.starts_with("fuse") || std::ranges::count(told, name) > 0;
+    });
+}
+
+bool is_userfaultfd(pid_t pid, int number) {
+    constexpr std::string_view name = "anon_inode:[userfaultfd]";
+    std::array<char, name.size() + 1> text{};
+    const auto length = readlink(path_of(pid, number).c_str(), text.data(), text.size());
+    return length > 0 && std::string_view{text.data(), static_cast<std::size_t>(length)} == name;
 }
 
 std::optional<mode_t> creation_mask(pid_t pid) {

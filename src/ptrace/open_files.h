@@ -66,6 +66,11 @@ bool share_description(pid_t pid, int number, int other);
 
 // Devices (st_dev) whose files the kernel makes up as they are read: /proc, /sys and their like.
 std::set<std::uint64_t> made_up_devices(pid_t pid);
+// Devices of file systems that are told whenever one of their files is closed, by whomever it was
+// opened, and may send what was written somewhere before they go on.
+std::set<std::uint64_t> devices_told_of_closing(pid_t pid);
+
+bool is_userfaultfd(pid_t pid, int number);
 
 // umask(2)
 std::optional<mode_t> creation_mask(pid_t pid);

@@ -82,7 +82,11 @@ bool Replica::take_hold(const Nursery& nursery, const Birth& birth) {
         return false;
     }
     const auto waiting = registers();
-    return waiting && nursery.is_newborn(*waiting, birth) && set_registers(birth.registers);
+    if (!waiting) return false;
+    if (nursery.is_newborn(*waiting, birth)) return set_registers(birth.registers);
+    // The newborn ended by itself, and its number is another's by now.
+    is_gone_ = request(PTRACE_DETACH, pid_) == 0;
+    return false;
 }
 
 // What runs in the program's place has precedence over it, and it is the first to go.
@@ -126,7 +130,7 @@ pid_t Replica::wait(int& status, int flags) {
 }
 
 void Replica::kill() {
-    if (handle_ >= 0) syscall(SYS_pidfd_send_signal, handle_, SIGKILL, nullptr, 0);
+    if (handle_ >= 0 && !is_gone_) syscall(SYS_pidfd_send_signal, handle_, SIGKILL, nullptr, 0);
 }
 
 std::optional<Registers> Replica::registers() const {

@@ -108,7 +108,7 @@ void ReplicaWorld::learn_facts(pid_t target, const ptrace::Birth& birth) {
         if (!signals.acts_on(signal)) facts_.pending_signals &= ~(std::uint64_t{1} << (signal - 1));
     }
     if (const auto mask = ptrace::creation_mask(replica_.pid())) facts_.creation_mask = *mask;
-    const auto identity = ptrace::identity_of(target, birth.thread);
+    const auto& identity = birth.identity;
     if (!identity) return;
     facts_.pid = identity->pid;
     facts_.tid = identity->tid;

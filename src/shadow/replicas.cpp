@@ -191,6 +191,9 @@ void Replicas::end_all(const std::string& reason) {
     ending_ = reason;
     ended_.notify_all();
     kill_living(reason);
+    // Somebody will wait for them: the program, if it is about to become another one.
+    hurry_all();
+    nursery_.abandon();
 }
 
 void Replicas::kill_living(const std::string& reason) {

@@ -64,7 +64,7 @@ void ShadowSampling::change_way() {
 }
 
 void ShadowSampling::begin_bursts() {
-    why_none_ = *shadows_->impossible();
+    why_none_ = shadows_->impossible()->why;
     const bool were_of_use = Clock::now() - bursts_began_ > 2 * longest_pause;
     bursts_began_ = Clock::now();
     if (shadows_->is_biased()) {

@@ -1,5 +1,5 @@
 // Mode shadow: shadows, or, where a program can have none, bursts of emulation. If it has none
-// because others need all processors, that may pass: then they are tried again.
+// because others need all processors or the memory, that may pass: then they are tried again.
 #pragma once
 
 #include <memory>

@@ -61,7 +61,7 @@ Shadows::Shadows(Workplace place)
     else if (processors >= 2)
         most_at_once_ = static_cast<std::size_t>(processors) - 1;  // one is the program's
     else
-        impossible_ = "there is only one processor for it";
+        impossible_ = {"there is only one processor for it"};
 }
 
 Shadows::~Shadows() = default;
@@ -85,6 +85,7 @@ bool Shadows::take(const ptrace::Event& event) {
     if (event.kind == ptrace::EventKind::exec) {
         replicas_.reset();
         nursery_.reset();
+        watch_ = BirthWatch{place_.tracer.pid()};
     }
     return Bursts::take(event);
 }
@@ -93,7 +94,7 @@ void Shadows::pause(Clock::time_point until) {
     paused_ += until - Clock::now();
     paused_until_ = until;
     impossible_.reset();
-    failures_ = 0;
+    failures_ = refusals_ = 0;
     forget_asked();
 }
 
@@ -117,6 +118,8 @@ void Shadows::begin(ptrace::Thread& thread, const ptrace::Registers&) {
         const bool is_found = found(thread);
         // Once; it does not make samples dearer.
         pay_once(Clock::now() - stopped);
+        // Others that had been asked have been let go on meanwhile.
+        forget_asked();
         stopped = Clock::now();
         if (!is_found) {
             thread.resume();
@@ -124,12 +127,20 @@ void Shadows::begin(ptrace::Thread& thread, const ptrace::Registers&) {
         }
     }
     watch_.note();
-    auto birth = nursery_->fork(thread, [this] { has_let_go(); });
-    if (!birth) {
+    if (watch_.obstacle()) {
+        impossible_ = watch_.obstacle();
         thread.resume();
         finished(Clock::now() - stopped);
         return;
     }
+    auto birth = nursery_->fork(thread, [this] { has_let_go(); });
+    if (!birth) {
+        thread.resume();
+        finished(Clock::now() - stopped);
+        is_refused(nursery_->obstacle());
+        return;
+    }
+    refusals_ = 0;
     const auto held = Clock::now() - stopped;
     ++forks_;
     auto at_birth = watch_.look(*nursery_, *birth);
@@ -187,11 +198,16 @@ bool Shadows::found(ptrace::Thread& thread) {
     nursery_ = ptrace::Nursery::create(place_.tracer, thread,
                                        emu::translator::ReplicaCache::file_size, why);
     if (!nursery_) {
-        if (!why.empty()) impossible_ = why;
+        if (!why.empty()) impossible_ = {why};
         return false;
     }
     replicas_ = std::make_unique<Replicas>(place_, *nursery_, most_at_once_);
     return true;
+}
+
+void Shadows::is_refused(const std::optional<ptrace::Obstacle>& obstacle) {
+    refusals_ = obstacle ? refusals_ + 1 : 0;
+    if (refusals_ >= most_failures) impossible_ = obstacle;
 }
 
 void Shadows::look_after_replicas() {
@@ -222,15 +238,16 @@ void Shadows::look_after_replicas() {
             weighted_instructions_ += outcome.weighted_instructions;
             if (failures_ < most) continue;
             is_biased_ |= outcome.lacks_memory;
-            impossible_ = outcome.lacks_memory
-                              ? "the program keeps memory from its children, MADV_DONTFORK"
-                          : outcome.starved ? Replicas::no_processor
-                                            : outcome.reason;
+            impossible_ = {outcome.lacks_memory
+                               ? "the program keeps memory from its children, MADV_DONTFORK"
+                           : outcome.starved ? Replicas::no_processor
+                                             : outcome.reason,
+                           outcome.starved && !outcome.lacks_memory};
         }
     }
     if (length_.is_too_long() && place_.options.may_be_shorter) {
         is_biased_ = true;
-        impossible_ = "calls that replicas cannot make follow each other too closely";
+        impossible_ = {"calls that replicas cannot make follow each other too closely"};
     }
     const auto& options = place_.options;
     const bool is_our_choice =
@@ -238,7 +255,7 @@ void Shadows::look_after_replicas() {
     const bool is_dear = affordable_wait() > longest_wait || mean_wait() > longest_debt;
     if (is_our_choice && forks_ >= enough_to_know && is_dear && !impossible_) {
         are_too_dear_ = true;
-        impossible_ = "it is so large that forking it costs too much";
+        impossible_ = {"it is so large that forking it costs too much"};
     }
     next_look_ = alive_ > 0   ? now + between_looks
                  : forks_ > 0 ? now + between_later_looks

@@ -31,9 +31,9 @@ class Shadows : public Bursts {
     Cost cost() const override;
 
     // Why there can be no replicas of this program, once that is known.
-    const std::optional<std::string>& impossible() const { return impossible_; }
+    const std::optional<ptrace::Obstacle>& impossible() const { return impossible_; }
     // It is a matter of what else the machine does.
-    bool may_be_possible_later() const { return impossible_ == Replicas::no_processor; }
+    bool may_be_possible_later() const { return impossible_ && impossible_->may_pass; }
     // Then it is tried again at that time; replicas that live until then are looked after.
     void pause(ptrace::Clock::time_point until);
     // That is all there is against them.
@@ -52,6 +52,7 @@ class Shadows : public Bursts {
     bool found(ptrace::Thread& thread);
     emu::translator::TranslatedReplica::Length length_of_next() const;
     std::uint32_t weight_of(const emu::translator::TranslatedReplica::Length& length);
+    void is_refused(const std::optional<ptrace::Obstacle>& obstacle);
     void look_after_replicas();
     void await_samples();
     void leave_no_trace();
@@ -65,12 +66,12 @@ class Shadows : public Bursts {
     Seconds copies_since_birth_{0};
     SampleLength length_;
     std::size_t most_at_once_ = 0;
-    std::optional<std::string> impossible_;
+    std::optional<ptrace::Obstacle> impossible_;
     bool is_biased_ = false, are_too_dear_ = false;
     std::uint64_t forks_ = 0;
     Seconds replicas_computed_{0};
     std::uint64_t instructions_ = 0, weighted_instructions_ = 0;
-    unsigned failures_ = 0;  // one after the other
+    unsigned failures_ = 0, refusals_ = 0;  // one after the other
     // The average number of live replicas.
     double alive_seconds_ = 0;
     ReplicaSlowness slowness_;

@@ -84,7 +84,7 @@ emu::Descriptor describe(pid_t target, pid_t pid, const ptrace::OpenDescriptor& 
 }
 
 void BirthWatch::note() {
-    if (!seen_) look_around();
+    if (!seen_) look_around({});
     noted_.clear();
     for (const auto& [number, open] : *seen_) {
         if (noted_.size() == most_noted) break;
@@ -93,11 +93,37 @@ void BirthWatch::note() {
     }
 }
 
-void BirthWatch::look_around() {
+void BirthWatch::look_around(const Open& before) {
     seen_.emplace();
     const auto all = files_.all();
     if (!all) return;
-    for (const auto& open : *all) (*seen_)[open.number] = open;
+    for (const auto& open : *all) {
+        (*seen_)[open.number] = open;
+        const auto earlier = before.find(open.number);
+        if (earlier == before.end() || !ptrace::is_same_file(earlier->second.status, open.status))
+            look_for_obstacle(open);
+    }
+}
+
+// A fork is an event of userfaultfd(2), for which the forking thread may wait until somebody, it
+// itself perhaps, has read it. And who forks closes the program's descriptors in a table of his
+// own.
+void BirthWatch::look_for_obstacle(const ptrace::OpenDescriptor& open) {
+    const bool has_no_type = (open.status.st_mode & S_IFMT) == 0;
+    if (has_no_type && ptrace::is_userfaultfd(target_, open.number))
+        obstacle_ = {"it serves page faults (userfaultfd), which a fork would disturb"};
+    if (!is_file(open) || !is_told_of_closing(open.status.st_dev)) return;
+    const auto details = files_.details_of(open.number);
+    if (details && (details->flags & O_ACCMODE) != O_RDONLY)
+        obstacle_ = {
+            "it writes to a file whose file system, FUSE or NFS say, sends that somewhere "
+            "whenever anyone closes it"};
+}
+
+bool BirthWatch::is_told_of_closing(dev_t device) {
+    const auto known = told_of_closing_.find(device);
+    if (known != told_of_closing_.end()) return known->second;
+    return told_of_closing_[device] = ptrace::devices_told_of_closing(target_).contains(device);
 }
 
 std::optional<ptrace::OpenDescriptor::Details> BirthWatch::details(
@@ -116,8 +142,9 @@ WorldAtBirth BirthWatch::look(const ptrace::Nursery& nursery, const ptrace::Birt
     WorldAtBirth world;
     world.signals = birth.signals;
     const auto before = std::exchange(seen_, std::nullopt).value_or(Open{});
-    look_around();
-    world.is_complete = !nursery.has_returned(birth);
+    look_around(before);
+    // Of a program whose first thread has ended there is nothing to be seen.
+    world.is_complete = !seen_->empty() && !nursery.has_returned(birth);
     // Who is between thread and newborn may be waiting for our processor, and the thread for it.
     nursery.await_return(birth);
     for (auto& [number, open] : *seen_) {

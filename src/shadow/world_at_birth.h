@@ -41,11 +41,15 @@ class BirthWatch {
     void note();
     // At once when it was let go; and then while it goes on with what it does.
     WorldAtBirth look(const ptrace::Nursery& nursery, const ptrace::Birth& birth);
+    // To forking it, in what it has open.
+    const std::optional<ptrace::Obstacle>& obstacle() const { return obstacle_; }
 
   private:
     using Open = std::map<int, ptrace::OpenDescriptor>;
 
-    void look_around();
+    void look_around(const Open& before);
+    void look_for_obstacle(const ptrace::OpenDescriptor& open);
+    bool is_told_of_closing(dev_t device);
     std::optional<ptrace::OpenDescriptor::Details> details(const ptrace::OpenDescriptor&);
     emu::Descriptor describe_with(const WorldAtBirth& world, const ptrace::OpenDescriptor&) const;
 
@@ -53,6 +57,8 @@ class BirthWatch {
     ptrace::OpenFilesWatch files_;
     std::optional<Open> seen_;                              // when we last looked
     std::map<int, ptrace::OpenDescriptor::Details> noted_;  // of files
+    std::map<dev_t, bool> told_of_closing_;                 // file systems
+    std::optional<ptrace::Obstacle> obstacle_;
 };
 
 }  // namespace shadowprof::shadow

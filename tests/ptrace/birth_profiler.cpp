@@ -36,7 +36,7 @@ class Profiler {
         const auto deadline = Clock::now() + std::chrono::seconds{30};
         while (tracer_->alive() && births_ < births && Clock::now() < deadline) sample();
         if (births_ < births) {
-            if (nursery_) why_ = nursery_->why_not();
+            if (nursery_ && nursery_->obstacle()) why_ = nursery_->obstacle()->why;
             fmt::print(stderr, "{} births of {}: {} ({} times asked to stop, {} times stopped)\n",
                        births_, births, why_, asked_, stopped_);
         }

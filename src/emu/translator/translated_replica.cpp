@@ -126,7 +126,9 @@ TranslatedReplica::Next TranslatedReplica::serve_call() {
         case SYS_mremap: {
             ReplicaCache::Turn turn{guest_};
             turn.mappings_may_have_changed();
-            const AddressRange changed{{native_.raw.rdi}, {native_.raw.rdi + native_.raw.rsi}};
+            if (native_.result() < 0) break;
+            const auto begin = number == SYS_mmap ? native_.raw.rax : native_.raw.rdi;
+            const AddressRange changed{{begin}, {begin + native_.raw.rsi}};
             if (!changed.empty() && turn.translator().has_code_in(changed)) turn.code().maps();
             break;
         }

@@ -1,0 +1,110 @@
+// A program that computes and is hard to have replicas of, in one way or another:
+//
+//     hard-to-fork WAY SECONDS
+//
+//     filter         it confines itself when a third of the time has passed
+//     first-thread   its first thread ends then, and another one goes on
+//     notified       it wants to be told of a message in a queue, which it sends at the end
+//     userfaults     it serves page faults itself
+//     nothing
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <linux/userfaultfd.h>
+#include <mqueue.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+static double seconds;
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static void compute_for(double time) {
+    static volatile uint32_t sum;
+    const double end = now() + time;
+    uint32_t x = 1;
+    while (now() < end) {
+        for (int i = 0; i < 100000; ++i) x = x * 1664525 + 1013904223;
+        sum += x;
+        char byte;
+        const int file = open("/etc/passwd", O_RDONLY);
+        if (file < 0 || read(file, &byte, 1) != 1 || close(file) != 0) abort();
+    }
+}
+
+static void confine(void) {
+    struct sock_filter allow_all[] = {BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+    const struct sock_fprog program = {1, allow_all};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+        abort();
+}
+
+static void* go_on(void* unused) {
+    compute_for(2 * seconds / 3);
+    puts("fine");
+    exit(0);
+    return unused;
+}
+
+static void leave_it_to_another(void) {
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, go_on, NULL) != 0) abort();
+    pthread_exit(NULL);
+}
+
+static volatile sig_atomic_t notified;
+static void note(int signal) {
+    (void)signal;
+    notified = 1;
+}
+
+static void be_notified(void) {
+    char name[64];
+    snprintf(name, sizeof name, "/hard-to-fork-%ld", (long)getpid());
+    const mqd_t queue = mq_open(name, O_RDWR | O_CREAT | O_EXCL, 0600, NULL);
+    if (queue < 0 || mq_unlink(name) != 0) abort();
+    signal(SIGUSR1, note);
+    struct sigevent event = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR1};
+    if (mq_notify(queue, &event) != 0) abort();
+    compute_for(seconds);
+    if (mq_send(queue, "now", 3, 0) != 0) abort();
+    compute_for(0.1);
+    if (!notified) puts("not notified");
+}
+
+static void serve_page_faults(void) {
+    const int faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
+    struct uffdio_api api = {.api = UFFD_API};
+    if (faults < 0 || ioctl(faults, UFFDIO_API, &api) != 0) puts("no userfaultfd here");
+}
+
+int main(int argc, char** argv) {
+    if (argc != 3) return 2;
+    const char* const way = argv[1];
+    seconds = atof(argv[2]);
+    if (strcmp(way, "notified") == 0) {
+        be_notified();
+    } else {
+        if (strcmp(way, "userfaults") == 0) serve_page_faults();
+        compute_for(seconds / 3);
+        if (strcmp(way, "filter") == 0) confine();
+        if (strcmp(way, "first-thread") == 0) leave_it_to_another();
+        compute_for(2 * seconds / 3);
+    }
+    puts("fine");
+    return 0;
+}

@@ -1,0 +1,47 @@
+"""Programs that are hard to fork: they notice nothing, and where there can be no replicas, or no more of
+them, the profile says why and has bursts."""
+
+import os
+import subprocess
+import sys
+
+from vocabulary import SHADOWPROF, check, check_equal, profiled, read_profile, scratch
+
+hard_to_fork = os.path.abspath(sys.argv[1])
+OPTIONS = ["-m", "shadow", "--overhead", "20%"]
+# Nearly none of it is free.
+MEMORY = "MemTotal: 100000 kB\nMemFree: 8 kB\nMemAvailable: 8 kB\n"
+
+
+def check_profile(why, least_forks):
+    profile = read_profile()
+    warnings, cost, coverage = profile["run"]["warnings"], profile["cost"], profile["coverage"]
+    told = [w for w in warnings if why and why in w or "all processors are busy" in w]
+    check(told if why else not warnings or told, f"{warnings}, {cost}, {coverage}")
+    check(cost["forks"] >= least_forks or "busy" in str(warnings), f"{warnings}, {cost}, {coverage}")
+    check(coverage["samples"] >= 1, f"{warnings}, {cost}, {coverage}")
+
+
+with scratch():
+    for way, why, least_forks in (
+        ("nothing", None, 2),
+        ("notified", None, 2),
+        ("filter", "seccomp filter that it had not", 1),
+        ("first-thread", "first thread has ended", 1),
+        ("userfaults", "userfaultfd", 0),
+    ):
+        outcome = profiled([hard_to_fork, way, "2"], *OPTIONS)
+        if b"no userfaultfd" in outcome.stdout:
+            continue
+        check_equal(f"how {way} ended", (outcome.status, outcome.stdout), (0, b"fine\n"))
+        check_profile(why, least_forks)
+
+    # What the kernel tells of the machine's memory is put in its place, where we may do that.
+    with open("meminfo", "w", encoding="ascii") as file:
+        file.write(MEMORY)
+    in_its_place = ["unshare", "--mount", "sh", "-c", 'mount --bind meminfo /proc/meminfo && exec "$@"', "sh"]
+    if subprocess.run([*in_its_place, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
+        command = [*in_its_place, SHADOWPROF, "run", "-q", "-o", "profile.json", *OPTIONS, "--", hard_to_fork, "nothing", "2"]
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+        check_equal("how it ended without memory", (done.returncode, done.stdout), (0, b"fine\n"))
+        check_profile("only 0 MB of memory are available", 0)
