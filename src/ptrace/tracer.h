@@ -1,4 +1,8 @@
-// Traces one process: all its threads, from its start or from now on, until it ends or is released.
+// ptrace: the only room that calls ptrace(2), process_vm_readv(2) and their like, or reads
+// /proc/PID. It stops, moves and observes processes and knows no instruction and no profile.
+//
+// This file: traces one process: all its threads, from its start or from now on, until it ends or
+// is released.
 //
 // Everything here belongs to one thread of the profiler, the one that created the Tracer: ptrace
 // binds to it. Waiting is all it may do slowly, for whatever it waits for, the target's signals
