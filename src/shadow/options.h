@@ -35,7 +35,7 @@ struct Options {
     // Of the program, in each second of it, that were seen in longer samples before these: so many
     // the samples count for.
     std::optional<double> instructions_a_second;
-    std::optional<Seconds> period;    // mean time between samples; by default as the budget allows
+    std::optional<Seconds> period;    // least mean time between samples; the budget may want more
     std::optional<Seconds> duration;  // stop profiling after this
     std::optional<std::uint64_t> most_samples;
     // Stop profiling when the share of every part of the program is known to so much.
