@@ -1,8 +1,8 @@
-"""kill -9 of shadowprof at random moments of a burst session, with programs that one would not like
-to lose: redis-server under load, nodejs, a program of 64 computing threads. Each is attached to and
-bereft of its profiler ROUNDS times (50). After every kill nobody traces the program, none of its
-threads stands still, it makes progress, and its results are right; at the end it has received no
-wrong result and ends as it would have.
+"""kill -9 of shadowprof at random moments of a session, in the mode MODE (burst), with programs that
+one would not like to lose: redis-server under load, nodejs, a program of 64 computing threads. Each
+is attached to and bereft of its profiler ROUNDS times (50). After every kill nobody traces the
+program, none of its threads stands still, it makes progress, and its results are right; at the end
+it has received no wrong result and ends as it would have.
 
 servers.py SPINNERS_OF_64_THREADS"""
 

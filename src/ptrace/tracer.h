@@ -88,8 +88,9 @@ class Thread {
     bool stop_again(int signal = 0);
 
     // Asks a running thread to stop; answered by an Event of kind `interrupted`, perhaps after
-    // others that came first. A group stop or an exec answers it as well. Only for threads that
-    // is_running() (process_info.h).
+    // others that came first. A group stop or an exec answers it as well. A thread that sleeps is
+    // woken, which shows unless it sleeps_soundly() (process_info.h) or its system call is issued
+    // again (Tracer::repair_interrupted_call): so usually only for threads that is_running().
     bool interrupt();
 
   private:

@@ -1,7 +1,8 @@
-"""kill -9 of shadowprof at random moments of a burst session: the program goes on as if nothing had
-happened. Its output and exit status are right, nobody traces it, none of its threads stands still, and
-two seconds later no replica is left.
+"""kill -9 of shadowprof at random moments of a session: the program goes on as if nothing had happened.
+Its output and exit status are right, nobody traces it, none of its threads stands still, and two
+seconds later no replica is left.
 
+MODE: of the session, by default burst.
 ROUNDS: how often shadowprof is killed in each way with each program."""
 
 import contextlib

@@ -53,7 +53,7 @@ class ThreadRecording {
         // A burst is a sample of its own; otherwise it belongs to the thread's.
         bool bursts_are_samples = false;
     };
-    // `start`: of the Trace of what ran.
+    // `trace`: the number of the Trace of what ran.
     ThreadRecording(Place place, trace::SampleId sample, trace::TraceId trace);
 
     // From now on it writes into the slot of this area.

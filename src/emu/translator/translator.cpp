@@ -304,7 +304,6 @@ std::optional<Address> Translator::find(Address pc, Version version) {
     return unit.place;
 }
 
-// All that leads to the old unit leads on to the new one.
 std::optional<Address> Translator::renew(Address pc, Version version) {
     const auto known = by_start_.find({pc, version});
     if (known == by_start_.end()) return entry(pc, version);
