@@ -8,8 +8,6 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <set>
-#include <string>
 
 namespace shadowprof::shadow {
 
@@ -41,9 +39,7 @@ struct Options {
     // Stop profiling when the share of every part of the program is known to so much.
     std::optional<double> precision;
     std::uint64_t seed = 0;
-    std::set<std::string> profiles;
     bool exhaustive = false;
-    bool value_context = false;
     // Modes shadow and full: the share of executions whose values are captured.
     double value_fraction = 1.0 / 32;
     // Latency: loads can be timed; and blocks that a replica executes before it times any, so that

@@ -58,7 +58,6 @@ class ThreadRecording {
 
     // From now on it writes into the slot of this area.
     void begin_stream(SharedMemory& memory, std::uint32_t area);
-    bool has_stream() const { return memory_ != nullptr; }
     // There will be so many blocks, more or less, from now on: as if it began here. Without this it
     // goes on for ever. Nanoseconds of the original's.
     void expect(double blocks, double nanoseconds_of_block = usual_block);
