@@ -1,8 +1,8 @@
-"""kill -9 of shadowprof at random moments of a burst session, with programs that one would not like
-to lose: redis-server under load, nodejs, a program of 64 computing threads. Each is attached to and
-bereft of its profiler ROUNDS times (50). After every kill nobody traces the program, none of its
-threads stands still, it makes progress, and its results are right; at the end it has received no
-wrong result and ends as it would have.
+"""kill -9 of shadowprof at random moments of a session, in the mode MODE (burst), with programs that
+one would not like to lose: redis-server under load, nodejs, a program of 64 computing threads. Each
+is attached to and bereft of its profiler ROUNDS times (50). After every kill nobody traces the
+program, none of its threads stands still, it makes progress, and its results are right; at the end
+it has received no wrong result and ends as it would have.
 
 servers.py SPINNERS_OF_64_THREADS"""
 
@@ -20,11 +20,10 @@ from vocabulary import (  # noqa: E402
     SHADOWPROF,
     check,
     check_equal,
+    check_left_alone,
     scratch,
     start,
     stop,
-    thread_states,
-    tracer_of,
     wait_until,
 )
 
@@ -185,9 +184,7 @@ def kill_again_and_again(make):
             profiler = start([SHADOWPROF, "attach", *OPTIONS, str(target.pid)], stderr=subprocess.DEVNULL)
             time.sleep(random.uniform(0, 0.3))
             stop(profiler)
-            check_equal("tracers", tracer_of(target.pid), set())
-            states = thread_states(target.pid)
-            check(not states & set("tT"), f"threads stand still: {states}")
+            check_left_alone(target.pid)
             before = target.progress()
             wait_until(lambda: target.progress() > before, "it makes no progress any more")  # noqa: B023
         check_equal("its files that are mapped executable", memory_of(target.pid), code)

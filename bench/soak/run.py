@@ -22,14 +22,8 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def children_of(pid):
-    children = []
-    for task in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{task}/children", encoding="ascii") as file:
-            children += map(int, file.read().split())
-    return children
+sys.path.insert(0, os.path.join(HERE, "../../tests/programs"))
+from processes import children_of  # noqa: E402
 
 
 def look(profiler, program):

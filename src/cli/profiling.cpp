@@ -217,7 +217,7 @@ void ProfilingOptions::add_to(CLI::App& command) {
         },
         "Mode shadow: average number of live replicas (by default what idle cores allow)");
     time("--period", period,
-         "Mean time between samples, randomised (by default what the budget allows)");
+         "Least mean time between samples, randomised (by default what the budget allows)");
     time("--duration", duration, "Stop profiling after this; the program runs on");
     count("--max-samples", most_samples, "Stop profiling after so many samples");
     command.add_option_function<std::string>(

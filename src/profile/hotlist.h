@@ -1,5 +1,8 @@
-// What profilers yield: plain hotlists, keyed by Location, complete (cutting to --limit happens
-// when the profile is written) and sorted: by count, ties by identity.
+// profile: Traces to hotlists. One small file a profile type; the estimators they share. It knows
+// the Trace, nothing of processes, engines, symbols or files.
+//
+// This file: what profilers yield: plain hotlists, keyed by Location, complete (cutting to --limit
+// happens when the profile is written) and sorted: by count, ties by identity.
 #pragma once
 
 #include <array>

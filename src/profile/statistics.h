@@ -1,11 +1,8 @@
-// profile: Traces to hotlists. One small file a profile type; the estimators they share. It knows
-// the Trace, nothing of processes, engines, symbols or files.
-//
-// This file: what is kept of every count so that shares, confidence intervals and merges of
-// profiles follow exactly from integers. A run is k samples; sample i has n_i events, of which x_i
-// belong to the entry. Executions within one sample are far from independent, so the sample is the
-// unit: the share is the ratio estimator r = sum x / sum n, and its variance comes from the
-// residuals x_i - r n_i, whose sum of squares follows from the sums below.
+// What is kept of every count so that shares, confidence intervals and merges of profiles follow
+// exactly from integers. A run is k samples; sample i has n_i events, of which x_i belong to the
+// entry. Executions within one sample are far from independent, so the sample is the unit: the
+// share is the ratio estimator r = sum x / sum n, and its variance comes from the residuals
+// x_i - r n_i, whose sum of squares follows from the sums below.
 //
 // The 95 % interval is Wilson's, as of so many independent trials as would have that variance. It
 // holds for shares near 0 and 1 as well, where few samples have all the variation.

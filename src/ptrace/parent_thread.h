@@ -22,7 +22,7 @@ class ParentThread {
     ParentThread(const ParentThread&) = delete;
     ParentThread& operator=(const ParentThread&) = delete;
 
-    pid_t child() const { return child_; }  // negative if there is none:
+    pid_t child() const { return child_; }  // negative if there is none: see error()
     int error() const { return error_; }
 
   private:

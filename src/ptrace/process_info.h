@@ -64,8 +64,8 @@ std::optional<Address> random_bytes_of(pid_t pid);
 // go.
 bool sleeps_soundly(pid_t pid, pid_t tid);
 
-// Runs on a CPU or waits for one, and is not inside a system call: the only threads that may be
-// interrupted (sleeping ones would see an EINTR they did not cause).
+// Runs on a CPU or waits for one, and is not inside a system call: may be interrupted at any time
+// (sleeping ones could see an EINTR they did not cause).
 bool is_running(pid_t pid, pid_t tid);
 
 // Where a thread that sleeps or is stopped will go on; nothing if it runs.

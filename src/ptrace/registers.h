@@ -1,7 +1,4 @@
-// ptrace: the only room that calls ptrace(2), process_vm_readv(2) and their like, or reads
-// /proc/PID. It stops, moves and observes processes and knows no instruction and no profile.
-//
-// This file: a thread's registers.
+// A thread's registers.
 #pragma once
 
 #include <sys/user.h>

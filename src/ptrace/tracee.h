@@ -26,10 +26,9 @@ inline constexpr std::uint64_t all_signals = ~std::uint64_t{0};
 
 // What waitpid(2) reports of a system call's entry or exit, under PTRACE_O_TRACESYSGOOD.
 inline constexpr int system_call_stop = 5 | 0x80;  // SIGTRAP
-// Which of the two, by PTRACE_GETEVENTMSG. <linux/ptrace.h> has them, but does not go together with
-// <sys/ptrace.h>. Since Linux 5.3.
+// That it is the entry, by PTRACE_GETEVENTMSG. <linux/ptrace.h> has this, but does not go together
+// with <sys/ptrace.h>. Since Linux 5.3.
 inline constexpr std::uint64_t message_of_system_call_entry = 1;
-inline constexpr std::uint64_t message_of_system_call_exit = 2;
 
 std::uint64_t event_message(pid_t tid);
 

@@ -1,4 +1,8 @@
-// Traces one process: all its threads, from its start or from now on, until it ends or is released.
+// ptrace: the only room that calls ptrace(2), process_vm_readv(2) and their like, or reads
+// /proc/PID. It stops, moves and observes processes and knows no instruction and no profile.
+//
+// This file: traces one process: all its threads, from its start or from now on, until it ends or
+// is released.
 //
 // Everything here belongs to one thread of the profiler, the one that created the Tracer: ptrace
 // binds to it. Waiting is all it may do slowly, for whatever it waits for, the target's signals
@@ -84,8 +88,9 @@ class Thread {
     bool stop_again(int signal = 0);
 
     // Asks a running thread to stop; answered by an Event of kind `interrupted`, perhaps after
-    // others that came first. A group stop or an exec answers it as well. Only for threads that
-    // is_running() (process_info.h).
+    // others that came first. A group stop or an exec answers it as well. A thread that sleeps is
+    // woken, which shows unless it sleeps_soundly() (process_info.h) or its system call is issued
+    // again (Tracer::repair_interrupted_call): so usually only for threads that is_running().
     bool interrupt();
 
   private:

@@ -1,8 +1,8 @@
 // The profilers' thread: takes Traces from the engines through a bounded queue, so that the thread
 // that does ptrace never waits for a hash table, and reads each with every profiler. It runs at
-// the lowest priority: the target comes first. Where every core has work that may leave it next to
-// no time; so what is queued at the end, when the target has been let go, is read by whoever ends
-// it.
+// the lowest priority, unless the target waits for it: the target comes first. Where every core has
+// work that may leave it next to no time; so what is queued at the end, when the target has been
+// let go, is read by whoever ends it.
 #pragma once
 
 #include <chrono>

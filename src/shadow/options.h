@@ -8,8 +8,6 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
-#include <set>
-#include <string>
 
 namespace shadowprof::shadow {
 
@@ -35,15 +33,13 @@ struct Options {
     // Of the program, in each second of it, that were seen in longer samples before these: so many
     // the samples count for.
     std::optional<double> instructions_a_second;
-    std::optional<Seconds> period;    // mean time between samples; by default as the budget allows
+    std::optional<Seconds> period;    // least mean time between samples; the budget may want more
     std::optional<Seconds> duration;  // stop profiling after this
     std::optional<std::uint64_t> most_samples;
     // Stop profiling when the share of every part of the program is known to so much.
     std::optional<double> precision;
     std::uint64_t seed = 0;
-    std::set<std::string> profiles;
     bool exhaustive = false;
-    bool value_context = false;
     // Modes shadow and full: the share of executions whose values are captured.
     double value_fraction = 1.0 / 32;
     // Latency: loads can be timed; and blocks that a replica executes before it times any, so that

@@ -24,7 +24,7 @@ constexpr std::size_t page = 4096, line = 64;
 constexpr std::size_t pages = 2048;
 // The thread's own time in fork(2), in which nobody holds it: 800 MB in small pages took 12 ms. And
 // the replica is the child of a child, which the thread waits for: two wake-ups and an exit.
-constexpr Seconds of_page_table{29e-6}, of_midwife{130e-6};
+constexpr Seconds of_page_table{29e-6}, of_one_between{130e-6};
 constexpr double pages_in_table = 512;
 
 // What a program has in its caches, which copies displace.
@@ -114,7 +114,7 @@ Seconds PageCopies::price_so_far(std::size_t alive) {
     }
     if (alive > were_alive) {
         protected_ = static_cast<double>(ptrace::anonymous_pages(target_).value_or(0));
-        price += prices().of_fork + of_midwife + protected_ / pages_in_table * of_page_table;
+        price += prices().of_fork + of_one_between + protected_ / pages_in_table * of_page_table;
     }
     if (were_alive == 0) {
         // The last second counts most.

@@ -26,8 +26,8 @@ class PageCopies {
     std::uint64_t extra_faults() const { return static_cast<std::uint64_t>(extra_); }
 
     // What a first write costs here, to a page that a replica shares and to one that a dead one
-    // shared: measured in a process of our own. Takes some ten milliseconds.
-    // And a fork of a small process.
+    // shared; and what a fork of a small process does. Measured in one of our own, which takes some
+    // ten milliseconds.
     struct Prices {
         Seconds of_copy, of_aftermath, of_fork;
     };

@@ -37,7 +37,7 @@ class Replicas {
     // Why one ends that others leave no processor to.
     static constexpr auto* no_processor = "all processors are busy";
 
-    // A replica is on its way, and will be sample `start`. `open`: see BirthWatch.
+    // A replica is on its way, and will be sample `start`. `at_birth`: see BirthWatch.
     void expect(ptrace::Birth birth, WorldAtBirth at_birth, trace::TraceStart start,
                 emu::translator::TranslatedReplica::Length length, Random random);
     std::size_t alive() const;

@@ -1,6 +1,6 @@
 // A way of sampling, driven by the run loop of a Session: it is told the time and every event of
 // the target, and takes the events that are its own. Everything runs on the tracing thread, so
-// nothing here may wait.
+// nothing here may wait but wind_up(), which takes care of events meanwhile.
 #pragma once
 
 #include <atomic>

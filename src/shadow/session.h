@@ -1,7 +1,8 @@
 // One profiling session: a target, a way of sampling, the profilers.
 //
-// Threads: the tracing thread does all ptrace and nothing slow; the digester's thread does the
-// rest; the caller's thread waits for signals and talks to the user.
+// Threads: the tracing thread does all ptrace of the target and nothing slow; the digester's thread
+// reads what was traced; the caller's thread waits for the end and talks to the user. Some
+// ways of sampling have threads of their own.
 #pragma once
 
 #include <sys/types.h>

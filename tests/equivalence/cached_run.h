@@ -41,9 +41,6 @@ class CachedRun {
     // A signal that arrived meanwhile: resume the thread with it.
     int undelivered_signal() const { return undelivered_signal_; }
     void forget_signal() { undelivered_signal_ = 0; }
-    emu::translator::Translator::Statistics statistics() const {
-        return translator_ ? translator_->statistics() : emu::translator::Translator::Statistics{};
-    }
 
   private:
     bool prepare(ptrace::Thread& thread);

@@ -1,7 +1,8 @@
-"""kill -9 of shadowprof at random moments of a burst session: the program goes on as if nothing had
-happened. Its output and exit status are right, nobody traces it, none of its threads stands still, and
-two seconds later no replica is left.
+"""kill -9 of shadowprof at random moments of a session: the program goes on as if nothing had happened.
+Its output and exit status are right, nobody traces it, none of its threads stands still, and two
+seconds later no replica is left.
 
+MODE: of the session, by default burst.
 ROUNDS: how often shadowprof is killed in each way with each program."""
 
 import contextlib
@@ -16,11 +17,11 @@ from vocabulary import (
     SHADOWPROF,
     check,
     check_equal,
+    check_left_alone,
+    children_of,
     scratch,
     start,
     stop,
-    thread_states,
-    tracer_of,
     wait_until,
 )
 
@@ -40,24 +41,9 @@ print(sum(len(word) * sum(numbers) for word, numbers in words.items()), sorted(w
 """
 
 
-def check_left_alone(target):
-    check_equal("tracers", tracer_of(target), set())
-    states = thread_states(target)
-    check(not states & set("tT"), f"threads stand still: {states}")
-
-
 def kill_after_a_while(profiler):
     time.sleep(random.uniform(0, 0.3))
     stop(profiler)
-
-
-def children_of(pid):
-    """Of any of its threads."""
-    children = []
-    for tid in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{tid}/children", encoding="ascii") as file:
-            children += [int(child) for child in file.read().split()]
-    return children
 
 
 def check_nothing_is_left_but(program):

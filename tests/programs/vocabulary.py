@@ -12,6 +12,8 @@ import sys
 import tempfile
 import time
 
+from processes import children_of, memory_map, state_of, thread_states, tracer_of  # noqa: F401
+
 SHADOWPROF = os.environ["SHADOWPROF"]
 SCHEMA = os.environ["SCHEMA"]
 SKIPPED = 77
@@ -188,38 +190,11 @@ def undisturbed_threads(program):
         stop(target)
 
 
-def state_of(pid):
-    """The letter of proc(5): R, S, T, t, Z …; X if there is no such process any more."""
-    try:
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
-            return file.read().rpartition(")")[2].split()[0]
-    except (FileNotFoundError, ProcessLookupError):
-        return "X"
-
-
-def tracer_of(pid):
-    """Process ids that trace one of the process's threads."""
-    tracers = set()
-    for tid in os.listdir(f"/proc/{pid}/task"):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            with open(f"/proc/{pid}/task/{tid}/status", encoding="utf-8") as status:
-                tracers |= {int(l.split()[1]) for l in status if l.startswith("TracerPid:")}
-    return tracers - {0}
-
-
-def thread_states(pid):
-    """R, S, t (stopped by a tracer) ..."""
-    states = set()
-    for tid in os.listdir(f"/proc/{pid}/task"):
-        with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            with open(f"/proc/{pid}/task/{tid}/stat", encoding="ascii", errors="replace") as stat:
-                states.add(stat.read().rpartition(")")[2].split()[0])
-    return states
-
-
-def memory_map(pid):
-    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
-        return maps.read()
+def check_left_alone(target):
+    """Nobody traces the process, and none of its threads stands still."""
+    check_equal("tracers", tracer_of(target), set())
+    states = thread_states(target)
+    check(not states & set("tT"), f"threads stand still: {states}")
 
 
 def threaded_python(rounds):

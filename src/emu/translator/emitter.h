@@ -80,8 +80,8 @@ class Emitter : public Assembler {
         raw(0x58 | (reg & 7));
     }
     void trap() { raw(0xcc); }
+    static constexpr std::size_t jump_length = 5, short_jump_length = 2;
     // From its end on.
-    static constexpr std::size_t jump_length = 5;
     void jump_by(std::int32_t distance) {
         raw(0xe9);
         imm32(static_cast<std::uint32_t>(distance));

@@ -1,3 +1,4 @@
+// Which signals are faults of the code that a thread executes.
 #pragma once
 
 #include <csignal>
@@ -6,7 +7,7 @@
 
 namespace shadowprof::emu::translator {
 
-// Raised by the instruction that the thread executes, not by somebody.
+// Raised by the instruction that the thread executes, not sent by somebody.
 inline bool is_fault(const ptrace::Event& event) {
     switch (event.signal) {
         case SIGSEGV:

@@ -90,8 +90,6 @@ inline constexpr std::size_t most_readings = 1024;
 inline constexpr std::uint64_t readings_in_slot = slot_size - most_readings * sizeof(LoadReading);
 static_assert(slot_room + most_values_in_unit * 8 + 4 <= readings_in_slot);
 
-inline constexpr std::uint64_t base_alignment = slot_size;
-
 // Of a piece of the code cache.
 inline constexpr std::size_t arena_size = 64u << 20;
 

@@ -53,12 +53,11 @@ class ThreadRecording {
         // A burst is a sample of its own; otherwise it belongs to the thread's.
         bool bursts_are_samples = false;
     };
-    // `start`: of the Trace of what ran.
+    // `trace`: the number of the Trace of what ran.
     ThreadRecording(Place place, trace::SampleId sample, trace::TraceId trace);
 
     // From now on it writes into the slot of this area.
     void begin_stream(SharedMemory& memory, std::uint32_t area);
-    bool has_stream() const { return memory_ != nullptr; }
     // There will be so many blocks, more or less, from now on: as if it began here. Without this it
     // goes on for ever. Nanoseconds of the original's.
     void expect(double blocks, double nanoseconds_of_block = usual_block);

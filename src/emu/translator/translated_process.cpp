@@ -49,10 +49,6 @@ TranslatedProcess::TranslatedProcess(ptrace::Tracer& tracer, GuestCode& code,
 
 TranslatedProcess::~TranslatedProcess() = default;
 
-Translator::Statistics TranslatedProcess::statistics() const {
-    return translator_ ? translator_->statistics() : Translator::Statistics{};
-}
-
 bool TranslatedProcess::take(const ptrace::Event& event) {
     if (!event.thread) return false;
     const auto known = guests_.find(event.thread->tid());

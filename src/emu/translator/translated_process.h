@@ -67,7 +67,6 @@ class TranslatedProcess {
     trace::SampleId sample() const { return sample_; }
     bool saw_everything() const { return saw_everything_; }
     const std::vector<std::string>& warnings() const { return warnings_; }
-    Translator::Statistics statistics() const;
 
   private:
     enum class State : std::uint8_t { native, in_cache };

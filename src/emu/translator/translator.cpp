@@ -304,7 +304,6 @@ std::optional<Address> Translator::find(Address pc, Version version) {
     return unit.place;
 }
 
-// All that leads to the old unit leads on to the new one.
 std::optional<Address> Translator::renew(Address pc, Version version) {
     const auto known = by_start_.find({pc, version});
     if (known == by_start_.end()) return entry(pc, version);
@@ -325,8 +324,7 @@ void Translator::replace(std::uint32_t old, std::uint32_t by) {
     auto* arena = arena_for(unit.start());
     const auto* const target = arena->at(unit.place);
     auto* const entry = arena->at(units_[old].place);
-    constexpr std::size_t length_of_jump = 5;
-    const auto distance = static_cast<std::uint32_t>(target - (entry + length_of_jump));
+    const auto distance = static_cast<std::uint32_t>(target - (entry + Emitter::jump_length));
     std::uint64_t word = 0;
     std::memcpy(&word, entry, sizeof word);
     word = (word & ~std::uint64_t{0xffffffffff}) | 0xe9 | std::uint64_t{distance} << 8;

@@ -496,9 +496,8 @@ void UnitCompiler::time_load(const Instruction& instruction, std::size_t block,
     a_.load_area(rcx, offsetof(ThreadArea, loads_left));
     a_.lea(rcx, rcx, none, 1, -1);
     a_.store_area(offsetof(ThreadArea, loads_left), rcx);
-    constexpr std::int8_t length_of_short_jump = 2, length_of_jump = 5;
-    a_.jump_if_rcx_is_zero(length_of_short_jump);
-    a_.jump_short(length_of_jump);
+    a_.jump_if_rcx_is_zero(Emitter::short_jump_length);
+    a_.jump_short(Emitter::jump_length);
     auto* const to_timed = a_.jump();
     const auto* const back = a_.position();
     a_.load_area(rcx, offsetof(ThreadArea, rcx));
@@ -671,12 +670,11 @@ void UnitCompiler::write_conditional(std::size_t block) {
 
 // loop, jrcxz and their like reach 127 bytes only: just over a jump.
 void UnitCompiler::write_counted(const Instruction& branch, bool taken_goes_on, std::size_t exit) {
-    constexpr std::int8_t length_of_short_jump = 2, length_of_jump = 5;
     auto bytes = branch.bytes;
     bytes[branch.length - 1u] =
-        static_cast<std::byte>(taken_goes_on ? length_of_jump : length_of_short_jump);
+        static_cast<std::byte>(taken_goes_on ? Emitter::jump_length : Emitter::short_jump_length);
     a_.bytes({bytes.data(), branch.length});
-    if (!taken_goes_on) a_.jump_short(length_of_jump);
+    if (!taken_goes_on) a_.jump_short(Emitter::jump_length);
     late([this, jump = a_.jump(), exit] {
         a_.join(jump);
         jump_to_exit(exit);
@@ -724,11 +722,10 @@ void UnitCompiler::load_target(const Instruction& branch) {
 // The unit goes on where the branch usually goes.
 void UnitCompiler::expect_target(Address expected) {
     const auto exit = add_exit(ExitKind::indirect, {});
-    constexpr std::int8_t length_of_jump = 5;
     a_.store_area(offsetof(ThreadArea, rdx), decoder::rdx);
     a_.move_imm(decoder::rdx, -expected.value);
     a_.lea(decoder::rcx, decoder::rcx, decoder::rdx, 1, 0);
-    a_.jump_if_rcx_is_zero(length_of_jump);
+    a_.jump_if_rcx_is_zero(Emitter::jump_length);
     late([this, exit, expected, jump = a_.jump()] {
         a_.join(jump);
         a_.move_imm(decoder::rdx, expected.value);

@@ -49,7 +49,8 @@
 //     lfence
 //     rdtsc
 //     …                         a LoadReading is filled in; the next one says how many loads to
-//     wait jmp   back
+//                               wait
+//     jmp   back
 //
 // It is a load of its own that is timed, of the same place at the same time: the guest's then finds
 // what it brought.
