@@ -491,6 +491,7 @@ inline MaybeAnswer accept(Request& request, const std::optional<Pieces>& pieces,
     auto& file = request.file();
     if (file.kind == OpenFile::Kind::closed || !is_writable(file)) return fails(EBADF);
     if (!pieces) return {};
+    if (file.kind == OpenFile::Kind::withdrawn && !file.is_certain()) return {};
     if (pieces->size <= 0 || file.kind != OpenFile::Kind::file) return Answer{pieces->size};
 
     auto* as_seen = faked(request.facts, file);

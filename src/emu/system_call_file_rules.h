@@ -7,6 +7,7 @@
 namespace shadowprof::emu::rules {
 
 inline constexpr const char* shows_faked = "would show a faked effect";
+inline constexpr const char* number_is_unknown = "with a number that is not known";
 
 // --- Reading ---
 
@@ -177,6 +178,8 @@ inline constexpr ReplicaRule sends_file{
 // path starts from.
 
 constexpr int no_directory = -1;
+inline constexpr const char* directory_is_not_held =
+    "from a directory that the replica does not hold";
 
 inline std::optional<std::string> read_path(GuestMemory& memory, Address from) {
     constexpr std::size_t longest = PATH_MAX;
@@ -260,7 +263,9 @@ inline PlaceOrAction place_of(Request& request, int directory, int path_argument
         if (place.directory != AT_FDCWD) {
             const auto& from = request.facts.descriptors.at(place.directory);
             if (from.kind == OpenFile::Kind::closed) return Answer{-EBADF};
+            if (!from.is_certain()) return request.end_because(directory_is_not_held);
             if (from.kind != OpenFile::Kind::directory) return Answer{-ENOTDIR};
+            if (!from.is_held) return request.end_because(directory_is_not_held);
         }
     }
     if (path->empty()) {
@@ -330,7 +335,7 @@ ReplicaAction look_up(Request& request) {
         if (directory != no_directory && !text->starts_with('/')) {
             const auto from = request.int_argument(static_cast<std::size_t>(directory));
             if (from != AT_FDCWD && !request.facts.descriptors.at(from).is_held) {
-                return request.end();
+                return request.end_because(directory_is_not_held);
             }
         }
         return Execute{};
@@ -463,8 +468,9 @@ inline ReplicaAction open_here(Request& request, OpenFile file, std::uint64_t fl
     file.opened_here = true;
     auto& descriptors = request.facts.descriptors;
     const auto fd = descriptors.lowest_free();
-    descriptors.open(fd, {std::make_shared<OpenFile>(std::move(file)), (flags & O_CLOEXEC) != 0});
-    return Answer{fd};
+    if (!fd) return request.end_because(number_is_unknown);
+    descriptors.open(*fd, {std::make_shared<OpenFile>(std::move(file)), (flags & O_CLOEXEC) != 0});
+    return Answer{*fd};
 }
 
 inline ReplicaAction open_faked_file(Request& request, const FileId& id, std::uint64_t flags) {

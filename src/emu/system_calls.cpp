@@ -41,7 +41,7 @@ Descriptor& Descriptors::descriptor_at(int fd) {
         const bool was_closed = std::any_of(
             closed_ranges_.begin(), closed_ranges_.end(),
             [&](const auto& range) { return range.first <= number && number <= range.second; });
-        descriptor = was_closed ? closed_descriptor() : queries_.descriptor(fd);
+        descriptor = fd < 0 || was_closed ? closed_descriptor() : queries_.descriptor(fd);
     }
     return descriptor;
 }
@@ -52,13 +52,12 @@ Descriptor Descriptors::closed_descriptor() {
     return {std::move(file), false};
 }
 
-int Descriptors::lowest_free(int from) {
-    const auto is_taken = [&](int fd) {
-        const auto kind = at(fd).kind;
-        return kind != OpenFile::Kind::closed && kind != OpenFile::Kind::unknown;
-    };
-    while (is_taken(from)) ++from;
-    return from;
+std::optional<int> Descriptors::lowest_free(int from) {
+    for (;; ++from) {
+        const auto& file = at(from);
+        if (file.kind == OpenFile::Kind::closed) return from;
+        if (!file.is_certain()) return {};
+    }
 }
 
 void Descriptors::close(int fd) {
@@ -542,8 +541,11 @@ ReplicaAction decide_in_replica(const SystemCall& call, GuestFacts& facts, Guest
     Request request{call, row->name, facts, memory};
     const auto& rule = row->in_replica;
     if (rule.condition != nullptr && !rule.condition->holds(request)) return request.end();
-    if (rule.answer != nullptr) return or_end(rule.answer(request), request);
-    return rule.decide(request);
+    const auto action =
+        rule.answer != nullptr ? or_end(rule.answer(request), request) : rule.decide(request);
+    // A burst may guess: its thread does everything for real.
+    if (request.met_unknown_file) return request.end_because("on a descriptor that is not known");
+    return action;
 }
 
 namespace {

@@ -9,13 +9,13 @@
 //             ends. Afterwards the thread goes on natively and repeats everything for real, so an
 //             answered write has not happened twice: it has not happened at all.
 //   replica   A forked copy of the program under PTRACE_SYSEMU: each call stops before it executes.
-//             A call that touches only what fork copied (memory, descriptor table, signal
-//             dispositions, directory, limits) may be executed in the replica. Open file
-//             descriptions, though, are shared with the target, offsets, locks and status flags
-//             included: the replica keeps none of them (see Descriptors), and files are read for
-//             it at an offset kept here. Output is answered with success; what files and names
-//             would look like afterwards is kept as well (faked_files.h), and a call that would
-//             show what is not kept ends the replica.
+//             A call that touches only what fork copied (memory, signal dispositions, directory,
+//             limits) may be executed in the replica. Open file descriptions, though, would be
+//             shared with the target, offsets, locks and status flags included: the replica keeps
+//             none of them (see Descriptors), and files are read for it at an offset kept here.
+//             Output is answered with success; what files and names would look like afterwards is
+//             kept as well (faked_files.h), and a call that would show what is not kept ends the
+//             replica.
 //
 // A call without a row is unsafe: it ends the sample.
 #pragma once
@@ -90,6 +90,11 @@ struct OpenFile {
     // executed. To a directory that was open at birth it leads, and no more (O_PATH).
     bool is_held = false;
     bool opened_here = false;  // by the program in the replica
+
+    // Nobody knows of the others whether they were open, or as what, when the sample began.
+    bool is_certain() const {
+        return kind != Kind::unknown && (kind != Kind::withdrawn || status.has_value());
+    }
 };
 
 struct Descriptor {
@@ -136,8 +141,8 @@ class Descriptors {
     OpenFile& at(int fd) { return *shared_at(fd); }
     std::shared_ptr<OpenFile> shared_at(int fd) { return descriptor_at(fd).file; }
     bool& closes_on_exec(int fd) { return descriptor_at(fd).closes_on_exec; }
-    // What a call that opens something gets.
-    int lowest_free(int from = 0);
+    // What a call that opens something gets; nothing if that cannot be told.
+    std::optional<int> lowest_free(int from = 0);
 
     void close(int fd);
     void close_range(unsigned first, unsigned last);

@@ -214,8 +214,8 @@ bool ReplicaWorld::move_to(std::int64_t fd, int number) {
 
 // What it opens gets the lowest number that is free, and more are taken than the kernel knows.
 std::int64_t ReplicaWorld::move_to_free_number(std::int64_t fd) {
-    const int wanted = facts_.descriptors.lowest_free();
-    return move_to(fd, wanted) ? wanted : -EMFILE;
+    const auto wanted = facts_.descriptors.lowest_free();
+    return wanted && move_to(fd, *wanted) ? *wanted : -EMFILE;
 }
 
 std::int64_t ReplicaWorld::note(const emu::SystemCall& call, std::int64_t result) {

@@ -316,6 +316,62 @@ TEST_CASE("open") {
           ends("openat2"));
 }
 
+TEST_CASE("a directory that the replica does not hold is not taken for another") {
+    FakeGuest guest;
+    const auto relative = guest.memory.put_text("other");
+    const std::string not_held = " from a directory that the replica does not hold";
+    const auto check_that_all_end = [&](std::uint64_t fd) {
+        CAPTURE(fd);
+        CHECK(guest.replica(SYS_openat, {fd, relative, O_RDONLY}) == ends("openat" + not_held));
+        CHECK(guest.replica(SYS_newfstatat, {fd, relative, 0x11000, 0}) ==
+              ends("newfstatat" + not_held));
+        CHECK(guest.replica(SYS_unlinkat, {fd, relative, 0}) == ends("unlinkat" + not_held));
+        CHECK(guest.replica(SYS_faccessat, {fd, relative, 0}) == ends("faccessat" + not_held));
+    };
+    guest.queries.files[5].file->is_held = false;  // closed in the target before it was reopened
+    check_that_all_end(5);
+    const auto nobody_looked = std::make_shared<OpenFile>();
+    guest.queries.files[20] = {nobody_looked, false};
+    check_that_all_end(20);
+    const auto disbelieved = std::make_shared<OpenFile>();
+    disbelieved->kind = OpenFile::Kind::withdrawn;
+    guest.queries.files[21] = {disbelieved, false};
+    check_that_all_end(21);
+    CHECK(guest.replica(SYS_openat, {3, relative, O_RDONLY}) == answer(-ENOTDIR));
+    CHECK(guest.replica(SYS_openat, {no_fd, relative, O_RDONLY}) == answer(-EBADF));
+}
+
+TEST_CASE("what is not known of a descriptor ends the sample") {
+    FakeGuest guest;
+    const auto file = guest.memory.put_text("/file");
+    guest.queries.files[20] = {std::make_shared<OpenFile>(), false};  // nobody looked
+    const auto disbelieved = std::make_shared<OpenFile>();
+    disbelieved->kind = OpenFile::Kind::withdrawn;
+    guest.queries.files[21] = {disbelieved, false};
+    const std::string unknown = " on a descriptor that is not known";
+    CHECK(guest.replica(SYS_fcntl, {20, F_SETFD, 0}) == ends("fcntl" + unknown));
+    CHECK(guest.replica(SYS_fcntl, {20, F_DUPFD, 0}) == ends("fcntl" + unknown));
+    for (const auto number : {SYS_write, SYS_pwrite64, SYS_sendto, SYS_dup, SYS_dup2, SYS_fsync,
+                              SYS_ftruncate, SYS_fchmod, SYS_flock, SYS_shutdown, SYS_close}) {
+        const auto call = static_cast<std::int32_t>(number);
+        CHECK(guest.replica(call, {20, 0x10000, 5}) ==
+              ReplicaAction{End{system_call_end_reason(call) + unknown}});
+        CHECK(guest.replica(call, {no_fd, 0x10000, 5}) == answer(-EBADF));
+    }
+    // It may be a file, of which the bytes would have to be kept.
+    CHECK(guest.replica(SYS_write, {21, 0x10000, 5}) == ends("write"));
+
+    SUBCASE("its number cannot be given away") {
+        const std::string which = " with a number that is not known";
+        CHECK(guest.replica(SYS_fcntl, {3, F_DUPFD, 21}) == ends("fcntl" + which));
+        guest.queries.files[8] = {std::make_shared<OpenFile>(), false};
+        CHECK(guest.replica(SYS_open, {file, O_WRONLY}) == ends("open" + which));
+        CHECK(guest.replica(SYS_dup, {3}) == ends("dup" + which));
+        CHECK(guest.replica(SYS_close, {4}) == answer(0));  // below it
+        CHECK(guest.replica(SYS_open, {file, O_WRONLY}) == answer(4));
+    }
+}
+
 TEST_CASE("descriptors of the replica's own") {
     FakeGuest guest;
     const auto opened = std::make_shared<OpenFile>();
