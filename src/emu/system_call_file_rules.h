@@ -222,8 +222,9 @@ struct Place {
     std::string path;
     int error = 0;  // nothing is there
     struct stat status {};
-    FileId id;                // of what is there
-    bool is_changed = false;  // the name stands for what it did not, or for nothing
+    std::uint64_t path_at = 0;  // in the program's memory
+    FileId id;                  // of what is there
+    bool is_changed = false;    // the name stands for what it did not, or for nothing
     // The name, if it has one of its own ("." and "/" have none) and somebody needed it.
     std::optional<FakedNames::Name> name;
 
@@ -258,6 +259,7 @@ inline PlaceOrAction place_of(Request& request, int directory, int path_argument
     if (is_about_itself(*path)) return request.end_because("about the process itself");
     Place place;
     place.path = *path;
+    place.path_at = request.argument(static_cast<std::size_t>(path_argument));
     if (directory != no_directory && !path->starts_with('/')) {
         place.directory = request.int_argument(static_cast<std::size_t>(directory));
         if (place.directory != AT_FDCWD) {
@@ -461,10 +463,31 @@ inline constexpr ReplicaRule tells_extended_status{
 // For reading: executed, if that has no effect, as it has on FIFOs, terminals and devices. For
 // writing: the replica gets a descriptor that exists only here.
 
-inline ReplicaAction open_here(Request& request, OpenFile file, std::uint64_t flags) {
+// As F_GETFL tells them of what was opened with these.
+inline int status_flags(std::uint64_t flags) {
+    constexpr std::uint64_t kept_of_places = O_PATH | O_DIRECTORY | O_NOFOLLOW;
+    if ((flags & O_PATH) != 0) return static_cast<int>(flags & kept_of_places);
     constexpr std::uint64_t not_kept = O_CREAT | O_EXCL | O_TRUNC | O_NOCTTY | O_CLOEXEC;
     constexpr std::uint64_t large_file = 0100000;
-    file.status_flags = static_cast<int>((flags & ~not_kept) | large_file);
+    return static_cast<int>((flags & ~not_kept) | large_file);
+}
+
+// The target is ahead and others do what they like: what is there may be another thing by now, or
+// none. So it is opened in a way that creates nothing, and waits for nobody, whatever it is.
+inline ReplicaAction execute_opening(Request& request, const Place& place, std::uint64_t flags) {
+    auto& descriptors = request.facts.descriptors;
+    if (!descriptors.lowest_free()) return request.end_because(number_is_unknown);
+    descriptors.will_open(status_flags(flags));
+    auto harmless = flags & ~std::uint64_t{O_CREAT | O_EXCL | O_TRUNC};
+    if ((flags & O_PATH) == 0) harmless |= O_NONBLOCK | O_NOCTTY;
+    if (place.is(S_IFDIR)) harmless |= O_DIRECTORY;
+    return ExecuteInstead{
+        {SYS_openat,
+         {static_cast<std::uint64_t>(place.directory), place.path_at, harmless, 0, 0, 0}}};
+}
+
+inline ReplicaAction open_here(Request& request, OpenFile file, std::uint64_t flags) {
+    file.status_flags = status_flags(flags);
     file.opened_here = true;
     auto& descriptors = request.facts.descriptors;
     const auto fd = descriptors.lowest_free();
@@ -558,13 +581,13 @@ inline ReplicaAction open_place(Request& request, const Place& place, std::uint6
     if (creates && (flags & O_EXCL) != 0) return Answer{-EEXIST};
     if ((flags & O_PATH) != 0) {
         if (place.is_changed) return request.end_because(shows_faked);
-        return Execute{};
+        return execute_opening(request, place, flags);
     }
     const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
     if (place.is(S_IFLNK)) return Answer{-ELOOP};
     if (place.is(S_IFDIR)) {
         if (writes || creates) return Answer{-EISDIR};
-        return Execute{};
+        return execute_opening(request, place, flags);
     }
     if ((flags & O_DIRECTORY) != 0) return Answer{-ENOTDIR};
     if (plain_device(place.status) != PlainDevice::none) {
@@ -578,7 +601,7 @@ inline ReplicaAction open_place(Request& request, const Place& place, std::uint6
         return request.end();
     }
     if (writes || place.is_changed) return open_to_write(request, place, flags);
-    return Execute{};
+    return execute_opening(request, place, flags);
 }
 
 inline ReplicaAction open_path(Request& request, int path, int directory, std::uint64_t flags,
@@ -607,7 +630,12 @@ inline ReplicaAction open_file_how(Request& request) {
     };
     const auto how = request.memory.read_as<How>(request.address(2));
     if (!how) return Answer{-EFAULT};
-    if (how->resolve != 0) return request.end();
+    // Nor what openat would overlook.
+    constexpr std::uint64_t plain = O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_NONBLOCK |
+                                    O_NOCTTY | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC;
+    const bool is_plain = (how->flags & ~plain) == 0 && request.argument(3) == sizeof(How) &&
+                          (how->mode == 0 || (how->flags & O_CREAT) != 0);
+    if (how->resolve != 0 || !is_plain) return request.end();
     return open_path(request, 1, 0, how->flags, static_cast<mode_t>(how->mode));
 }
 inline constexpr const char* opens_text =

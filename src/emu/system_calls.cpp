@@ -80,6 +80,7 @@ void Descriptors::opened(int fd) {
     auto& descriptor = descriptors_[fd] = queries_.opened_descriptor(fd);
     descriptor.file->opened_here = true;
     descriptor.file->is_held = true;
+    if (flags_to_open_with_) descriptor.file->status_flags = flags_to_open_with_;
 }
 
 namespace {

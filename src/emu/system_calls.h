@@ -147,7 +147,9 @@ class Descriptors {
     void close(int fd);
     void close_range(unsigned first, unsigned last);
     void duplicate(int from, int to, bool closes_on_exec);
-    // By an executed call.
+    // By an executed call. Its flags are those the program asked for, as F_GETFL tells them; the
+    // call that is executed in its place may have others.
+    void will_open(int status_flags) { flags_to_open_with_ = status_flags; }
     void opened(int fd);
     // Of what exists only here.
     void open(int fd, Descriptor descriptor) { descriptors_[fd] = std::move(descriptor); }
@@ -159,6 +161,7 @@ class Descriptors {
     GuestQueries& queries_;
     std::map<int, Descriptor> descriptors_;
     std::vector<std::pair<unsigned, unsigned>> closed_ranges_;  // of those not in descriptors_
+    std::optional<int> flags_to_open_with_;
 };
 
 // Effects that the sample was told have happened and that have not.

@@ -56,6 +56,11 @@ ReplicaAction instead(std::int32_t number, std::array<std::uint64_t, 6> argument
     return ExecuteInstead{{number, arguments}};
 }
 
+// For reading, as a replica does it.
+ReplicaAction opens(std::uint64_t directory, std::uint64_t path, std::uint64_t flags) {
+    return instead(SYS_openat, {directory, path, flags | O_NONBLOCK | O_NOCTTY, 0, 0, 0});
+}
+
 constexpr std::uint64_t cwd = static_cast<std::uint64_t>(AT_FDCWD);
 constexpr std::uint64_t no_fd = static_cast<std::uint64_t>(-1);
 
@@ -294,23 +299,36 @@ TEST_CASE("open") {
     const auto missing = guest.memory.put_text("/missing");
     const auto terminal = guest.memory.put_text("/dev/tty");
     const auto relative = guest.memory.put_text("other");
-    CHECK(guest.replica(SYS_open, {file, O_RDONLY | O_CLOEXEC}) == execute);
+    CHECK(guest.replica(SYS_open, {file, O_RDONLY | O_CLOEXEC}) == opens(cwd, file, O_CLOEXEC));
+    // It may be gone by now, or be a pipe that nobody writes to.
+    const std::uint64_t creates = O_RDONLY | O_CREAT | O_CLOEXEC;
+    CHECK(guest.replica(SYS_open, {file, creates, 0644}) == opens(cwd, file, O_CLOEXEC));
+    CHECK(guest.replica(SYS_openat, {5, file, creates, 0644}) == opens(cwd, file, O_CLOEXEC));
     CHECK(guest.replica(SYS_open, {missing, O_RDONLY}) == answer(-ENOENT));
     CHECK(guest.replica(SYS_open, {terminal, O_RDONLY}) == ends("open"));
-    CHECK(guest.replica(SYS_open, {terminal, O_RDWR | O_PATH}) == execute);
+    CHECK(guest.replica(SYS_open, {terminal, O_RDWR | O_PATH}) ==
+          instead(SYS_openat, {cwd, terminal, O_RDWR | O_PATH, 0, 0, 0}));
     CHECK(guest.replica(SYS_open, {0x10, O_RDONLY}) == answer(-EFAULT));
     CHECK(guest.replica(SYS_open, {file, O_RDONLY | O_DIRECTORY}) == answer(-ENOTDIR));
     const auto directory = guest.memory.put_text("/dir");
-    CHECK(guest.replica(SYS_open, {directory, O_RDONLY | O_DIRECTORY}) == execute);
+    CHECK(guest.replica(SYS_open, {directory, O_RDONLY}) == opens(cwd, directory, O_DIRECTORY));
     CHECK(guest.replica(SYS_open, {directory, O_WRONLY}) == answer(-EISDIR));
     CHECK(guest.replica(SYS_open, {directory, O_RDWR | O_TMPFILE, 0600}) == answer(8));
     CHECK(guest.replica(SYS_openat, {5, relative, O_RDONLY}) == answer(-ENOENT));
     CHECK(guest.replica(SYS_openat, {2, relative, O_RDONLY}) == answer(-ENOTDIR));
     CHECK(guest.replica(SYS_openat, {98, relative, O_RDONLY}) == answer(-EBADF));
-    CHECK(guest.replica(SYS_openat, {2, file, O_RDONLY}) == execute);  // absolute
+    CHECK(guest.replica(SYS_openat, {2, file, O_RDONLY}) == opens(cwd, file, 0));  // absolute
+    guest.queries.paths["other"] = {4, S_IFREG | 0644, "abc"};
+    CHECK(guest.replica(SYS_openat, {5, relative, O_RDONLY}) == opens(5, relative, 0));
     open_how how{};
-    how.flags = O_RDONLY;
-    CHECK(guest.replica(SYS_openat2, {cwd, file, guest.memory.put(how), sizeof how}) == execute);
+    how.flags = creates;
+    how.mode = 0644;
+    CHECK(guest.replica(SYS_openat2, {cwd, file, guest.memory.put(how), sizeof how}) ==
+          opens(cwd, file, O_CLOEXEC));
+    how.flags = O_RDONLY;  // it is not for openat2 to overlook the mode
+    CHECK(guest.replica(SYS_openat2, {cwd, file, guest.memory.put(how), sizeof how}) ==
+          ends("openat2"));
+    how.mode = 0;
     how.resolve = RESOLVE_BENEATH;
     CHECK(guest.replica(SYS_openat2, {cwd, file, guest.memory.put(how), sizeof how}) ==
           ends("openat2"));
@@ -365,6 +383,7 @@ TEST_CASE("what is not known of a descriptor ends the sample") {
         const std::string which = " with a number that is not known";
         CHECK(guest.replica(SYS_fcntl, {3, F_DUPFD, 21}) == ends("fcntl" + which));
         guest.queries.files[8] = {std::make_shared<OpenFile>(), false};
+        CHECK(guest.replica(SYS_open, {file, O_RDONLY}) == ends("open" + which));
         CHECK(guest.replica(SYS_open, {file, O_WRONLY}) == ends("open" + which));
         CHECK(guest.replica(SYS_dup, {3}) == ends("dup" + which));
         CHECK(guest.replica(SYS_close, {4}) == answer(0));  // below it
@@ -380,6 +399,13 @@ TEST_CASE("descriptors of the replica's own") {
     CHECK(guest.replica(SYS_getdents64, {5, 0x10000, 1000}) == ends("getdents64"));  // shared
     note_executed({SYS_openat, {cwd, 0x10000, O_RDONLY}}, 8, guest.facts);
     CHECK(guest.replica(SYS_getdents64, {8, 0x10000, 1000}) == execute);
+    // A later one has the flags that the program asked for.
+    const auto file = guest.memory.put_text("/file");
+    CHECK(guest.replica(SYS_open, {file, O_RDONLY | O_CREAT}) == opens(cwd, file, 0));
+    guest.queries.files[9] = {std::make_shared<OpenFile>(*guest.queries.files[7].file), false};
+    note_executed({SYS_open, {file, O_RDONLY | O_CREAT}}, 9, guest.facts);
+    CHECK(guest.replica(SYS_fcntl, {9, F_GETFL}) == answer(0100000));
+    note_executed({SYS_close, {9}}, 0, guest.facts);
     CHECK(guest.replica(SYS_close, {8}) == execute);
     note_executed({SYS_close, {8}}, 0, guest.facts);
     CHECK(guest.replica(SYS_getdents64, {8, 0x10000, 1000}) == ends("getdents64"));
