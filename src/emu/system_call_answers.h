@@ -460,7 +460,8 @@ inline bool is_writable(const OpenFile& file) {
 // The file as the sample would see it from now on; null if nothing is known of it.
 inline FakedFile* faked(GuestFacts& facts, const OpenFile& file) {
     if (file.kind != OpenFile::Kind::file || !file.status) return nullptr;
-    auto& seen = facts.faked.files.try_emplace(file.id, file.contents, *file.status).first->second;
+    const auto status = facts.faked.status_of(file.id, *file.status);
+    auto& seen = facts.faked.files.try_emplace(file.id, file.contents, status).first->second;
     seen.provide(file.contents);
     return &seen;
 }
@@ -579,10 +580,13 @@ inline constexpr BurstRule file_call_succeeds{
     "answered: success, unless known to be no file; otherwise ends", accept_for_file};
 
 // To be seen by later calls. `first` is the argument behind the file.
+inline bool changes_owner(const Request& request) {
+    return request.name.ends_with("chown") || request.name == "fchownat";
+}
 inline void change_attributes(const Request& request, FakedFile& file, std::size_t first) {
     if (request.name.ends_with("chmod") || request.name.starts_with("fchmodat")) {
         file.set_permissions(static_cast<mode_t>(request.argument(first)));
-    } else if (request.name.ends_with("chown") || request.name == "fchownat") {
+    } else if (changes_owner(request)) {
         file.set_owner(static_cast<uid_t>(request.argument(first)),
                        static_cast<gid_t>(request.argument(first + 1)));
     } else {
@@ -666,8 +670,10 @@ inline constexpr BurstRule closes_if_known{"answered, if the descriptor is known
 
 // With what the sample changed.
 inline std::optional<struct stat> status_as_seen(GuestFacts& facts, const OpenFile& file) {
+    const auto& names = facts.faked.names;
+    if (!file.status || names.changed_directories.count(file.id) != 0) return {};
     if (const auto* changed = facts.faked.file(file.id)) return changed->status();
-    return file.status;
+    return facts.faked.status_of(file.id, *file.status);
 }
 
 template <std::size_t buffer>

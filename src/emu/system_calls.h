@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include <algorithm>
 #include <array>
 #include <compare>
 #include <cstddef>
@@ -168,11 +169,24 @@ class Descriptors {
 struct FakedEffects {
     std::map<FileId, FakedFile> files;
     FakedNames names;
-    bool scheduling = false;  // priority, policy, affinity
+    std::map<FileId, timespec> nameless;  // since when: removed, and not among `files` then
+    bool scheduling = false;              // priority, policy, affinity
 
     FakedFile* file(const FileId& id) {
         const auto found = files.find(id);
         return found == files.end() ? nullptr : &found->second;
+    }
+    bool any_other_rights() const {
+        return std::any_of(files.begin(), files.end(),
+                           [](const auto& file) { return file.second.has_other_rights(); });
+    }
+    // What has become of a descriptor's file that is not among `files`.
+    struct stat status_of(const FileId& id, struct stat status) const {
+        if (const auto since = nameless.find(id); since != nameless.end()) {
+            status.st_nlink = 0;
+            status.st_ctim = since->second;
+        }
+        return status;
     }
 };
 

@@ -73,24 +73,30 @@ class FakeContents : public FileContents {
     bool is_changed_ = false;
 };
 
-// Paths stand for inodes, all on device 1.
+// Paths stand for inodes, on device 1 unless they say otherwise.
 class FakeQueries : public GuestQueries {
   public:
     struct File {
         std::uint64_t inode = 0;
         mode_t mode = 0;
         std::string contents;
+        std::uint64_t device = 1;
+        uid_t owner = 0;
+        nlink_t names = 1;
     };
     std::map<int, Descriptor> files;
-    std::map<std::string, File> paths;  // all others are missing
+    std::map<std::string, File> paths;           // all others are missing
+    static constexpr std::uint64_t made_up = 2;  // a device
     int access_error = 0;
     std::optional<std::uint64_t> cpu_time;
 
     static struct stat status(const File& file) {
         struct stat status {};
-        status.st_dev = 1;
+        status.st_dev = file.device;
         status.st_ino = file.inode;
         status.st_mode = file.mode;
+        status.st_uid = file.owner;
+        status.st_nlink = file.names;
         status.st_size = static_cast<off_t>(file.contents.size());
         return status;
     }
@@ -108,7 +114,7 @@ class FakeQueries : public GuestQueries {
         return PathStatus{0, status(*file)};
     }
     std::optional<int> access_to(int, const std::string&, int) override { return access_error; }
-    bool is_made_up(std::uint64_t) override { return false; }
+    bool is_made_up(std::uint64_t device) override { return device == made_up; }
     std::shared_ptr<FileContents> contents_of(int, const std::string& path) override {
         return std::make_shared<FakeContents>(find(path)->contents);
     }
