@@ -217,7 +217,7 @@ inline ReplicaAction control_descriptor(Request& request) {
 }
 inline constexpr ReplicaRule controls_descriptor{
     "F_DUPFD: executed, or answered for what the replica does not hold; F_GETFD, F_SETFD, F_GETFL, "
-    "F_SETFL: answered from the replica's own flags; locks and owners: answered, success; F_GETLK: "
+    "F_SETFL: answered from the replica's own flags; owners: answered, success; locks: "
     "answered, if nobody else has one; otherwise ends",
     control_descriptor};
 

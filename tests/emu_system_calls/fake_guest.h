@@ -60,6 +60,12 @@ class FakeContents : public FileContents {
   public:
     explicit FakeContents(std::string text) : text_(std::move(text)) {}
     void change() { is_changed_ = true; }
+    std::optional<bool> is_locked;  // by others
+    std::optional<bool> is_locked_by_others(const struct flock& wanted) override {
+        asked_from = wanted.l_whence == SEEK_SET ? wanted.l_start : -1;
+        return is_locked;
+    }
+    std::int64_t asked_from = 0;
     std::optional<std::int64_t> read(std::uint64_t offset, std::span<std::byte> into) override {
         if (is_changed_) return {};
         if (offset >= text_.size()) return 0;

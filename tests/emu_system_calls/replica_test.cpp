@@ -133,6 +133,11 @@ TEST_CASE("what was pretended to be written is read back") {
     const auto path = guest.memory.put_text("/four");
     CHECK(guest.replica(SYS_stat, {path, 0x11000}) == answer(0));
     CHECK(guest.memory.read_as<struct stat>({0x11000})->st_size == 4101);
+    // Flags would have to be heeded.
+    const iovec piece{reinterpret_cast<void*>(0x10000), 5};
+    const auto pieces = guest.memory.put(piece);
+    CHECK(guest.replica(SYS_pwritev2, {4, pieces, 1, 0, 0, 0}) == answer(5));
+    CHECK(guest.replica(SYS_pwritev2, {4, pieces, 1, 0, 0, 0x10}) == ends("pwritev2"));  // append
     // Other files are what they are.
     CHECK(guest.replica(SYS_pread64, {3, 0x11000, 100, 4094}) == answer(2));
     // Output to a pipe, a terminal or a socket is seen by nobody here.
@@ -642,7 +647,6 @@ TEST_CASE("fcntl and ioctl") {
     CHECK(guest.replica(SYS_fcntl, {2, F_GETFD}) == answer(FD_CLOEXEC));
     CHECK(guest.replica(SYS_ioctl, {2, FIONCLEX}) == answer(0));
     CHECK(guest.replica(SYS_fcntl, {2, F_GETFD}) == answer(0));
-    CHECK(guest.replica(SYS_fcntl, {3, F_SETLKW, 0x10000}) == answer(0));
     CHECK(guest.replica(SYS_fcntl, {3, F_SETOWN, 1}) == answer(0));
     // Nobody can tell of a real file here; one that exists only in the replica has no locks.
     struct flock lock {};
@@ -653,6 +657,27 @@ TEST_CASE("fcntl and ioctl") {
     CHECK(guest.replica(SYS_open, {directory, O_RDWR | O_TMPFILE, 0600}) == answer(8));
     CHECK(guest.replica(SYS_fcntl, {8, F_GETLK, at}) == answer(0));
     CHECK(guest.memory.read_as<struct flock>({at})->l_type == F_UNLCK);
+    // Locks are got where nobody else has one.
+    auto& contents = static_cast<FakeContents&>(*guest.queries.files[3].file->contents);
+    const auto wanted = guest.memory.put(lock);
+    for (const int what : {F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW}) {
+        const auto how = static_cast<std::uint64_t>(what);
+        contents.is_locked.reset();
+        CHECK(guest.replica(SYS_fcntl, {3, how, wanted}) == ends("fcntl"));
+        contents.is_locked = true;
+        CHECK(guest.replica(SYS_fcntl, {3, how, wanted}) == ends("fcntl"));
+        contents.is_locked = false;
+        CHECK(guest.replica(SYS_fcntl, {3, how, wanted}) == answer(0));
+        CHECK(guest.replica(SYS_fcntl, {8, how, wanted}) == answer(0));
+        CHECK(guest.replica(SYS_fcntl, {3, how, 0x10}) == answer(-EFAULT));
+    }
+    lock.l_whence = SEEK_CUR;
+    lock.l_start = 5;
+    CHECK(guest.replica(SYS_fcntl, {3, F_SETLK, guest.memory.put(lock)}) == answer(0));
+    CHECK(contents.asked_from == 105);
+    lock.l_type = F_UNLCK;
+    contents.is_locked = true;
+    CHECK(guest.replica(SYS_fcntl, {3, F_SETLK, guest.memory.put(lock)}) == answer(0));
     for (const int what : {F_GETOWN, F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ, F_ADD_SEALS}) {
         CHECK(guest.replica(SYS_fcntl, {3, static_cast<std::uint64_t>(what)}) == ends("fcntl"));
     }
