@@ -99,20 +99,31 @@ void FakedFile::resize(std::uint64_t size) {
 }
 
 void FakedFile::note_change() {
-    clock_gettime(CLOCK_REALTIME_COARSE, &status_.st_mtim);
-    status_.st_ctim = status_.st_mtim;
+    note_change_of_status();
+    status_.st_mtim = status_.st_ctim;
+}
+
+void FakedFile::note_change_of_status() {
+    clock_gettime(CLOCK_REALTIME_COARSE, &status_.st_ctim);
 }
 
 void FakedFile::set_permissions(mode_t mode) {
     constexpr mode_t permissions = 07777;
     status_.st_mode = (status_.st_mode & ~permissions) | (mode & permissions);
-    clock_gettime(CLOCK_REALTIME_COARSE, &status_.st_ctim);
+    has_other_rights_ = true;
+    note_change_of_status();
 }
 
 void FakedFile::set_owner(uid_t user, gid_t group) {
     if (user != static_cast<uid_t>(-1)) status_.st_uid = user;
     if (group != static_cast<gid_t>(-1)) status_.st_gid = group;
-    clock_gettime(CLOCK_REALTIME_COARSE, &status_.st_ctim);
+    has_other_rights_ = true;
+    note_change_of_status();
+}
+
+void FakedFile::change_names(int more) {
+    status_.st_nlink += static_cast<nlink_t>(more);
+    note_change_of_status();
 }
 
 std::optional<struct stat> FakedFile::status() const {

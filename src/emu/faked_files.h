@@ -18,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 
@@ -62,6 +63,11 @@ class FakedFile {
 
     void set_permissions(mode_t mode);
     void set_owner(uid_t user, gid_t group);  // -1: stays
+    bool has_other_rights() const { return has_other_rights_; }
+    uid_t owner() const { return status_.st_uid; }
+    gid_t group() const { return status_.st_gid; }
+    // So many names more than before; 0: another one.
+    void change_names(int more);
 
     void forget_contents() { contents_are_known_ = false; }
     void forget_status() { status_is_known_ = false; }
@@ -73,6 +79,7 @@ class FakedFile {
     Page* page_to_write(std::uint64_t number, bool all_of_it);
     bool read_real(std::uint64_t offset, std::span<std::byte> into);
     void note_change();
+    void note_change_of_status();
 
     std::shared_ptr<FileContents> real_;
     struct stat status_;
@@ -81,6 +88,7 @@ class FakedFile {
     std::map<std::uint64_t, std::unique_ptr<Page>> pages_;
     bool contents_are_known_ = true;
     bool status_is_known_ = true;
+    bool has_other_rights_ = false;
 };
 
 struct FakedNames {
@@ -93,8 +101,18 @@ struct FakedNames {
     // What a name stands for; nothing: it was removed.
     std::map<Name, std::optional<FileId>> changed;
     bool unclear = false;
+    // Of which directories: their times and sizes are not kept.
+    std::set<FileId> changed_directories;
 
     bool any() const { return unclear || !changed.empty(); }
+    void change(const Name& name, std::optional<FileId> stands_for) {
+        changed[name] = stands_for;
+        changed_directories.insert(name.directory);
+    }
+    void lose_track(const Name& name) {
+        unclear = true;
+        changed_directories.insert(name.directory);
+    }
     // Of a file that exists only here.
     FileId next_file() { return {made_here, ++files_made_}; }
 

@@ -460,7 +460,8 @@ inline bool is_writable(const OpenFile& file) {
 // The file as the sample would see it from now on; null if nothing is known of it.
 inline FakedFile* faked(GuestFacts& facts, const OpenFile& file) {
     if (file.kind != OpenFile::Kind::file || !file.status) return nullptr;
-    auto& seen = facts.faked.files.try_emplace(file.id, file.contents, *file.status).first->second;
+    const auto status = facts.faked.status_of(file.id, *file.status);
+    auto& seen = facts.faked.files.try_emplace(file.id, file.contents, status).first->second;
     seen.provide(file.contents);
     return &seen;
 }
@@ -491,6 +492,7 @@ inline MaybeAnswer accept(Request& request, const std::optional<Pieces>& pieces,
     auto& file = request.file();
     if (file.kind == OpenFile::Kind::closed || !is_writable(file)) return fails(EBADF);
     if (!pieces) return {};
+    if (file.kind == OpenFile::Kind::withdrawn && !file.is_certain()) return {};
     if (pieces->size <= 0 || file.kind != OpenFile::Kind::file) return Answer{pieces->size};
 
     auto* as_seen = faked(request.facts, file);
@@ -521,7 +523,9 @@ inline MaybeAnswer writev_accepted(Request& r) {
 inline MaybeAnswer pwritev_accepted(Request& r) {
     return accept_at(r, array_to_write(r));
 }
+// With flags it may be asked not to wait, or to write elsewhere.
 inline MaybeAnswer pwritev2_accepted(Request& r) {
+    if (r.argument(5) != 0) return {};
     if (static_cast<std::int64_t>(r.argument(3)) == own_offset) return writev_accepted(r);
     return pwritev_accepted(r);
 }
@@ -530,7 +534,8 @@ inline constexpr BurstRule accepts_write{accepted_text, write_accepted};
 inline constexpr BurstRule accepts_pwrite{accepted_text, pwrite_accepted};
 inline constexpr BurstRule accepts_writev{accepted_text, writev_accepted};
 inline constexpr BurstRule accepts_pwritev{accepted_text, pwritev_accepted};
-inline constexpr BurstRule accepts_pwritev2{accepted_text, pwritev2_accepted};
+inline constexpr BurstRule accepts_pwritev2{
+    "answered: all bytes written, if without flags; otherwise ends", pwritev2_accepted};
 
 inline std::optional<Pieces> message_to_send(GuestMemory& memory, Address at) {
     const auto message = memory.read_as<msghdr>(at);
@@ -578,10 +583,13 @@ inline constexpr BurstRule file_call_succeeds{
     "answered: success, unless known to be no file; otherwise ends", accept_for_file};
 
 // To be seen by later calls. `first` is the argument behind the file.
+inline bool changes_owner(const Request& request) {
+    return request.name.ends_with("chown") || request.name == "fchownat";
+}
 inline void change_attributes(const Request& request, FakedFile& file, std::size_t first) {
     if (request.name.ends_with("chmod") || request.name.starts_with("fchmodat")) {
         file.set_permissions(static_cast<mode_t>(request.argument(first)));
-    } else if (request.name.ends_with("chown") || request.name == "fchownat") {
+    } else if (changes_owner(request)) {
         file.set_owner(static_cast<uid_t>(request.argument(first)),
                        static_cast<gid_t>(request.argument(first + 1)));
     } else {
@@ -665,8 +673,10 @@ inline constexpr BurstRule closes_if_known{"answered, if the descriptor is known
 
 // With what the sample changed.
 inline std::optional<struct stat> status_as_seen(GuestFacts& facts, const OpenFile& file) {
+    const auto& names = facts.faked.names;
+    if (!file.status || names.changed_directories.count(file.id) != 0) return {};
     if (const auto* changed = facts.faked.file(file.id)) return changed->status();
-    return file.status;
+    return facts.faked.status_of(file.id, *file.status);
 }
 
 template <std::size_t buffer>
@@ -728,6 +738,27 @@ inline constexpr BurstRule moves_own_offset{
     "answered for files of known offset, which the sample keeps as its own; otherwise ends",
     move_offset};
 
+// Nothing if nobody knows.
+inline std::optional<bool> is_locked_by_others(const OpenFile& file, struct flock wanted) {
+    if (file.kind != OpenFile::Kind::file) return {};
+    if (!file.contents) return file.opened_here ? std::optional{false} : std::nullopt;
+    if (wanted.l_whence == SEEK_CUR) {
+        if (!file.offset) return {};
+        wanted.l_start += static_cast<off_t>(*file.offset);
+        wanted.l_whence = SEEK_SET;
+    }
+    return file.contents->is_locked_by_others(wanted);
+}
+
+inline MaybeAnswer set_lock(Request& request, const OpenFile& file) {
+    const auto wanted = request.memory.read_as<struct flock>(request.address(2));
+    if (!wanted) return fails(EFAULT);
+    // A burst may guess.
+    if (wanted->l_type == F_UNLCK || file.kind == OpenFile::Kind::unknown) return Answer{0};
+    if (is_locked_by_others(file, *wanted) != false) return {};
+    return Answer{0};
+}
+
 inline MaybeAnswer fcntl_known(Request& request) {
     auto& file = request.file();
     if (file.kind == OpenFile::Kind::closed) return fails(EBADF);
@@ -746,12 +777,7 @@ inline MaybeAnswer fcntl_known(Request& request) {
         case F_OFD_GETLK: {
             auto wanted = request.memory.read_as<struct flock>(request.address(2));
             if (!wanted) return fails(EFAULT);
-            if (file.kind != OpenFile::Kind::file) return {};
-            const bool is_only_here = !file.contents && file.opened_here;
-            const auto locked = file.contents  ? file.contents->is_locked_by_others(*wanted)
-                                : is_only_here ? std::optional{false}
-                                               : std::nullopt;
-            if (locked != false) return {};
+            if (is_locked_by_others(file, *wanted) != false) return {};
             wanted->l_type = F_UNLCK;
             return request.memory.write_as(request.address(2), *wanted) ? Answer{0} : fails(EFAULT);
         }
@@ -759,6 +785,7 @@ inline MaybeAnswer fcntl_known(Request& request) {
         case F_SETLKW:
         case F_OFD_SETLK:
         case F_OFD_SETLKW:
+            return set_lock(request, file);
         case F_SETOWN:
         case F_SETOWN_EX:
         case F_SETSIG:
@@ -768,8 +795,8 @@ inline MaybeAnswer fcntl_known(Request& request) {
     }
 }
 inline constexpr BurstRule fcntl_if_known{
-    "F_GETFL, F_SETFL: answered from the sample's own flags, if known; locks and owners: answered, "
-    "success; F_GETLK: answered, if nobody else has one; otherwise ends",
+    "F_GETFL, F_SETFL: answered from the sample's own flags, if known; owners: answered, "
+    "success; locks: answered, if nobody else has one; otherwise ends",
     fcntl_known};
 
 inline bool may_be_terminal(const struct stat& status) {

@@ -7,6 +7,7 @@
 namespace shadowprof::emu::rules {
 
 inline constexpr const char* shows_faked = "would show a faked effect";
+inline constexpr const char* number_is_unknown = "with a number that is not known";
 
 // --- Reading ---
 
@@ -177,6 +178,8 @@ inline constexpr ReplicaRule sends_file{
 // path starts from.
 
 constexpr int no_directory = -1;
+inline constexpr const char* directory_is_not_held =
+    "from a directory that the replica does not hold";
 
 inline std::optional<std::string> read_path(GuestMemory& memory, Address from) {
     constexpr std::size_t longest = PATH_MAX;
@@ -196,11 +199,16 @@ inline std::optional<std::string> read_path(GuestMemory& memory, Address from) {
     return path;
 }
 
+inline constexpr const char* about_itself = "about the process itself";
+
+// Of the replica they are what they are of the target.
+inline bool is_same_of_all(const std::string& path) {
+    return path == "/proc/self/exe" || path == "/proc/self/cwd" || path == "/proc/self/root";
+}
+
 // What a process finds there depends on which process it is, and the replica is not the target.
 inline bool is_about_itself(const std::string& path) {
-    for (const char* same : {"/proc/self/exe", "/proc/self/cwd", "/proc/self/root"}) {
-        if (path == same) return false;
-    }
+    if (is_same_of_all(path)) return false;
     for (const char* own : {"/proc/self", "/proc/thread-self", "/dev/fd", "/dev/std"}) {
         if (path.starts_with(own)) return true;
     }
@@ -219,8 +227,9 @@ struct Place {
     std::string path;
     int error = 0;  // nothing is there
     struct stat status {};
-    FileId id;                // of what is there
-    bool is_changed = false;  // the name stands for what it did not, or for nothing
+    std::uint64_t path_at = 0;  // in the program's memory
+    FileId id;                  // of what is there
+    bool is_changed = false;    // the name stands for what it did not, or for nothing
     // The name, if it has one of its own ("." and "/" have none) and somebody needed it.
     std::optional<FakedNames::Name> name;
 
@@ -242,25 +251,66 @@ inline SplitPath split(const std::string& path) {
     return parts;
 }
 
-enum class Want : std::uint8_t { status, status_and_name };
+// Where calls have their AT_… flags.
+inline std::uint64_t at_flags(const Request& request) {
+    struct Flags {
+        std::string_view name;
+        std::size_t argument;
+    };
+    constexpr Flags all[] = {{"newfstatat", 3},       {"statx", 2},        {"fchownat", 4},
+                             {"utimensat", 3},        {"faccessat2", 3},   {"fchmodat2", 3},
+                             {"setxattrat", 2},       {"getxattrat", 2},   {"listxattrat", 2},
+                             {"removexattrat", 2},    {"file_getattr", 4}, {"file_setattr", 4},
+                             {"name_to_handle_at", 4}};
+    for (const auto& [name, argument] : all) {
+        if (name == request.name) return request.argument(argument);
+    }
+    return 0;
+}
+inline bool reads_link(const Request& request) {
+    return request.name.starts_with("readlink");
+}
+// Whether the call goes on from a link that the path ends with.
+inline bool follows_links(const Request& request) {
+    if (request.name == "name_to_handle_at") return (at_flags(request) & AT_SYMLINK_FOLLOW) != 0;
+    for (const char* same :
+         {"lstat", "lchown", "lsetxattr", "lgetxattr", "llistxattr", "lremovexattr"}) {
+        if (request.name == same) return false;
+    }
+    return !reads_link(request) && (at_flags(request) & AT_SYMLINK_NOFOLLOW) == 0;
+}
+// Then an empty path, or none, stands for the descriptor.
+inline bool may_lack_path(const Request& request) {
+    return (at_flags(request) & AT_EMPTY_PATH) != 0 || request.name == "readlinkat";
+}
+
+enum class Want : std::uint8_t { status, status_and_name, name_of_directory };
 
 inline PlaceOrAction place_of(Request& request, int directory, int path_argument, bool follow,
                               Want want) {
-    auto& [files, names, scheduling] = request.facts.faked;
+    const auto& files = request.facts.faked.files;
+    const auto& names = request.facts.faked.names;
     auto& queries = request.facts.queries;
     if (names.unclear) return request.end_because(shows_faked);
-    const auto path =
-        read_path(request.memory, request.address(static_cast<std::size_t>(path_argument)));
+    auto path = read_path(request.memory, request.address(static_cast<std::size_t>(path_argument)));
+    if (may_lack_path(request) && (!path || path->empty())) return request.end();
     if (!path) return Answer{-EFAULT};
-    if (is_about_itself(*path)) return request.end_because("about the process itself");
+    if (is_about_itself(*path)) return request.end_because(about_itself);
+    // Slashes may follow it that are not part of the name.
+    while (want == Want::name_of_directory && path->size() > 1 && path->ends_with('/')) {
+        path->pop_back();
+    }
     Place place;
     place.path = *path;
+    place.path_at = request.argument(static_cast<std::size_t>(path_argument));
     if (directory != no_directory && !path->starts_with('/')) {
         place.directory = request.int_argument(static_cast<std::size_t>(directory));
         if (place.directory != AT_FDCWD) {
             const auto& from = request.facts.descriptors.at(place.directory);
             if (from.kind == OpenFile::Kind::closed) return Answer{-EBADF};
+            if (!from.is_certain()) return request.end_because(directory_is_not_held);
             if (from.kind != OpenFile::Kind::directory) return Answer{-ENOTDIR};
+            if (!from.is_held) return request.end_because(directory_is_not_held);
         }
     }
     if (path->empty()) {
@@ -268,7 +318,7 @@ inline PlaceOrAction place_of(Request& request, int directory, int path_argument
         return place;
     }
     const auto [parent, leaf] = split(*path);
-    if (!leaf.empty() && (names.any() || want == Want::status_and_name)) {
+    if (!leaf.empty() && (names.any() || want != Want::status)) {
         const auto above = queries.status_of(place.directory, parent, true);
         if (!above) return request.end();
         if (above->error != 0) {
@@ -320,39 +370,76 @@ inline FakedFile& faked_at(Request& request, const Place& place) {
     return files.try_emplace(place.id, std::move(contents), place.status).first->second;
 }
 
+// A link of /proc, whatever path leads there. Those of /sys are the same for all.
+inline bool leads_to_itself(Request& request, const Place& place) {
+    return place.is(S_IFLNK) && !is_same_of_all(place.path) && !place.path.starts_with("/sys/") &&
+           request.facts.queries.is_made_up(place.status.st_dev);
+}
+
 // Executed where no changed name can matter.
 template <int path, int directory>
 ReplicaAction look_up(Request& request) {
-    if (!request.facts.faked.names.any()) {
+    if (!request.facts.faked.names.any() && !reads_link(request)) {
         const auto text = read_path(request.memory, request.address(path));
-        if (!text) return Answer{-EFAULT};
-        if (is_about_itself(*text)) return request.end_because("about the process itself");
+        if (!text) return may_lack_path(request) ? ReplicaAction{request.end()} : Answer{-EFAULT};
+        if (is_about_itself(*text)) return request.end_because(about_itself);
         if (directory != no_directory && !text->starts_with('/')) {
             const auto from = request.int_argument(static_cast<std::size_t>(directory));
             if (from != AT_FDCWD && !request.facts.descriptors.at(from).is_held) {
-                return request.end();
+                return request.end_because(directory_is_not_held);
             }
         }
         return Execute{};
     }
-    const auto found = place_of(request, directory, path, true, Want::status);
+    const auto found = place_of(request, directory, path, follows_links(request), Want::status);
     if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
     const auto& place = std::get<Place>(found);
     if (!place.exists()) return Answer{-place.error};
-    if (!place.is_changed) return Execute{};
-    return request.end_because(shows_faked);
+    if (place.is_changed) return request.end_because(shows_faked);
+    if (reads_link(request) && leads_to_itself(request, place)) {
+        return request.end_because(about_itself);
+    }
+    return Execute{};
 }
 template <int path, int directory = no_directory>
 inline constexpr ReplicaRule looks_up{
     "executed, if no faked change of names could show; otherwise ends", look_up<path, directory>};
 
+// Whether permissions or owner are not what they were.
+inline bool has_other_rights(Request& request, const Place& place) {
+    const auto* file = request.facts.faked.file(place.id);
+    return file != nullptr && file->has_other_rights();
+}
+
+// Nothing: the program may do that with what is there.
+inline std::optional<ReplicaAction> refuses(Request& request, const Place& place, int mode) {
+    if (has_other_rights(request, place)) {
+        // The owner's are plain; others depend on groups, lists and capabilities.
+        const auto& who = request.facts.credentials;
+        const auto wanted = static_cast<mode_t>(mode) << 6;
+        const bool is_owner =
+            who && who->uid == place.status.st_uid && who->effective_uid == place.status.st_uid;
+        if (is_owner && (place.status.st_mode & wanted) == wanted) return {};
+        return request.end_because(shows_faked);
+    }
+    if (place.is_changed) return {};
+    const auto allowed = request.facts.queries.access_to(place.directory, place.path, mode);
+    if (!allowed) return request.end();
+    if (*allowed != 0) return Answer{-*allowed};
+    return {};
+}
+
 template <int path, int directory>
 ReplicaAction look_whether_allowed(Request& request) {
-    if (!request.facts.faked.names.any()) return look_up<path, directory>(request);
-    const auto found = place_of(request, directory, path, true, Want::status);
+    const auto& faked = request.facts.faked;
+    if (!faked.names.any() && !faked.any_other_rights()) return look_up<path, directory>(request);
+    const auto found = place_of(request, directory, path, follows_links(request), Want::status);
     if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
     const auto& place = std::get<Place>(found);
     if (!place.exists()) return Answer{-place.error};
+    if (has_other_rights(request, place)) {
+        return refuses(request, place, request.int_argument(path + 1)).value_or(Answer{0});
+    }
     if (!place.is_changed) return Execute{};
     const bool runs_it = (request.argument(path + 1) & X_OK) != 0;
     return Answer{runs_it && (place.status.st_mode & S_IXUSR) == 0 ? -EACCES : 0};
@@ -367,7 +454,7 @@ template <int path, int directory>
 ReplicaAction look_at(Request& request) {
     const auto& faked = request.facts.faked;
     if (faked.files.empty() && !faked.names.any()) return look_up<path, directory>(request);
-    const auto found = place_of(request, directory, path, true, Want::status);
+    const auto found = place_of(request, directory, path, follows_links(request), Want::status);
     if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
     const auto& place = std::get<Place>(found);
     if (!place.exists()) return Answer{-place.error};
@@ -379,15 +466,17 @@ inline constexpr ReplicaRule looks_at{
     "executed, if no faked output or change of names could show; otherwise ends",
     look_at<path, directory>};
 
+inline bool is_changed_directory(const Request& request, const Place& place) {
+    return request.facts.faked.names.changed_directories.count(place.id) != 0;
+}
+
 template <int path, int directory, std::size_t buffer>
 ReplicaAction tell_status(Request& request) {
-    const bool follow =
-        request.name != "lstat" &&
-        (request.name != "newfstatat" || (request.argument(3) & AT_SYMLINK_NOFOLLOW) == 0);
-    const auto found = place_of(request, directory, path, follow, Want::status);
+    const auto found = place_of(request, directory, path, follows_links(request), Want::status);
     if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
     const auto& place = std::get<Place>(found);
     if (!place.exists()) return Answer{-place.error};
+    if (is_changed_directory(request, place)) return request.end_because(shows_faked);
     return Answer{request.memory.write_as(request.address(buffer), place.status) ? 0 : -EFAULT};
 }
 inline constexpr const char* tells_status_text = "answered, with what the replica pretended";
@@ -439,11 +528,11 @@ inline ReplicaAction tell_extended_status(Request& request) {
         if (!status) return request.end();
     } else {
         if (faked.files.empty() && !faked.names.any()) return look_up<1, 0>(request);
-        const bool follow = (request.argument(2) & AT_SYMLINK_NOFOLLOW) == 0;
-        const auto found = place_of(request, 0, 1, follow, Want::status);
+        const auto found = place_of(request, 0, 1, follows_links(request), Want::status);
         if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
         const auto& place = std::get<Place>(found);
         if (!place.exists()) return Answer{-place.error};
+        if (is_changed_directory(request, place)) return request.end_because(shows_faked);
         status = place.status;
     }
     return Answer{request.memory.write_as(request.address(4), extended(*status)) ? 0 : -EFAULT};
@@ -456,15 +545,37 @@ inline constexpr ReplicaRule tells_extended_status{
 // For reading: executed, if that has no effect, as it has on FIFOs, terminals and devices. For
 // writing: the replica gets a descriptor that exists only here.
 
-inline ReplicaAction open_here(Request& request, OpenFile file, std::uint64_t flags) {
+// As F_GETFL tells them of what was opened with these.
+inline int status_flags(std::uint64_t flags) {
+    constexpr std::uint64_t kept_of_places = O_PATH | O_DIRECTORY | O_NOFOLLOW;
+    if ((flags & O_PATH) != 0) return static_cast<int>(flags & kept_of_places);
     constexpr std::uint64_t not_kept = O_CREAT | O_EXCL | O_TRUNC | O_NOCTTY | O_CLOEXEC;
     constexpr std::uint64_t large_file = 0100000;
-    file.status_flags = static_cast<int>((flags & ~not_kept) | large_file);
+    return static_cast<int>((flags & ~not_kept) | large_file);
+}
+
+// The target is ahead and others do what they like: what is there may be another thing by now, or
+// none. So it is opened in a way that creates nothing, and waits for nobody, whatever it is.
+inline ReplicaAction execute_opening(Request& request, const Place& place, std::uint64_t flags) {
+    auto& descriptors = request.facts.descriptors;
+    if (!descriptors.lowest_free()) return request.end_because(number_is_unknown);
+    descriptors.will_open(status_flags(flags));
+    auto harmless = flags & ~std::uint64_t{O_CREAT | O_EXCL | O_TRUNC};
+    if ((flags & O_PATH) == 0) harmless |= O_NONBLOCK | O_NOCTTY;
+    if (place.is(S_IFDIR)) harmless |= O_DIRECTORY;
+    return ExecuteInstead{
+        {SYS_openat,
+         {static_cast<std::uint64_t>(place.directory), place.path_at, harmless, 0, 0, 0}}};
+}
+
+inline ReplicaAction open_here(Request& request, OpenFile file, std::uint64_t flags) {
+    file.status_flags = status_flags(flags);
     file.opened_here = true;
     auto& descriptors = request.facts.descriptors;
     const auto fd = descriptors.lowest_free();
-    descriptors.open(fd, {std::make_shared<OpenFile>(std::move(file)), (flags & O_CLOEXEC) != 0});
-    return Answer{fd};
+    if (!fd) return request.end_because(number_is_unknown);
+    descriptors.open(*fd, {std::make_shared<OpenFile>(std::move(file)), (flags & O_CLOEXEC) != 0});
+    return Answer{*fd};
 }
 
 inline ReplicaAction open_faked_file(Request& request, const FileId& id, std::uint64_t flags) {
@@ -479,14 +590,15 @@ inline ReplicaAction open_faked_file(Request& request, const FileId& id, std::ui
     return open_here(request, std::move(file), flags);
 }
 
-inline FileId make_file(Request& request, const struct stat& directory, mode_t mode) {
+inline FileId make_file(Request& request, const struct stat& directory, mode_t mode,
+                        nlink_t names) {
     auto& facts = request.facts;
     const auto id = facts.faked.names.next_file();
     struct stat status {};
     status.st_dev = directory.st_dev;
     status.st_ino = (std::uint64_t{1} << 62) + id.inode;  // is nobody's
     status.st_mode = S_IFREG | (mode & ~facts.creation_mask & 07777);
-    status.st_nlink = 1;
+    status.st_nlink = names;
     status.st_blksize = directory.st_blksize;
     if (facts.credentials) {
         status.st_uid = facts.credentials->effective_uid;
@@ -509,6 +621,7 @@ inline std::optional<ReplicaAction> refuses_changes(Request& request, const Plac
 
 inline ReplicaAction create_file(Request& request, const Place& place, std::uint64_t flags,
                                  mode_t mode) {
+    if (place.path.size() > 1 && place.path.ends_with('/')) return request.end();
     if (place.error != ENOENT || !place.name) return Answer{-place.error};
     auto& queries = request.facts.queries;
     const auto above = queries.status_of(place.directory, split(place.path).parent, true);
@@ -517,21 +630,17 @@ inline ReplicaAction create_file(Request& request, const Place& place, std::uint
     const bool leads_nowhere = !place.is_changed && itself->error == 0;  // a link
     if (leads_nowhere) return request.end();
     if (const auto refusal = refuses_changes(request, place)) return *refusal;
-    const auto id = make_file(request, above->status, mode);
-    request.facts.faked.names.changed[*place.name] = id;
+    const auto id = make_file(request, above->status, mode, 1);
+    request.facts.faked.names.change(*place.name, id);
     return open_faked_file(request, id, flags);
 }
 
-inline ReplicaAction open_to_write(Request& request, const Place& place, std::uint64_t flags) {
-    if (!place.is_changed) {
-        const auto access = flags & O_ACCMODE;
-        int mode = access == O_RDONLY ? 0 : W_OK;
-        if (access != O_WRONLY) mode |= R_OK;
-        if ((flags & O_TRUNC) != 0) mode |= W_OK;
-        const auto allowed = request.facts.queries.access_to(place.directory, place.path, mode);
-        if (!allowed) return request.end();
-        if (*allowed != 0) return Answer{-*allowed};
-    }
+inline ReplicaAction open_as_seen(Request& request, const Place& place, std::uint64_t flags) {
+    const auto access = flags & O_ACCMODE;
+    int mode = access == O_RDONLY ? 0 : W_OK;
+    if (access != O_WRONLY) mode |= R_OK;
+    if ((flags & O_TRUNC) != 0) mode |= W_OK;
+    if (const auto refusal = refuses(request, place, mode)) return *refusal;
     faked_at(request, place);
     return open_faked_file(request, place.id, flags);
 }
@@ -543,7 +652,7 @@ inline ReplicaAction open_place(Request& request, const Place& place, std::uint6
     if ((flags & temporary) != 0) {
         if (!place.exists()) return Answer{-place.error};
         if (!place.is(S_IFDIR)) return Answer{-ENOTDIR};
-        return open_faked_file(request, make_file(request, place.status, mode), flags);
+        return open_faked_file(request, make_file(request, place.status, mode, 0), flags);
     }
     if (!place.exists()) {
         if (creates && (flags & O_DIRECTORY) == 0) return create_file(request, place, flags, mode);
@@ -552,13 +661,14 @@ inline ReplicaAction open_place(Request& request, const Place& place, std::uint6
     if (creates && (flags & O_EXCL) != 0) return Answer{-EEXIST};
     if ((flags & O_PATH) != 0) {
         if (place.is_changed) return request.end_because(shows_faked);
-        return Execute{};
+        return execute_opening(request, place, flags);
     }
     const bool writes = (flags & O_ACCMODE) != O_RDONLY || (flags & O_TRUNC) != 0;
     if (place.is(S_IFLNK)) return Answer{-ELOOP};
     if (place.is(S_IFDIR)) {
         if (writes || creates) return Answer{-EISDIR};
-        return Execute{};
+        if (has_other_rights(request, place)) return request.end_because(shows_faked);
+        return execute_opening(request, place, flags);
     }
     if ((flags & O_DIRECTORY) != 0) return Answer{-ENOTDIR};
     if (plain_device(place.status) != PlainDevice::none) {
@@ -571,8 +681,10 @@ inline ReplicaAction open_place(Request& request, const Place& place, std::uint6
     if (!place.is(S_IFREG) || request.facts.queries.is_made_up(place.status.st_dev)) {
         return request.end();
     }
-    if (writes || place.is_changed) return open_to_write(request, place, flags);
-    return Execute{};
+    if (writes || place.is_changed || has_other_rights(request, place)) {
+        return open_as_seen(request, place, flags);
+    }
+    return execute_opening(request, place, flags);
 }
 
 inline ReplicaAction open_path(Request& request, int path, int directory, std::uint64_t flags,
@@ -601,7 +713,12 @@ inline ReplicaAction open_file_how(Request& request) {
     };
     const auto how = request.memory.read_as<How>(request.address(2));
     if (!how) return Answer{-EFAULT};
-    if (how->resolve != 0) return request.end();
+    // Nor what openat would overlook.
+    constexpr std::uint64_t plain = O_ACCMODE | O_CREAT | O_EXCL | O_TRUNC | O_APPEND | O_NONBLOCK |
+                                    O_NOCTTY | O_NOFOLLOW | O_DIRECTORY | O_CLOEXEC;
+    const bool is_plain = (how->flags & ~plain) == 0 && request.argument(3) == sizeof(How) &&
+                          (how->mode == 0 || (how->flags & O_CREAT) != 0);
+    if (how->resolve != 0 || !is_plain) return request.end();
     return open_path(request, 1, 0, how->flags, static_cast<mode_t>(how->mode));
 }
 inline constexpr const char* opens_text =
@@ -617,19 +734,31 @@ inline constexpr ReplicaRule creates_file{opens_text, create_at_path};
 // Directories, links and special files are not kept.
 template <int path, int directory>
 ReplicaAction pretend_creation(Request& request) {
-    const auto found = place_of(request, directory, path, false, Want::status_and_name);
+    const auto want =
+        request.name.starts_with("mkdir") ? Want::name_of_directory : Want::status_and_name;
+    const auto found = place_of(request, directory, path, false, want);
     if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
     const auto& place = std::get<Place>(found);
     if (place.exists()) return Answer{-EEXIST};
     if (place.error != ENOENT || !place.name) return Answer{-place.error};
     if (const auto refusal = refuses_changes(request, place)) return *refusal;
-    request.facts.faked.names.unclear = true;
+    request.facts.faked.names.lose_track(*place.name);
     return Answer{0};
 }
 template <int path, int directory = no_directory>
 inline constexpr ReplicaRule creates{
     "answered: success, or why not; then a call about any name ends the sample",
     pretend_creation<path, directory>};
+
+// Who has it open, or knows another name, sees one name less.
+inline void take_name_from(Request& request, const Place& place) {
+    auto& faked = request.facts.faked;
+    if (place.status.st_nlink > 1 || faked.file(place.id) != nullptr) {
+        faked_at(request, place).change_names(-1);
+    } else {
+        clock_gettime(CLOCK_REALTIME_COARSE, &faked.nameless[place.id]);
+    }
+}
 
 template <int path, int directory>
 ReplicaAction pretend_removal(Request& request) {
@@ -643,17 +772,16 @@ ReplicaAction pretend_removal(Request& request) {
         (request.name == "unlinkat" && (request.argument(2) & AT_REMOVEDIR) != 0);
     if (of_directory != place.is(S_IFDIR)) return Answer{of_directory ? -ENOTDIR : -EISDIR};
     if (const auto refusal = refuses_changes(request, place)) return *refusal;
-    auto& names = request.facts.faked.names;
-    if (of_directory) {
-        names.unclear = true;
-    } else {
-        names.changed[*place.name] = std::nullopt;
-    }
+    if (of_directory) return request.end_because("of a directory that may not be empty");
+    take_name_from(request, place);
+    request.facts.faked.names.change(*place.name, std::nullopt);
     return Answer{0};
 }
 template <int path, int directory = no_directory>
-inline constexpr ReplicaRule removes{"answered: success, or why not; the replica remembers",
-                                     pretend_removal<path, directory>};
+inline constexpr ReplicaRule removes{
+    "files: answered, success or why not, and the replica remembers; directories: answered, if "
+    "that fails; otherwise ends",
+    pretend_removal<path, directory>};
 
 template <int path, int directory, int new_path, int new_directory>
 ReplicaAction pretend_second_name(Request& request) {
@@ -667,64 +795,115 @@ ReplicaAction pretend_second_name(Request& request) {
     const auto new_found = place_of(request, new_directory, new_path, false, Want::status_and_name);
     if (const auto* instead = std::get_if<ReplicaAction>(&new_found)) return *instead;
     const auto& fresh = std::get<Place>(new_found);
-    if (!old.name || !fresh.name) {
-        return fresh.exists() ? ReplicaAction{request.end()} : Answer{-fresh.error};
-    }
+    const auto has_name = [](const Place& place) { return !split(place.path).leaf.empty(); };
+    if (!has_name(old) || !has_name(fresh)) return request.end();
+    if (!fresh.name) return Answer{-fresh.error};
     if (fresh.exists() && is_link) return Answer{-EEXIST};
+    if (old.name->directory.device != fresh.name->directory.device) return Answer{-EXDEV};
     if (fresh.is(S_IFDIR) && !old.is(S_IFDIR)) return Answer{-EISDIR};
     if (const auto refusal = refuses_changes(request, fresh)) return *refusal;
     if (!is_link) {
         if (const auto refusal = refuses_changes(request, old)) return *refusal;
     }
+    // It cannot be moved into itself, nor to one that is not empty.
+    if (old.is(S_IFDIR)) return is_link ? ReplicaAction{Answer{-EPERM}} : request.end();
+    if (fresh.exists() && fresh.id == old.id) return Answer{0};
     auto& names = request.facts.faked.names;
     if (!old.is(S_IFREG)) {
-        names.unclear = true;
+        names.lose_track(*fresh.name);
+        if (!is_link) names.lose_track(*old.name);
         return Answer{0};
     }
-    faked_at(request, old);
-    if (fresh.exists() && fresh.id == old.id) return Answer{0};
-    names.changed[*fresh.name] = old.id;
-    if (!is_link) names.changed[*old.name] = std::nullopt;
+    if (fresh.exists()) take_name_from(request, fresh);
+    faked_at(request, old).change_names(is_link ? 1 : 0);
+    names.change(*fresh.name, old.id);
+    if (!is_link) names.change(*old.name, std::nullopt);
     return Answer{0};
 }
 template <int path, int directory, int new_path, int new_directory>
 inline constexpr ReplicaRule gives_name{
-    "files: answered, success or why not, and the replica remembers; others: answered, and then a "
-    "call about any name ends the sample",
+    "files: answered, success or why not, and the replica remembers; directories: answered, if "
+    "that fails, otherwise ends; others: answered, and then a call about any name ends the sample",
     pretend_second_name<path, directory, new_path, new_directory>};
+
+// The owner may change attributes, and give the file to his group; who else may depends on
+// capabilities.
+inline bool may_change(const Request& request, uid_t owner, gid_t group, std::size_t first) {
+    const auto& who = request.facts.credentials;
+    if (!who || who->effective_uid != owner) return false;
+    if (!changes_owner(request)) return true;
+    const auto new_owner = static_cast<uid_t>(request.argument(first));
+    const auto new_group = static_cast<gid_t>(request.argument(first + 1));
+    constexpr auto stays = static_cast<std::uint32_t>(-1);
+    return (new_owner == stays || new_owner == owner) &&
+           (new_group == stays || new_group == group || new_group == who->effective_gid);
+}
+
+inline ReplicaAction pretend_truncation(Request& request, const Place& place) {
+    const auto size = static_cast<std::int64_t>(request.argument(1));
+    if (size < 0) return Answer{-EINVAL};
+    if (!place.is(S_IFREG)) return Answer{place.is(S_IFDIR) ? -EISDIR : -EINVAL};
+    if (const auto refusal = refuses(request, place, W_OK)) return *refusal;
+    faked_at(request, place).resize(static_cast<std::uint64_t>(size));
+    return Answer{0};
+}
+
+// Nothing: its file system can be written to, as the file itself can be, or its directory.
+inline std::optional<ReplicaAction> refuses_other_attributes(Request& request, const Place& place) {
+    if (place.is_changed) return {};
+    const bool has_bytes = place.is(S_IFREG) || place.is(S_IFDIR);
+    const auto allowed = request.facts.queries.access_to(
+        place.directory, has_bytes ? place.path : split(place.path).parent, W_OK);
+    if (allowed == EROFS) return Answer{-EROFS};
+    if (allowed != 0) return request.end();
+    return {};
+}
 
 // Some attributes are not kept: whoever asks for them then ends the sample.
 template <int path, int directory>
 ReplicaAction pretend_file_change(Request& request) {
-    const auto found = place_of(request, directory, path, true, Want::status);
+    const auto found = place_of(request, directory, path, follows_links(request), Want::status);
     if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
     const auto& place = std::get<Place>(found);
     if (!place.exists()) return Answer{-place.error};
-    auto& file = faked_at(request, place);
-    if (request.name == "truncate") {
-        const auto size = static_cast<std::int64_t>(request.argument(1));
-        if (size < 0) return Answer{-EINVAL};
-        if (!place.is(S_IFREG)) return Answer{place.is(S_IFDIR) ? -EISDIR : -EINVAL};
-        file.resize(static_cast<std::uint64_t>(size));
-    } else {
-        change_attributes(request, file, path + 1);
-    }
+    if (request.name == "truncate") return pretend_truncation(request, place);
+    constexpr std::size_t first = path + 1;
+    if (const auto refusal = refuses_other_attributes(request, place)) return *refusal;
+    if (!may_change(request, place.status.st_uid, place.status.st_gid, first)) return request.end();
+    change_attributes(request, faked_at(request, place), first);
     return Answer{0};
 }
+inline constexpr const char* changes_file_text =
+    "answered, if the program owns the file (truncate: may write to it); the replica remembers "
+    "sizes, permissions and owners, and asking for other attributes that were changed ends the "
+    "sample; otherwise ends";
 template <int path, int directory = no_directory>
-inline constexpr ReplicaRule changes_file{
-    "answered: success, or why not; the replica remembers sizes, permissions and owners, and "
-    "asking "
-    "for other attributes that were changed ends the sample",
-    pretend_file_change<path, directory>};
+inline constexpr ReplicaRule changes_file{changes_file_text, pretend_file_change<path, directory>};
+
+inline ReplicaAction change_open_file(Request& request) {
+    const auto& file = request.file();
+    if (file.kind == OpenFile::Kind::closed) return Answer{-EBADF};
+    auto* as_seen = faked(request.facts, file);
+    // What is open for writing is on a file system that can be written to.
+    if (as_seen == nullptr || !file.status_flags || !is_writable(file)) return request.end();
+    if (!may_change(request, as_seen->owner(), as_seen->group(), 1)) return request.end();
+    change_attributes(request, *as_seen, 1);
+    return Answer{0};
+}
+inline constexpr ReplicaRule changes_open_file{
+    "answered, if the file is open for writing and the program owns it; the replica remembers "
+    "permissions and owners, and asking for other attributes that were changed ends the sample; "
+    "otherwise ends",
+    change_open_file};
 
 // utimensat without a path changes the descriptor's file.
 inline ReplicaAction pretend_touch(Request& request) {
-    if (request.is_null(1)) return or_end(accept_change_of_file(request), request);
+    if (request.is_null(1)) return change_open_file(request);
     return pretend_file_change<1, 0>(request);
 }
 inline constexpr ReplicaRule touches{
-    "answered: success, or why not; asking for what was changed then ends the sample",
+    "answered, if the program owns the file; asking for what was changed then ends the sample; "
+    "otherwise ends",
     pretend_touch};
 
 }  // namespace shadowprof::emu::rules

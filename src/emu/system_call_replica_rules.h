@@ -155,17 +155,21 @@ inline constexpr ReplicaRule closes{"executed, or answered for what the replica 
 
 // To a number that is free.
 inline ReplicaAction duplicate_to(Request& request, int to, bool closes_on_exec) {
-    const auto& file = request.file();
-    if (file.kind == OpenFile::Kind::closed) return Answer{-EBADF};
-    if (file.is_held) {
+    if (request.file().is_held) {
         return ExecuteInstead{
             {SYS_fcntl, {request.argument(0), F_DUPFD, static_cast<std::uint64_t>(to), 0, 0, 0}}};
     }
     request.facts.descriptors.duplicate(request.int_argument(0), to, closes_on_exec);
     return Answer{to};
 }
+inline ReplicaAction duplicate_to_free(Request& request, int from, bool closes_on_exec) {
+    if (request.file().kind == OpenFile::Kind::closed) return Answer{-EBADF};
+    const auto to = request.facts.descriptors.lowest_free(from);
+    if (!to) return request.end_because(number_is_unknown);
+    return duplicate_to(request, *to, closes_on_exec);
+}
 inline ReplicaAction duplicate(Request& request) {
-    return duplicate_to(request, request.facts.descriptors.lowest_free(), false);
+    return duplicate_to_free(request, 0, false);
 }
 inline constexpr const char* duplicates_text =
     "executed, or answered for what the replica does not hold";
@@ -179,10 +183,10 @@ inline ReplicaAction duplicate_onto(Request& request) {
     if (is_dup3 && (from == to || (request.argument(2) & ~std::uint64_t{O_CLOEXEC}) != 0)) {
         return Answer{-EINVAL};
     }
-    const auto file = descriptors.shared_at(from);
-    if (file->kind == OpenFile::Kind::closed || to < 0) return Answer{-EBADF};
+    const auto& file = request.file();
+    if (file.kind == OpenFile::Kind::closed || to < 0) return Answer{-EBADF};
     if (from == to) return Answer{to};
-    if (file->is_held) return Execute{};
+    if (file.is_held) return Execute{};
     const bool replaces_held = descriptors.at(to).is_held;
     descriptors.duplicate(from, to, is_dup3 && (request.argument(2) & O_CLOEXEC) != 0);
     if (replaces_held) {
@@ -200,8 +204,7 @@ inline ReplicaAction control_descriptor(Request& request) {
         case F_DUPFD:
         case F_DUPFD_CLOEXEC:
             if (request.int_argument(2) < 0) return Answer{-EINVAL};
-            return duplicate_to(request, descriptors.lowest_free(request.int_argument(2)),
-                                what == F_DUPFD_CLOEXEC);
+            return duplicate_to_free(request, request.int_argument(2), what == F_DUPFD_CLOEXEC);
         case F_GETFD:
             return Answer{descriptors.closes_on_exec(request.int_argument(0)) ? FD_CLOEXEC : 0};
         case F_SETFD:
@@ -214,7 +217,7 @@ inline ReplicaAction control_descriptor(Request& request) {
 }
 inline constexpr ReplicaRule controls_descriptor{
     "F_DUPFD: executed, or answered for what the replica does not hold; F_GETFD, F_SETFD, F_GETFL, "
-    "F_SETFL: answered from the replica's own flags; locks and owners: answered, success; F_GETLK: "
+    "F_SETFL: answered from the replica's own flags; owners: answered, success; locks: "
     "answered, if nobody else has one; otherwise ends",
     control_descriptor};
 

@@ -17,6 +17,7 @@ struct Request {
     std::string_view name;
     GuestFacts& facts;
     GuestMemory& memory;
+    bool met_unknown_file = false;  // the answer is a guess
 
     std::uint64_t argument(std::size_t n) const { return call.arguments[n]; }
     // The kernel takes most small arguments as int.
@@ -24,7 +25,11 @@ struct Request {
     Address address(std::size_t n) const { return {call.arguments[n]}; }
     bool is_null(std::size_t n) const { return call.arguments[n] == 0; }
 
-    OpenFile& file(std::size_t n = 0) const { return facts.descriptors.at(int_argument(n)); }
+    OpenFile& file(std::size_t n = 0) {
+        auto& found = facts.descriptors.at(int_argument(n));
+        if (found.kind == OpenFile::Kind::unknown) met_unknown_file = true;
+        return found;
+    }
 
     End end() const { return {"system call " + std::string(name)}; }
     End end_because(const char* why) const {

@@ -41,7 +41,7 @@ Descriptor& Descriptors::descriptor_at(int fd) {
         const bool was_closed = std::any_of(
             closed_ranges_.begin(), closed_ranges_.end(),
             [&](const auto& range) { return range.first <= number && number <= range.second; });
-        descriptor = was_closed ? closed_descriptor() : queries_.descriptor(fd);
+        descriptor = fd < 0 || was_closed ? closed_descriptor() : queries_.descriptor(fd);
     }
     return descriptor;
 }
@@ -52,13 +52,12 @@ Descriptor Descriptors::closed_descriptor() {
     return {std::move(file), false};
 }
 
-int Descriptors::lowest_free(int from) {
-    const auto is_taken = [&](int fd) {
-        const auto kind = at(fd).kind;
-        return kind != OpenFile::Kind::closed && kind != OpenFile::Kind::unknown;
-    };
-    while (is_taken(from)) ++from;
-    return from;
+std::optional<int> Descriptors::lowest_free(int from) {
+    for (;; ++from) {
+        const auto& file = at(from);
+        if (file.kind == OpenFile::Kind::closed) return from;
+        if (!file.is_certain()) return {};
+    }
 }
 
 void Descriptors::close(int fd) {
@@ -81,6 +80,7 @@ void Descriptors::opened(int fd) {
     auto& descriptor = descriptors_[fd] = queries_.opened_descriptor(fd);
     descriptor.file->opened_here = true;
     descriptor.file->is_held = true;
+    if (flags_to_open_with_) descriptor.file->status_flags = flags_to_open_with_;
 }
 
 namespace {
@@ -191,9 +191,9 @@ constexpr Row rows[] = {
     { 88, "symlink",                 output,        ends,                             creates<1>},
     { 89, "readlink",                benign,        ends,                             looks_up<0>},
     { 90, "chmod",                   output,        ends,                             changes_file<0>},
-    { 91, "fchmod",                  output,        file_change_succeeds,             file_change_succeeds},
+    { 91, "fchmod",                  output,        file_change_succeeds,             changes_open_file},
     { 92, "chown",                   output,        ends,                             changes_file<0>},
-    { 93, "fchown",                  output,        file_change_succeeds,             file_change_succeeds},
+    { 93, "fchown",                  output,        file_change_succeeds,             changes_open_file},
     { 94, "lchown",                  output,        ends,                             changes_file<0>},
     { 95, "umask",                   benign,        ends,                             executes},
     { 96, "gettimeofday",            benign,        tells_time_of_day,                tells_time_of_day},
@@ -290,7 +290,7 @@ constexpr Row rows[] = {
     {187, "readahead",               output,        file_call_succeeds,               file_call_succeeds},
     {188, "setxattr",                output,        ends,                             changes_file<0>},
     {189, "lsetxattr",               output,        ends,                             changes_file<0>},
-    {190, "fsetxattr",               output,        file_change_succeeds,             file_change_succeeds},
+    {190, "fsetxattr",               output,        file_change_succeeds,             changes_open_file},
     {191, "getxattr",                benign,        ends,                             looks_at<0>},
     {192, "lgetxattr",               benign,        ends,                             looks_at<0>},
     {193, "fgetxattr",               benign,        ends,                             executes.when(is_own_and_unchanged)},
@@ -299,7 +299,7 @@ constexpr Row rows[] = {
     {196, "flistxattr",              benign,        ends,                             executes.when(is_own_and_unchanged)},
     {197, "removexattr",             output,        ends,                             changes_file<0>},
     {198, "lremovexattr",            output,        ends,                             changes_file<0>},
-    {199, "fremovexattr",            output,        file_change_succeeds,             file_change_succeeds},
+    {199, "fremovexattr",            output,        file_change_succeeds,             changes_open_file},
     {200, "tkill",                   unsafe,        thread_probe_succeeds,            thread_probe_succeeds},
     {201, "time",                    benign,        tells_seconds,                    tells_seconds},
     {202, "futex",                   miscellaneous, futex_without_others,             futex_without_others},
@@ -542,8 +542,11 @@ ReplicaAction decide_in_replica(const SystemCall& call, GuestFacts& facts, Guest
     Request request{call, row->name, facts, memory};
     const auto& rule = row->in_replica;
     if (rule.condition != nullptr && !rule.condition->holds(request)) return request.end();
-    if (rule.answer != nullptr) return or_end(rule.answer(request), request);
-    return rule.decide(request);
+    const auto action =
+        rule.answer != nullptr ? or_end(rule.answer(request), request) : rule.decide(request);
+    // A burst may guess: its thread does everything for real.
+    if (request.met_unknown_file) return request.end_because("on a descriptor that is not known");
+    return action;
 }
 
 namespace {

@@ -9,13 +9,13 @@
 //             ends. Afterwards the thread goes on natively and repeats everything for real, so an
 //             answered write has not happened twice: it has not happened at all.
 //   replica   A forked copy of the program under PTRACE_SYSEMU: each call stops before it executes.
-//             A call that touches only what fork copied (memory, descriptor table, signal
-//             dispositions, directory, limits) may be executed in the replica. Open file
-//             descriptions, though, are shared with the target, offsets, locks and status flags
-//             included: the replica keeps none of them (see Descriptors), and files are read for
-//             it at an offset kept here. Output is answered with success; what files and names
-//             would look like afterwards is kept as well (faked_files.h), and a call that would
-//             show what is not kept ends the replica.
+//             A call that touches only what fork copied (memory, signal dispositions, directory,
+//             limits) may be executed in the replica. Open file descriptions, though, would be
+//             shared with the target, offsets, locks and status flags included: the replica keeps
+//             none of them (see Descriptors), and files are read for it at an offset kept here.
+//             Output is answered with success; what files and names would look like afterwards is
+//             kept as well (faked_files.h), and a call that would show what is not kept ends the
+//             replica.
 //
 // A call without a row is unsafe: it ends the sample.
 #pragma once
@@ -23,6 +23,7 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
+#include <algorithm>
 #include <array>
 #include <compare>
 #include <cstddef>
@@ -90,6 +91,11 @@ struct OpenFile {
     // executed. To a directory that was open at birth it leads, and no more (O_PATH).
     bool is_held = false;
     bool opened_here = false;  // by the program in the replica
+
+    // Nobody knows of the others whether they were open, or as what, when the sample began.
+    bool is_certain() const {
+        return kind != Kind::unknown && (kind != Kind::withdrawn || status.has_value());
+    }
 };
 
 struct Descriptor {
@@ -136,13 +142,15 @@ class Descriptors {
     OpenFile& at(int fd) { return *shared_at(fd); }
     std::shared_ptr<OpenFile> shared_at(int fd) { return descriptor_at(fd).file; }
     bool& closes_on_exec(int fd) { return descriptor_at(fd).closes_on_exec; }
-    // What a call that opens something gets.
-    int lowest_free(int from = 0);
+    // What a call that opens something gets; nothing if that cannot be told.
+    std::optional<int> lowest_free(int from = 0);
 
     void close(int fd);
     void close_range(unsigned first, unsigned last);
     void duplicate(int from, int to, bool closes_on_exec);
-    // By an executed call.
+    // By an executed call. Its flags are those the program asked for, as F_GETFL tells them; the
+    // call that is executed in its place may have others.
+    void will_open(int status_flags) { flags_to_open_with_ = status_flags; }
     void opened(int fd);
     // Of what exists only here.
     void open(int fd, Descriptor descriptor) { descriptors_[fd] = std::move(descriptor); }
@@ -154,17 +162,31 @@ class Descriptors {
     GuestQueries& queries_;
     std::map<int, Descriptor> descriptors_;
     std::vector<std::pair<unsigned, unsigned>> closed_ranges_;  // of those not in descriptors_
+    std::optional<int> flags_to_open_with_;
 };
 
 // Effects that the sample was told have happened and that have not.
 struct FakedEffects {
     std::map<FileId, FakedFile> files;
     FakedNames names;
-    bool scheduling = false;  // priority, policy, affinity
+    std::map<FileId, timespec> nameless;  // since when: removed, and not among `files` then
+    bool scheduling = false;              // priority, policy, affinity
 
     FakedFile* file(const FileId& id) {
         const auto found = files.find(id);
         return found == files.end() ? nullptr : &found->second;
+    }
+    bool any_other_rights() const {
+        return std::any_of(files.begin(), files.end(),
+                           [](const auto& file) { return file.second.has_other_rights(); });
+    }
+    // What has become of a descriptor's file that is not among `files`.
+    struct stat status_of(const FileId& id, struct stat status) const {
+        if (const auto since = nameless.find(id); since != nameless.end()) {
+            status.st_nlink = 0;
+            status.st_ctim = since->second;
+        }
+        return status;
     }
 };
 

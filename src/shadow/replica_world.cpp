@@ -23,6 +23,10 @@ std::array<std::uint64_t, 6> arguments_of(const ptrace::Registers& registers) {
     return {raw.rdi, raw.rsi, raw.rdx, raw.r10, raw.r8, raw.r9};
 }
 
+bool opens(const emu::SystemCall& call) {
+    return call.number == SYS_open || call.number == SYS_openat || call.number == SYS_openat2;
+}
+
 }  // namespace
 
 // The replica's own memory; the kernel would write to shared memory as the program does, and so
@@ -161,7 +165,15 @@ std::optional<std::string> ReplicaWorld::serve(const emu::SystemCall& call,
     const auto* other = std::get_if<emu::ExecuteInstead>(&action);
     const auto result = execute(other ? other->call : call);
     if (!result) return is_gone;
-    set_result(other && other->result && *result >= 0 ? *other->result : note(call, *result));
+    if (other && other->result && *result >= 0) {
+        set_result(*other->result);
+        return {};
+    }
+    const auto noted = note(call, *result);
+    if (opens(call) && is_not_what_was_found(noted)) {
+        return emu::system_call_end_reason(call.number) + " of what was replaced meanwhile";
+    }
+    set_result(noted);
     return {};
 }
 
@@ -212,20 +224,27 @@ bool ReplicaWorld::move_to(std::int64_t fd, int number) {
     return replica_.call(SYS_close, {from}) && moved == number;
 }
 
+// A rule found a file or a directory there, or a place to be known only.
+bool ReplicaWorld::is_not_what_was_found(std::int64_t opened) {
+    for (const int error : {ENOENT, ENOTDIR, ELOOP, ENXIO, EAGAIN}) {
+        if (opened == -error) return true;
+    }
+    if (opened < 0) return false;
+    const auto& file = facts_.descriptors.at(static_cast<int>(opened));
+    return !file.is_certain() || (file.kind == emu::OpenFile::Kind::withdrawn &&
+                                  (file.status_flags.value_or(0) & O_PATH) == 0);
+}
+
 // What it opens gets the lowest number that is free, and more are taken than the kernel knows.
 std::int64_t ReplicaWorld::move_to_free_number(std::int64_t fd) {
-    const int wanted = facts_.descriptors.lowest_free();
-    return move_to(fd, wanted) ? wanted : -EMFILE;
+    const auto wanted = facts_.descriptors.lowest_free();
+    return wanted && move_to(fd, *wanted) ? *wanted : -EMFILE;
 }
 
 std::int64_t ReplicaWorld::note(const emu::SystemCall& call, std::int64_t result) {
     const auto& a = call.arguments;
+    if (opens(call) && result >= 0) result = move_to_free_number(result);
     switch (call.number) {
-        case SYS_open:
-        case SYS_openat:
-        case SYS_openat2:
-            if (result >= 0) result = move_to_free_number(result);
-            break;
         case SYS_mmap:
             if (result >= 0) {
                 const Address at{static_cast<std::uint64_t>(result)};

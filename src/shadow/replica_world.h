@@ -60,6 +60,7 @@ class ReplicaWorld : public emu::translator::ReplicaServices {
     std::optional<std::int64_t> execute(const emu::SystemCall& call);
     bool move_to(std::int64_t fd, int number);
     std::int64_t move_to_free_number(std::int64_t fd);
+    bool is_not_what_was_found(std::int64_t opened);
     std::int64_t note(const emu::SystemCall& call, std::int64_t result);
     std::optional<std::string> serve(const emu::SystemCall& call, ptrace::Registers& registers);
 

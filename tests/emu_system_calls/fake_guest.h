@@ -60,6 +60,12 @@ class FakeContents : public FileContents {
   public:
     explicit FakeContents(std::string text) : text_(std::move(text)) {}
     void change() { is_changed_ = true; }
+    std::optional<bool> is_locked;  // by others
+    std::optional<bool> is_locked_by_others(const struct flock& wanted) override {
+        asked_from = wanted.l_whence == SEEK_SET ? wanted.l_start : -1;
+        return is_locked;
+    }
+    std::int64_t asked_from = 0;
     std::optional<std::int64_t> read(std::uint64_t offset, std::span<std::byte> into) override {
         if (is_changed_) return {};
         if (offset >= text_.size()) return 0;
@@ -73,24 +79,30 @@ class FakeContents : public FileContents {
     bool is_changed_ = false;
 };
 
-// Paths stand for inodes, all on device 1.
+// Paths stand for inodes, on device 1 unless they say otherwise.
 class FakeQueries : public GuestQueries {
   public:
     struct File {
         std::uint64_t inode = 0;
         mode_t mode = 0;
         std::string contents;
+        std::uint64_t device = 1;
+        uid_t owner = 0;
+        nlink_t names = 1;
     };
     std::map<int, Descriptor> files;
-    std::map<std::string, File> paths;  // all others are missing
+    std::map<std::string, File> paths;           // all others are missing
+    static constexpr std::uint64_t made_up = 2;  // a device
     int access_error = 0;
     std::optional<std::uint64_t> cpu_time;
 
     static struct stat status(const File& file) {
         struct stat status {};
-        status.st_dev = 1;
+        status.st_dev = file.device;
         status.st_ino = file.inode;
         status.st_mode = file.mode;
+        status.st_uid = file.owner;
+        status.st_nlink = file.names;
         status.st_size = static_cast<off_t>(file.contents.size());
         return status;
     }
@@ -108,7 +120,7 @@ class FakeQueries : public GuestQueries {
         return PathStatus{0, status(*file)};
     }
     std::optional<int> access_to(int, const std::string&, int) override { return access_error; }
-    bool is_made_up(std::uint64_t) override { return false; }
+    bool is_made_up(std::uint64_t device) override { return device == made_up; }
     std::shared_ptr<FileContents> contents_of(int, const std::string& path) override {
         return std::make_shared<FakeContents>(find(path)->contents);
     }

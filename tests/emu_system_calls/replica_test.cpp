@@ -56,6 +56,11 @@ ReplicaAction instead(std::int32_t number, std::array<std::uint64_t, 6> argument
     return ExecuteInstead{{number, arguments}};
 }
 
+// For reading, as a replica does it.
+ReplicaAction opens(std::uint64_t directory, std::uint64_t path, std::uint64_t flags) {
+    return instead(SYS_openat, {directory, path, flags | O_NONBLOCK | O_NOCTTY, 0, 0, 0});
+}
+
 constexpr std::uint64_t cwd = static_cast<std::uint64_t>(AT_FDCWD);
 constexpr std::uint64_t no_fd = static_cast<std::uint64_t>(-1);
 
@@ -128,6 +133,11 @@ TEST_CASE("what was pretended to be written is read back") {
     const auto path = guest.memory.put_text("/four");
     CHECK(guest.replica(SYS_stat, {path, 0x11000}) == answer(0));
     CHECK(guest.memory.read_as<struct stat>({0x11000})->st_size == 4101);
+    // Flags would have to be heeded.
+    const iovec piece{reinterpret_cast<void*>(0x10000), 5};
+    const auto pieces = guest.memory.put(piece);
+    CHECK(guest.replica(SYS_pwritev2, {4, pieces, 1, 0, 0, 0}) == answer(5));
+    CHECK(guest.replica(SYS_pwritev2, {4, pieces, 1, 0, 0, 0x10}) == ends("pwritev2"));  // append
     // Other files are what they are.
     CHECK(guest.replica(SYS_pread64, {3, 0x11000, 100, 4094}) == answer(2));
     // Output to a pipe, a terminal or a socket is seen by nobody here.
@@ -157,6 +167,7 @@ TEST_CASE("sizes") {
     CHECK(guest.replica(SYS_write, {6, 0x10000, 3}) == answer(3));
     CHECK(guest.replica(SYS_lseek, {6, 0, SEEK_CUR}) == answer(4102));
     // Attributes are not kept.
+    guest.facts.credentials = GuestFacts::Credentials{};
     CHECK(guest.replica(SYS_fsetxattr, {6, 0x11000, 0x11000, 1, 0}) == answer(0));
     CHECK(guest.replica(SYS_fstat, {6, 0x11000}) == ends("fstat"));
 }
@@ -220,13 +231,14 @@ TEST_CASE("files created, removed and renamed") {
         CHECK(guest.replica(SYS_pread64, {8, 0x11000, 100, 0}) == answer(2));
     }
     SUBCASE("permissions and owners are kept, other attributes are not") {
+        guest.facts.credentials = GuestFacts::Credentials{0, 0, 0, 7, 7, 7};
         CHECK(guest.replica(SYS_chmod, {fresh, 0600}) == answer(0));
-        CHECK(guest.replica(SYS_fchown, {8, 7, no_fd}) == answer(0));
+        CHECK(guest.replica(SYS_fchown, {8, no_fd, 7}) == answer(0));
         CHECK(guest.replica(SYS_stat, {fresh, 0x11000}) == answer(0));
         const auto status = guest.memory.read_as<struct stat>({0x11000});
         CHECK(status->st_mode == (S_IFREG | 0600));
-        CHECK(status->st_uid == 7);
-        CHECK(status->st_gid == 0);
+        CHECK(status->st_uid == 0);
+        CHECK(status->st_gid == 7);
         CHECK(guest.replica(SYS_setxattr, {fresh, 0x11000, 0x11000, 1}) == answer(0));
         CHECK(guest.replica(SYS_stat, {fresh, 0x11000}) == shows_faked("stat"));
     }
@@ -263,11 +275,10 @@ TEST_CASE("changes of names that are not kept") {
     SUBCASE("symlinkat") {
         CHECK(guest.replica(SYS_symlinkat, {file, cwd, fresh}) == answer(0));
     }
-    SUBCASE("rmdir") {
-        CHECK(guest.replica(SYS_rmdir, {directory}) == answer(0));
-    }
     SUBCASE("rename") {
-        CHECK(guest.replica(SYS_rename, {directory, fresh}) == answer(0));
+        const auto terminal = guest.memory.put_text("/dev/tty");
+        guest.queries.paths["/dev"] = {6, S_IFDIR | 0755, ""};
+        CHECK(guest.replica(SYS_rename, {terminal, fresh}) == answer(0));
     }
     CHECK(guest.replica(SYS_access, {fresh, 0}) == shows_faked("access"));
     CHECK(guest.replica(SYS_open, {file, O_RDONLY}) == shows_faked("open"));
@@ -285,7 +296,186 @@ TEST_CASE("a program that looks at itself would see the replica") {
         CHECK(guest.replica(SYS_readlink, {at, 0x11000, 100}) == ends("readlink " + about));
     }
     const auto program = guest.memory.put_text("/proc/self/exe");
+    CHECK(guest.replica(SYS_readlink, {program, 0x11000, 100}) == answer(-ENOENT));
+    constexpr auto made_up = FakeQueries::made_up;
+    guest.queries.paths["/proc/self/exe"] = {70, S_IFLNK | 0777, "", made_up};
     CHECK(guest.replica(SYS_readlink, {program, 0x11000, 100}) == execute);
+    // By other paths, too.
+    for (const char* path : {"self", "//proc/self", "/proc/net"}) {
+        CAPTURE(path);
+        guest.queries.paths[path] = {71, S_IFLNK | 0777, "", made_up};
+        const auto at = guest.memory.put_text(path);
+        CHECK(guest.replica(SYS_readlink, {at, 0x11000, 100}) == ends("readlink " + about));
+        CHECK(guest.replica(SYS_readlinkat, {5, at, 0x11000, 100}) == ends("readlinkat " + about));
+    }
+    for (const char* path : {"/sys/class/net/lo", "/link"}) {
+        const auto device = path == std::string("/link") ? 1 : made_up;
+        guest.queries.paths[path] = {72, S_IFLNK | 0777, "", device};
+        CHECK(guest.replica(SYS_readlink, {guest.memory.put_text(path), 0x11000, 100}) == execute);
+    }
+}
+
+TEST_CASE("names are counted, and directories know of changes") {
+    FakeGuest guest;
+    const auto file = guest.memory.put_text("/file");
+    const auto four = guest.memory.put_text("/four");
+    const auto fresh = guest.memory.put_text("/dir/fresh");
+    const auto other = guest.memory.put_text("/dir/other");
+    const auto directory = guest.memory.put_text("/dir");
+    const auto root = guest.memory.put_text("/");
+    const auto names_of = [&](std::int32_t call, std::uint64_t what) {
+        CHECK(guest.replica(call, {what, 0x11000}) == answer(0));
+        return guest.memory.read_as<struct stat>({0x11000})->st_nlink;
+    };
+    CHECK(names_of(SYS_stat, directory) == 1);
+    SUBCASE("link, as in a lock by a second name") {
+        CHECK(guest.replica(SYS_link, {file, fresh}) == answer(0));
+        CHECK(names_of(SYS_stat, file) == 2);
+        CHECK(names_of(SYS_stat, fresh) == 2);
+        CHECK(guest.replica(SYS_unlink, {fresh}) == answer(0));
+        CHECK(names_of(SYS_stat, file) == 1);
+    }
+    SUBCASE("unlink of what is open") {
+        CHECK(names_of(SYS_fstat, 4) == 1);
+        CHECK(guest.replica(SYS_unlink, {four}) == answer(0));
+        CHECK(names_of(SYS_fstat, 4) == 0);
+        CHECK(guest.memory.read_as<struct stat>({0x11000})->st_ctim.tv_sec != 0);
+        CHECK(guest.replica(SYS_write, {4, 0x12000, 5}) == answer(5));
+        CHECK(names_of(SYS_fstat, 4) == 0);
+        CHECK(guest.replica(SYS_stat, {root, 0x11000}) == shows_faked("stat"));
+        CHECK(names_of(SYS_stat, directory) == 1);
+        return;
+    }
+    SUBCASE("unlink of one of two") {
+        guest.queries.paths["/four"].names = 2;
+        CHECK(guest.replica(SYS_unlink, {four}) == answer(0));
+        CHECK(names_of(SYS_fstat, 4) == 1);
+        return;
+    }
+    SUBCASE("rename over what is open") {
+        guest.queries.paths["/dir/other"] = guest.queries.paths["/four"];
+        CHECK(guest.replica(SYS_rename, {file, other}) == answer(0));
+        CHECK(names_of(SYS_fstat, 4) == 0);
+        CHECK(names_of(SYS_stat, other) == 1);
+    }
+    SUBCASE("files that are made") {
+        CHECK(guest.replica(SYS_open, {directory, O_RDWR | O_TMPFILE, 0600}) == answer(8));
+        CHECK(names_of(SYS_fstat, 8) == 0);
+        CHECK(guest.replica(SYS_open, {fresh, O_RDWR | O_CREAT, 0600}) == answer(9));
+        CHECK(names_of(SYS_fstat, 9) == 1);
+    }
+    CHECK(guest.replica(SYS_stat, {directory, 0x11000}) == shows_faked("stat"));
+    CHECK(guest.replica(SYS_open, {directory, O_RDONLY}) == opens(cwd, directory, O_DIRECTORY));
+}
+
+TEST_CASE("names on two file systems") {
+    FakeGuest guest;
+    const auto file = guest.memory.put_text("/file");
+    const auto there = guest.memory.put_text("/other/fresh");
+    guest.queries.paths["/other"] = {2, S_IFDIR | 0755, "", 3};
+    CHECK(guest.replica(SYS_rename, {file, there}) == answer(-EXDEV));
+    CHECK(guest.replica(SYS_link, {file, there}) == answer(-EXDEV));
+}
+
+TEST_CASE("directories are neither renamed nor removed, and may be made with a slash behind") {
+    FakeGuest guest;
+    const auto directory = guest.memory.put_text("/dir");
+    const auto fresh = guest.memory.put_text("/fresh");
+    const auto with_slash = guest.memory.put_text("/fresh//");
+    CHECK(guest.replica(SYS_rmdir, {directory}) ==
+          ends("rmdir of a directory that may not be empty"));
+    CHECK(guest.replica(SYS_rename, {directory, fresh}) == ends("rename"));
+    CHECK(guest.replica(SYS_rename, {directory, with_slash}) == ends("rename"));
+    CHECK(guest.replica(SYS_link, {directory, fresh}) == answer(-EPERM));
+    CHECK(guest.replica(SYS_open, {with_slash, O_WRONLY | O_CREAT, 0644}) == ends("open"));
+    CHECK(guest.replica(SYS_symlink, {directory, with_slash}) == answer(-ENOENT));
+    CHECK(guest.replica(SYS_mkdir, {with_slash, 0755}) == answer(0));
+}
+
+TEST_CASE("who may change attributes") {
+    FakeGuest guest;
+    guest.facts.credentials = GuestFacts::Credentials{500, 500, 500, 50, 50, 50};
+    guest.queries.paths["/mine"] = {80, S_IFREG | 0644, "mine", 1, 500};
+    const auto mine = guest.memory.put_text("/mine");
+    const auto file = guest.memory.put_text("/file");  // root's
+    CHECK(guest.replica(SYS_chmod, {file, 0666}) == ends("chmod"));
+    CHECK(guest.replica(SYS_chown, {file, 500, no_fd}) == ends("chown"));
+    CHECK(guest.replica(SYS_utimensat, {cwd, file, 0, 0}) == ends("utimensat"));
+    CHECK(guest.replica(SYS_fchmod, {4, 0600}) == ends("fchmod"));
+    CHECK(guest.replica(SYS_chown, {mine, 0, no_fd}) == ends("chown"));
+    CHECK(guest.replica(SYS_chown, {mine, 500, 50}) == answer(0));
+    CHECK(guest.replica(SYS_truncate, {file, 1}) == answer(0));
+    guest.queries.access_error = EACCES;
+    CHECK(guest.replica(SYS_truncate, {guest.memory.put_text("/four"), 1}) == answer(-EACCES));
+    CHECK(guest.replica(SYS_chmod, {mine, 0600}) == ends("chmod"));
+    guest.queries.access_error = EROFS;
+    CHECK(guest.replica(SYS_chmod, {mine, 0600}) == answer(-EROFS));
+    guest.queries.access_error = 0;
+    CHECK(guest.replica(SYS_chmod, {mine, 0600}) == answer(0));
+}
+
+TEST_CASE("changed permissions are seen by access and open") {
+    FakeGuest guest;
+    guest.facts.credentials = GuestFacts::Credentials{500, 500, 500, 50, 50, 50};
+    guest.queries.paths["/mine"] = {80, S_IFREG | 0444, "mine", 1, 500};
+    const auto mine = guest.memory.put_text("/mine");
+    const auto file = guest.memory.put_text("/file");
+    CHECK(guest.replica(SYS_access, {mine, X_OK}) == execute);
+    CHECK(guest.replica(SYS_chmod, {mine, 0700}) == answer(0));
+    guest.queries.access_error = EACCES;  // as it really is
+    CHECK(guest.replica(SYS_access, {mine, X_OK | R_OK}) == answer(0));
+    CHECK(guest.replica(SYS_open, {mine, O_RDWR}) == answer(8));
+    CHECK(guest.replica(SYS_open, {mine, O_RDONLY}) == answer(9));
+    CHECK(guest.replica(SYS_open, {file, O_RDWR}) == answer(-EACCES));
+    guest.queries.access_error = 0;
+    CHECK(guest.replica(SYS_chmod, {mine, 0}) == answer(0));
+    CHECK(guest.replica(SYS_access, {mine, R_OK}) == shows_faked("access"));
+    CHECK(guest.replica(SYS_open, {mine, O_RDONLY}) == shows_faked("open"));
+    CHECK(guest.replica(SYS_access, {file, R_OK}) == execute);
+    CHECK(guest.replica(SYS_open, {file, O_RDONLY}) == opens(cwd, file, 0));
+    guest.queries.paths["/dir"].owner = 500;
+    const auto directory = guest.memory.put_text("/dir");
+    CHECK(guest.replica(SYS_chmod, {directory, 0}) == answer(0));
+    CHECK(guest.replica(SYS_open, {directory, O_RDONLY}) == shows_faked("open"));
+}
+
+TEST_CASE("whether a link is followed, and whether there is a path at all") {
+    class LinkQueries : public FakeQueries {
+      public:
+        std::optional<PathStatus> status_of(int directory, const std::string& path,
+                                            bool follow) override {
+            followed = follow;
+            return FakeQueries::status_of(directory, path, follow);
+        }
+        bool followed = false;
+    };
+    FakeMemory memory;
+    LinkQueries queries;
+    queries.paths = {{"/file", {3, S_IFREG | 0644, "abc"}}};
+    GuestFacts facts{queries};
+    facts.credentials = GuestFacts::Credentials{};
+    const auto file = memory.put_text("/file");
+    const auto empty = memory.put_text("");
+    const auto follows = [&](std::int32_t call, std::array<std::uint64_t, 6> arguments) {
+        CHECK(std::holds_alternative<Answer>(decide_in_replica({call, arguments}, facts, memory)));
+        return queries.followed;
+    };
+    CHECK(follows(SYS_chown, {file, 0, 0}));
+    CHECK_FALSE(follows(SYS_lchown, {file, 0, 0}));
+    CHECK(follows(SYS_fchownat, {cwd, file, 0, 0, 0}));
+    CHECK_FALSE(follows(SYS_fchownat, {cwd, file, 0, 0, AT_SYMLINK_NOFOLLOW}));
+    CHECK(follows(SYS_stat, {file, 0x11000}));
+    CHECK_FALSE(follows(SYS_lstat, {file, 0x11000}));
+    CHECK_FALSE(follows(SYS_newfstatat, {cwd, file, 0x11000, AT_SYMLINK_NOFOLLOW}));
+    CHECK_FALSE(follows(SYS_utimensat, {cwd, file, 0, AT_SYMLINK_NOFOLLOW}));
+
+    const auto decides = [&](std::int32_t call, std::array<std::uint64_t, 6> arguments) {
+        return decide_in_replica({call, arguments}, facts, memory);
+    };
+    CHECK(decides(SYS_newfstatat, {cwd, empty, 0x11000, AT_EMPTY_PATH}) == ends("newfstatat"));
+    CHECK(decides(SYS_newfstatat, {cwd, empty, 0x11000, 0}) == answer(-ENOENT));
+    CHECK(decides(SYS_fchownat, {cwd, empty, 0, 0, AT_EMPTY_PATH}) == ends("fchownat"));
+    CHECK(decides(SYS_fchownat, {cwd, empty, 0, 0, 0}) == answer(-ENOENT));
 }
 
 TEST_CASE("open") {
@@ -294,26 +484,96 @@ TEST_CASE("open") {
     const auto missing = guest.memory.put_text("/missing");
     const auto terminal = guest.memory.put_text("/dev/tty");
     const auto relative = guest.memory.put_text("other");
-    CHECK(guest.replica(SYS_open, {file, O_RDONLY | O_CLOEXEC}) == execute);
+    CHECK(guest.replica(SYS_open, {file, O_RDONLY | O_CLOEXEC}) == opens(cwd, file, O_CLOEXEC));
+    // It may be gone by now, or be a pipe that nobody writes to.
+    const std::uint64_t creates = O_RDONLY | O_CREAT | O_CLOEXEC;
+    CHECK(guest.replica(SYS_open, {file, creates, 0644}) == opens(cwd, file, O_CLOEXEC));
+    CHECK(guest.replica(SYS_openat, {5, file, creates, 0644}) == opens(cwd, file, O_CLOEXEC));
     CHECK(guest.replica(SYS_open, {missing, O_RDONLY}) == answer(-ENOENT));
     CHECK(guest.replica(SYS_open, {terminal, O_RDONLY}) == ends("open"));
-    CHECK(guest.replica(SYS_open, {terminal, O_RDWR | O_PATH}) == execute);
+    CHECK(guest.replica(SYS_open, {terminal, O_RDWR | O_PATH}) ==
+          instead(SYS_openat, {cwd, terminal, O_RDWR | O_PATH, 0, 0, 0}));
     CHECK(guest.replica(SYS_open, {0x10, O_RDONLY}) == answer(-EFAULT));
     CHECK(guest.replica(SYS_open, {file, O_RDONLY | O_DIRECTORY}) == answer(-ENOTDIR));
     const auto directory = guest.memory.put_text("/dir");
-    CHECK(guest.replica(SYS_open, {directory, O_RDONLY | O_DIRECTORY}) == execute);
+    CHECK(guest.replica(SYS_open, {directory, O_RDONLY}) == opens(cwd, directory, O_DIRECTORY));
     CHECK(guest.replica(SYS_open, {directory, O_WRONLY}) == answer(-EISDIR));
     CHECK(guest.replica(SYS_open, {directory, O_RDWR | O_TMPFILE, 0600}) == answer(8));
     CHECK(guest.replica(SYS_openat, {5, relative, O_RDONLY}) == answer(-ENOENT));
     CHECK(guest.replica(SYS_openat, {2, relative, O_RDONLY}) == answer(-ENOTDIR));
     CHECK(guest.replica(SYS_openat, {98, relative, O_RDONLY}) == answer(-EBADF));
-    CHECK(guest.replica(SYS_openat, {2, file, O_RDONLY}) == execute);  // absolute
+    CHECK(guest.replica(SYS_openat, {2, file, O_RDONLY}) == opens(cwd, file, 0));  // absolute
+    guest.queries.paths["other"] = {4, S_IFREG | 0644, "abc"};
+    CHECK(guest.replica(SYS_openat, {5, relative, O_RDONLY}) == opens(5, relative, 0));
     open_how how{};
-    how.flags = O_RDONLY;
-    CHECK(guest.replica(SYS_openat2, {cwd, file, guest.memory.put(how), sizeof how}) == execute);
+    how.flags = creates;
+    how.mode = 0644;
+    CHECK(guest.replica(SYS_openat2, {cwd, file, guest.memory.put(how), sizeof how}) ==
+          opens(cwd, file, O_CLOEXEC));
+    how.flags = O_RDONLY;  // it is not for openat2 to overlook the mode
+    CHECK(guest.replica(SYS_openat2, {cwd, file, guest.memory.put(how), sizeof how}) ==
+          ends("openat2"));
+    how.mode = 0;
     how.resolve = RESOLVE_BENEATH;
     CHECK(guest.replica(SYS_openat2, {cwd, file, guest.memory.put(how), sizeof how}) ==
           ends("openat2"));
+}
+
+TEST_CASE("a directory that the replica does not hold is not taken for another") {
+    FakeGuest guest;
+    const auto relative = guest.memory.put_text("other");
+    const std::string not_held = " from a directory that the replica does not hold";
+    const auto check_that_all_end = [&](std::uint64_t fd) {
+        CAPTURE(fd);
+        CHECK(guest.replica(SYS_openat, {fd, relative, O_RDONLY}) == ends("openat" + not_held));
+        CHECK(guest.replica(SYS_newfstatat, {fd, relative, 0x11000, 0}) ==
+              ends("newfstatat" + not_held));
+        CHECK(guest.replica(SYS_unlinkat, {fd, relative, 0}) == ends("unlinkat" + not_held));
+        CHECK(guest.replica(SYS_faccessat, {fd, relative, 0}) == ends("faccessat" + not_held));
+    };
+    guest.queries.files[5].file->is_held = false;  // closed in the target before it was reopened
+    check_that_all_end(5);
+    const auto nobody_looked = std::make_shared<OpenFile>();
+    guest.queries.files[20] = {nobody_looked, false};
+    check_that_all_end(20);
+    const auto disbelieved = std::make_shared<OpenFile>();
+    disbelieved->kind = OpenFile::Kind::withdrawn;
+    guest.queries.files[21] = {disbelieved, false};
+    check_that_all_end(21);
+    CHECK(guest.replica(SYS_openat, {3, relative, O_RDONLY}) == answer(-ENOTDIR));
+    CHECK(guest.replica(SYS_openat, {no_fd, relative, O_RDONLY}) == answer(-EBADF));
+}
+
+TEST_CASE("what is not known of a descriptor ends the sample") {
+    FakeGuest guest;
+    const auto file = guest.memory.put_text("/file");
+    guest.queries.files[20] = {std::make_shared<OpenFile>(), false};  // nobody looked
+    const auto disbelieved = std::make_shared<OpenFile>();
+    disbelieved->kind = OpenFile::Kind::withdrawn;
+    guest.queries.files[21] = {disbelieved, false};
+    const std::string unknown = " on a descriptor that is not known";
+    CHECK(guest.replica(SYS_fcntl, {20, F_SETFD, 0}) == ends("fcntl" + unknown));
+    CHECK(guest.replica(SYS_fcntl, {20, F_DUPFD, 0}) == ends("fcntl" + unknown));
+    for (const auto number : {SYS_write, SYS_pwrite64, SYS_sendto, SYS_dup, SYS_dup2, SYS_fsync,
+                              SYS_ftruncate, SYS_fchmod, SYS_flock, SYS_shutdown, SYS_close}) {
+        const auto call = static_cast<std::int32_t>(number);
+        CHECK(guest.replica(call, {20, 0x10000, 5}) ==
+              ReplicaAction{End{system_call_end_reason(call) + unknown}});
+        CHECK(guest.replica(call, {no_fd, 0x10000, 5}) == answer(-EBADF));
+    }
+    // It may be a file, of which the bytes would have to be kept.
+    CHECK(guest.replica(SYS_write, {21, 0x10000, 5}) == ends("write"));
+
+    SUBCASE("its number cannot be given away") {
+        const std::string which = " with a number that is not known";
+        CHECK(guest.replica(SYS_fcntl, {3, F_DUPFD, 21}) == ends("fcntl" + which));
+        guest.queries.files[8] = {std::make_shared<OpenFile>(), false};
+        CHECK(guest.replica(SYS_open, {file, O_RDONLY}) == ends("open" + which));
+        CHECK(guest.replica(SYS_open, {file, O_WRONLY}) == ends("open" + which));
+        CHECK(guest.replica(SYS_dup, {3}) == ends("dup" + which));
+        CHECK(guest.replica(SYS_close, {4}) == answer(0));  // below it
+        CHECK(guest.replica(SYS_open, {file, O_WRONLY}) == answer(4));
+    }
 }
 
 TEST_CASE("descriptors of the replica's own") {
@@ -324,6 +584,13 @@ TEST_CASE("descriptors of the replica's own") {
     CHECK(guest.replica(SYS_getdents64, {5, 0x10000, 1000}) == ends("getdents64"));  // shared
     note_executed({SYS_openat, {cwd, 0x10000, O_RDONLY}}, 8, guest.facts);
     CHECK(guest.replica(SYS_getdents64, {8, 0x10000, 1000}) == execute);
+    // A later one has the flags that the program asked for.
+    const auto file = guest.memory.put_text("/file");
+    CHECK(guest.replica(SYS_open, {file, O_RDONLY | O_CREAT}) == opens(cwd, file, 0));
+    guest.queries.files[9] = {std::make_shared<OpenFile>(*guest.queries.files[7].file), false};
+    note_executed({SYS_open, {file, O_RDONLY | O_CREAT}}, 9, guest.facts);
+    CHECK(guest.replica(SYS_fcntl, {9, F_GETFL}) == answer(0100000));
+    note_executed({SYS_close, {9}}, 0, guest.facts);
     CHECK(guest.replica(SYS_close, {8}) == execute);
     note_executed({SYS_close, {8}}, 0, guest.facts);
     CHECK(guest.replica(SYS_getdents64, {8, 0x10000, 1000}) == ends("getdents64"));
@@ -380,7 +647,6 @@ TEST_CASE("fcntl and ioctl") {
     CHECK(guest.replica(SYS_fcntl, {2, F_GETFD}) == answer(FD_CLOEXEC));
     CHECK(guest.replica(SYS_ioctl, {2, FIONCLEX}) == answer(0));
     CHECK(guest.replica(SYS_fcntl, {2, F_GETFD}) == answer(0));
-    CHECK(guest.replica(SYS_fcntl, {3, F_SETLKW, 0x10000}) == answer(0));
     CHECK(guest.replica(SYS_fcntl, {3, F_SETOWN, 1}) == answer(0));
     // Nobody can tell of a real file here; one that exists only in the replica has no locks.
     struct flock lock {};
@@ -391,6 +657,27 @@ TEST_CASE("fcntl and ioctl") {
     CHECK(guest.replica(SYS_open, {directory, O_RDWR | O_TMPFILE, 0600}) == answer(8));
     CHECK(guest.replica(SYS_fcntl, {8, F_GETLK, at}) == answer(0));
     CHECK(guest.memory.read_as<struct flock>({at})->l_type == F_UNLCK);
+    // Locks are got where nobody else has one.
+    auto& contents = static_cast<FakeContents&>(*guest.queries.files[3].file->contents);
+    const auto wanted = guest.memory.put(lock);
+    for (const int what : {F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW}) {
+        const auto how = static_cast<std::uint64_t>(what);
+        contents.is_locked.reset();
+        CHECK(guest.replica(SYS_fcntl, {3, how, wanted}) == ends("fcntl"));
+        contents.is_locked = true;
+        CHECK(guest.replica(SYS_fcntl, {3, how, wanted}) == ends("fcntl"));
+        contents.is_locked = false;
+        CHECK(guest.replica(SYS_fcntl, {3, how, wanted}) == answer(0));
+        CHECK(guest.replica(SYS_fcntl, {8, how, wanted}) == answer(0));
+        CHECK(guest.replica(SYS_fcntl, {3, how, 0x10}) == answer(-EFAULT));
+    }
+    lock.l_whence = SEEK_CUR;
+    lock.l_start = 5;
+    CHECK(guest.replica(SYS_fcntl, {3, F_SETLK, guest.memory.put(lock)}) == answer(0));
+    CHECK(contents.asked_from == 105);
+    lock.l_type = F_UNLCK;
+    contents.is_locked = true;
+    CHECK(guest.replica(SYS_fcntl, {3, F_SETLK, guest.memory.put(lock)}) == answer(0));
     for (const int what : {F_GETOWN, F_SETLEASE, F_NOTIFY, F_SETPIPE_SZ, F_ADD_SEALS}) {
         CHECK(guest.replica(SYS_fcntl, {3, static_cast<std::uint64_t>(what)}) == ends("fcntl"));
     }

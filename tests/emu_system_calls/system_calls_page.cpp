@@ -23,10 +23,11 @@ call must not act on the world. This page says what happens with each one.
   its memory. It executes no system call. A call is *answered* from what is known, or the burst
   *ends*; the thread then goes on and does everything for real.
 - A **replica** (`--mode shadow`) is a forked copy of the program in which every system call is
-  stopped before it executes. Calls that touch only the copy are *executed* in it. Open files are
-  shared with your program, so nothing that would change one is executed: reads go through `pread64`
-  at an offset of the replica's own, and output is *answered* with success. A later call that could
-  notice that the output never happened *ends* the replica.
+  stopped before it executes. Calls that touch only the copy are *executed* in it. It has none of
+  your program's open files (of directories it has the place, to find paths from there): reads are
+  *answered* from files that shadowprof opened anew, at an offset of the replica's own, and output is
+  answered with success. A later call that could notice that the output never happened *ends* the
+  replica, and so does a call on a descriptor of which it is not known what it is.
 
 The profile counts why samples ended, by reason, as `system call NAME`. Numbers that are not listed
 here end a sample as `system call #N`.
