@@ -4,6 +4,7 @@
 #pragma once
 
 #include <asm/prctl.h>
+#include <sys/times.h>
 
 #include "emu/system_call_file_rules.h"
 
@@ -14,9 +15,6 @@ inline ReplicaAction execute_with(const Request& request,
     if (request.call.arguments == arguments) return Execute{};
     return ExecuteInstead{{request.call.number, arguments}};
 }
-
-inline constexpr ReplicaRule executes_counting_anew{"executed; counts from the replica's birth",
-                                                    execute_it};
 
 // --- Files that are held ---
 
@@ -237,13 +235,54 @@ inline constexpr ReplicaRule controls_device{
 inline ReplicaAction read_clock(Request& request) {
     const auto id = request.int_argument(0);
     if (const auto answer = clock_now(request)) return *answer;
-    if (id == CLOCK_PROCESS_CPUTIME_ID || id == CLOCK_THREAD_CPUTIME_ID) return request.end();
+    const bool is_of_a_process = id < 0;  // or thread, which it names
+    if (is_of_a_process || id == CLOCK_PROCESS_CPUTIME_ID || id == CLOCK_THREAD_CPUTIME_ID) {
+        return request.end();
+    }
     return Execute{};
 }
 inline constexpr ReplicaRule reads_clock{
-    "answered from the host's clocks, or executed; CPU time: the target's, if known, otherwise "
-    "ends",
+    "answered from the host's clocks, or executed; CPU time: the target's, if known; of a process "
+    "or "
+    "thread by its number: ends",
     read_clock};
+inline constexpr Condition is_clock_for_all{
+    "it is not a process's or thread's by its number",
+    [](Request& request) { return request.int_argument(0) >= 0; }};
+
+// The replica's own, and what the target had before.
+inline MaybeAnswer tell_usage(Request& request) {
+    const auto who = request.int_argument(0);
+    if (who != RUSAGE_SELF && who != RUSAGE_CHILDREN && who != RUSAGE_THREAD) return fails(EINVAL);
+    const auto usage = request.facts.queries.usage(who);
+    if (!usage) return {};
+    const bool had_children = who == RUSAGE_CHILDREN && usage->ru_minflt != 0;
+    if (had_children) return {};
+    return request.memory.write_as(request.address(1), *usage) ? Answer{0} : fails(EFAULT);
+}
+inline constexpr ReplicaRule tells_usage{
+    "executed, and the target's time, faults and memory added; of children: answered, if there "
+    "were none; otherwise ends",
+    [](Request& request) { return or_end(tell_usage(request), request); }};
+
+inline clock_t in_ticks(const timeval& time) {
+    static const auto ticks = sysconf(_SC_CLK_TCK);
+    return time.tv_sec * ticks + time.tv_usec * ticks / 1'000'000;
+}
+inline MaybeAnswer tell_times(Request& request) {
+    struct tms all {};
+    const auto now = times(&all);
+    if (request.is_null(0)) return Answer{now};
+    const auto own = request.facts.queries.usage(RUSAGE_SELF);
+    const auto childrens = request.facts.queries.usage(RUSAGE_CHILDREN);
+    if (!own || !childrens) return {};
+    all = {in_ticks(own->ru_utime), in_ticks(own->ru_stime), in_ticks(childrens->ru_utime),
+           in_ticks(childrens->ru_stime)};
+    return request.memory.write_as(request.address(0), all) ? Answer{now} : fails(EFAULT);
+}
+inline constexpr ReplicaRule tells_times{
+    "answered: the target's time, if known; otherwise ends",
+    [](Request& request) { return or_end(tell_times(request), request); }};
 
 inline bool is_sampled(const Request& request, std::size_t argument) {
     const auto id = request.int_argument(argument);

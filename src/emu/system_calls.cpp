@@ -33,6 +33,9 @@ std::optional<std::uint64_t> GuestQueries::process_cpu_time() {
 std::optional<std::uint64_t> GuestQueries::thread_cpu_time() {
     return {};
 }
+std::optional<struct rusage> GuestQueries::usage(int) {
+    return {};
+}
 
 Descriptor& Descriptors::descriptor_at(int fd) {
     auto& descriptor = descriptors_[fd];
@@ -137,7 +140,7 @@ constexpr Row rows[] = {
     { 34, "pause",                   input,         ends,                             ends},
     { 35, "nanosleep",               benign,        sleeps_no_time,                   sleeps_no_time},
     { 36, "getitimer",               unsafe,        ends,                             ends},
-    { 37, "alarm",                   output,        ends,                             succeeds},
+    { 37, "alarm",                   output,        ends,                             ends},
     { 38, "setitimer",               output,        succeeds_unless_asked<2>,         succeeds_unless_asked<2>},
     { 39, "getpid",                  benign,        tells_pid,                        tells_pid},
     { 40, "sendfile",                output,        ends,                             sends_file},
@@ -198,9 +201,9 @@ constexpr Row rows[] = {
     { 95, "umask",                   benign,        ends,                             executes},
     { 96, "gettimeofday",            benign,        tells_time_of_day,                tells_time_of_day},
     { 97, "getrlimit",               benign,        ends,                             executes},
-    { 98, "getrusage",               benign,        ends,                             executes_counting_anew},
+    { 98, "getrusage",               benign,        ends,                             tells_usage},
     { 99, "sysinfo",                 benign,        ends,                             executes},
-    {100, "times",                   benign,        ends,                             executes_counting_anew},
+    {100, "times",                   benign,        ends,                             tells_times},
     {101, "ptrace",                  unsafe,        ends,                             ends},
     {102, "getuid",                  benign,        tells_uid,                        executes},
     {103, "syslog",                  unsafe,        ends,                             ends},
@@ -329,7 +332,7 @@ constexpr Row rows[] = {
     {226, "timer_delete",            output,        succeeds,                         succeeds},
     {227, "clock_settime",           unsafe,        ends,                             ends},
     {228, "clock_gettime",           benign,        tells_clock,                      reads_clock},
-    {229, "clock_getres",            benign,        tells_clock_resolution,           executes},
+    {229, "clock_getres",            benign,        tells_clock_resolution,           executes.when(is_clock_for_all)},
     {230, "clock_nanosleep",         benign,        sleeps_no_time_if_relative,       sleeps_no_time_if_relative},
     {231, "exit_group",              unsafe,        ends,                             ends},
     {232, "epoll_wait",              input,         ends,                             ends},

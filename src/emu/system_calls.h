@@ -20,6 +20,7 @@
 // A call without a row is unsafe: it ends the sample.
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -123,6 +124,8 @@ class GuestQueries {
     // Nanoseconds the target's process, or its sampled thread, has run.
     virtual std::optional<std::uint64_t> process_cpu_time();
     virtual std::optional<std::uint64_t> thread_cpu_time();
+    // As getrusage(2) of the target. Of its children, time to a tick and faults.
+    virtual std::optional<struct rusage> usage(int who);
 };
 
 // The sample's descriptors. In a replica most of them are not the kernel's: at its birth a replica

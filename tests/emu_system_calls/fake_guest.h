@@ -85,6 +85,7 @@ class FakeQueries : public GuestQueries {
     std::map<std::string, File> paths;  // all others are missing
     int access_error = 0;
     std::optional<std::uint64_t> cpu_time;
+    std::map<int, struct rusage> usages;
 
     static struct stat status(const File& file) {
         struct stat status {};
@@ -113,6 +114,10 @@ class FakeQueries : public GuestQueries {
         return std::make_shared<FakeContents>(find(path)->contents);
     }
     std::optional<std::uint64_t> process_cpu_time() override { return cpu_time; }
+    std::optional<struct rusage> usage(int who) override {
+        const auto found = usages.find(who);
+        return found == usages.end() ? std::nullopt : std::optional{found->second};
+    }
 
   private:
     const File* find(std::string path) {

@@ -10,9 +10,11 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/times.h>
 #include <sys/uio.h>
 #include <termios.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "fake_guest.h"
 
@@ -490,6 +492,49 @@ TEST_CASE("the program is told about the target, not about the replica") {
     CHECK(guest.replica(SYS_prlimit64, {1, RLIMIT_STACK, 0x10000, 0}) == ends("prlimit64"));
 }
 
+TEST_CASE("clocks that name a process or thread would be looked for in the replica") {
+    FakeGuest guest;
+    const auto clock_of = [](std::uint64_t id, std::uint64_t kind) {
+        return static_cast<std::uint32_t>(~id << 3 | kind);
+    };
+    for (const auto clock : {clock_of(4000, 2), clock_of(4001, 6), clock_of(0, 2)}) {
+        CHECK(guest.replica(SYS_clock_gettime, {clock, 0x10000}) == ends("clock_gettime"));
+        CHECK(guest.replica(SYS_clock_getres, {clock, 0x10000}) == ends("clock_getres"));
+    }
+    CHECK(guest.replica(SYS_clock_getres, {CLOCK_MONOTONIC, 0x10000}) == execute);
+}
+
+TEST_CASE("what the program has used is the target's and the replica's") {
+    FakeGuest guest;
+    const auto self = static_cast<std::uint64_t>(RUSAGE_SELF);
+    const auto children = static_cast<std::uint64_t>(RUSAGE_CHILDREN);
+    CHECK(guest.replica(SYS_getrusage, {self, 0x10000}) == ends("getrusage"));
+    CHECK(guest.replica(SYS_times, {0x10000}) == ends("times"));
+    CHECK(guest.replica(SYS_getrusage, {7, 0x10000}) == answer(-EINVAL));
+    auto& used = guest.queries.usages[RUSAGE_SELF];
+    used.ru_utime = {40, 510'000};
+    used.ru_stime = {2, 0};
+    guest.queries.usages[RUSAGE_CHILDREN] = {};
+    CHECK(guest.replica(SYS_getrusage, {self, 0x10000}) == answer(0));
+    CHECK(guest.memory.read_as<struct rusage>({0x10000})->ru_utime.tv_sec == 40);
+    CHECK(guest.replica(SYS_getrusage, {self, 0x10}) == answer(-EFAULT));
+    CHECK(guest.replica(SYS_getrusage, {children, 0x10000}) == answer(0));
+    const auto ticks = sysconf(_SC_CLK_TCK);
+    struct tms unused {};
+    const auto before = times(&unused);
+    const auto now = std::get<Answer>(guest.replica(SYS_times, {0x10000})).result;
+    CHECK(before <= now);
+    CHECK(now <= times(&unused));
+    CHECK(guest.memory.read_as<struct tms>({0x10000})->tms_utime == 40 * ticks + 51 * ticks / 100);
+    CHECK(guest.memory.read_as<struct tms>({0x10000})->tms_stime == 2 * ticks);
+    // Of children that there were it is not told exactly how long they ran.
+    guest.queries.usages[RUSAGE_CHILDREN].ru_utime = {3, 0};
+    guest.queries.usages[RUSAGE_CHILDREN].ru_minflt = 1;
+    CHECK(guest.replica(SYS_getrusage, {children, 0x10000}) == ends("getrusage"));
+    CHECK(std::holds_alternative<Answer>(guest.replica(SYS_times, {0x10000})));
+    CHECK(guest.memory.read_as<struct tms>({0x10000})->tms_cutime == 3 * ticks);
+}
+
 TEST_CASE("scheduling is pretended, and then not asked about") {
     FakeGuest guest;
     CHECK(guest.replica(SYS_setpriority, {PRIO_PROCESS, 1, 5}) == ends("setpriority"));
@@ -515,6 +560,7 @@ TEST_CASE("signals, processes and options") {
     CHECK(guest.replica(SYS_personality, {0x0400000}) == ends("personality"));
     CHECK(guest.replica(SYS_setitimer, {ITIMER_REAL, 0x10000, 0}) == answer(0));
     CHECK(guest.replica(SYS_setitimer, {ITIMER_REAL, 0x10000, 0x11000}) == ends("setitimer"));
+    CHECK(guest.replica(SYS_alarm, {5}) == ends("alarm"));  // tells what was left of another
     CHECK(guest.replica(SYS_epoll_ctl, {2, 1, 0, 0x10000}) == answer(0));
     CHECK(guest.replica(SYS_epoll_ctl, {2, 1, 3, 0x10000}) == answer(-EPERM));
     CHECK(guest.replica(SYS_exit_group, {0}) == ends("exit_group"));

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include <filesystem>
@@ -183,6 +184,36 @@ TEST_CASE("calls are told about the target, and of files what is at the replica'
         CHECK(scene.result_of(SYS_pread64, {3, buffer.value, 9, 111}) == 9);
         CHECK(scene.text_at(buffer, 9, scene.replica.memory()) == "1written9");
         CHECK(text_of(scene.directory / "file").find("written") == std::string::npos);
+    });
+}
+
+TEST_CASE("what the program had used before the replica's birth is counted") {
+    with_replica([](const Scene& scene) {
+        const auto nanoseconds_in = [](const timeval& time) {
+            return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+                   static_cast<std::uint64_t>(time.tv_usec) * 1000;
+        };
+        const auto at = scene.stack();
+        for (const int who : {RUSAGE_SELF, RUSAGE_THREAD}) {
+            const auto pid = scene.tracer.pid();
+            const auto at_least = who == RUSAGE_SELF ? *ptrace::process_cpu_time(pid)
+                                                     : *ptrace::thread_cpu_time(pid, pid);
+            const auto faults_at_least = *ptrace::minor_faults(pid);
+            CHECK(scene.result_of(SYS_getrusage, {static_cast<std::uint64_t>(who), at.value}) == 0);
+            const auto used = scene.replica.memory().read_as<struct rusage>(at);
+            const auto time = nanoseconds_in(used->ru_utime) + nanoseconds_in(used->ru_stime);
+            constexpr std::uint64_t rounding = 5000;
+            CHECK(time + rounding >= at_least);
+            CHECK(static_cast<std::uint64_t>(used->ru_minflt) >= faults_at_least);
+            CHECK(scene.result_of(SYS_getrusage, {static_cast<std::uint64_t>(who), at.value}) == 0);
+            const auto later = scene.replica.memory().read_as<struct rusage>(at);
+            CHECK(nanoseconds_in(later->ru_utime) >= nanoseconds_in(used->ru_utime));
+            CHECK(nanoseconds_in(later->ru_stime) >= nanoseconds_in(used->ru_stime));
+        }
+        // The program had no children.
+        CHECK(scene.result_of(SYS_getrusage,
+                              {static_cast<std::uint64_t>(RUSAGE_CHILDREN), at.value}) == 0);
+        CHECK(scene.result_of(SYS_times, {at.value}) > 0);
     });
 }
 
