@@ -728,6 +728,13 @@ inline constexpr BurstRule moves_own_offset{
     "answered for files of known offset, which the sample keeps as its own; otherwise ends",
     move_offset};
 
+inline std::optional<bool> is_locked_by_others(const OpenFile& file, const struct flock& wanted) {
+    if (file.kind != OpenFile::Kind::file) return {};
+    if (file.contents) return file.contents->is_locked_by_others(wanted);
+    const bool is_only_here = file.opened_here;
+    return is_only_here ? std::optional{false} : std::nullopt;
+}
+
 inline MaybeAnswer fcntl_known(Request& request) {
     auto& file = request.file();
     if (file.kind == OpenFile::Kind::closed) return fails(EBADF);
@@ -746,12 +753,7 @@ inline MaybeAnswer fcntl_known(Request& request) {
         case F_OFD_GETLK: {
             auto wanted = request.memory.read_as<struct flock>(request.address(2));
             if (!wanted) return fails(EFAULT);
-            if (file.kind != OpenFile::Kind::file) return {};
-            const bool is_only_here = !file.contents && file.opened_here;
-            const auto locked = file.contents  ? file.contents->is_locked_by_others(*wanted)
-                                : is_only_here ? std::optional{false}
-                                               : std::nullopt;
-            if (locked != false) return {};
+            if (is_locked_by_others(file, *wanted) != false) return {};
             wanted->l_type = F_UNLCK;
             return request.memory.write_as(request.address(2), *wanted) ? Answer{0} : fails(EFAULT);
         }

@@ -44,11 +44,17 @@ inline bool overlaps(const std::vector<AddressRange>& ranges, Address begin, std
     });
 }
 inline bool is_ours(const Request& request, std::size_t address, std::uint64_t size) {
-    return overlaps(request.facts.engine_memory, request.address(address), size);
+    const auto at = request.address(address);
+    const auto scratch = request.facts.queries.scratch();
+    return overlaps(request.facts.engine_memory, at, size) ||
+           (scratch && overlaps({*scratch}, at, size));
 }
 inline bool is_shared(const Request& request, std::size_t address, std::uint64_t size) {
     return overlaps(request.facts.shared_mappings, request.address(address), size);
 }
+
+// See end_for_want_of_room().
+inline constexpr ReplicaRule executes_if_room{"executed where there is room", execute_it};
 
 // A shared mapping of a file becomes a private one: the same bytes, and writes stay here.
 inline ReplicaAction map(Request& request) {
@@ -57,7 +63,8 @@ inline ReplicaAction map(Request& request) {
     const auto flags = request.argument(3);
     const auto type = flags & MAP_TYPE;
     if ((flags & MAP_HUGETLB) != 0) return request.end();  // takes from a pool of the whole system
-    if ((flags & MAP_FIXED) != 0 && is_ours(request, 0, request.argument(1))) return request.end();
+    const bool is_fixed = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0;
+    if (is_fixed && is_ours(request, 0, request.argument(1))) return request.end();
     arguments[3] &= ~std::uint64_t{MAP_LOCKED};
     if ((flags & MAP_ANONYMOUS) != 0) return execute_with(request, arguments);
 
@@ -77,19 +84,21 @@ inline ReplicaAction map(Request& request) {
     return execute_with(request, arguments);
 }
 inline constexpr ReplicaRule maps{
-    "anonymous memory and files: executed, shared mappings of files as private ones; otherwise "
-    "ends",
+    "anonymous memory and files: executed where there is room, shared mappings of files as private "
+    "ones; otherwise ends",
     map};
 
 inline constexpr Condition leaves_engine_alone{
     "it concerns none of shadowprof's own memory",
     [](Request& request) { return !is_ours(request, 0, request.argument(1)); }};
 inline constexpr Condition leaves_sharing_alone{
-    "it makes no shared memory writable and concerns none of shadowprof's own memory",
+    "it makes no shared memory writable and concerns neither devices nor shadowprof's own memory",
     [](Request& request) {
+        const auto size = request.argument(1);
         const bool opens_shared =
-            (request.argument(2) & PROT_WRITE) != 0 && is_shared(request, 0, request.argument(1));
-        return !opens_shared && !is_ours(request, 0, request.argument(1));
+            (request.argument(2) & PROT_WRITE) != 0 && is_shared(request, 0, size);
+        const bool opens_device = overlaps(request.facts.device_memory, request.address(0), size);
+        return !opens_shared && !opens_device && !is_ours(request, 0, size);
     }};
 inline constexpr Condition moves_private_memory{
     "it concerns neither shared memory nor shadowprof's own", [](Request& request) {
@@ -99,6 +108,9 @@ inline constexpr Condition moves_private_memory{
         return !is_ours(request, 0, size) && !is_shared(request, 0, size) &&
                !(to_fixed_place && is_ours(request, 4, request.argument(2)));
     }};
+inline constexpr Condition concerns_no_shared_memory{
+    "it concerns no shared memory",
+    [](Request& request) { return !is_shared(request, 0, request.argument(1)); }};
 inline constexpr Condition moves_no_pages{
     "it moves no pages and concerns no shared memory", [](Request& request) {
         return request.argument(5) == 0 && !is_shared(request, 0, request.argument(1));
@@ -190,6 +202,15 @@ inline ReplicaAction duplicate_onto(Request& request) {
 }
 inline constexpr ReplicaRule duplicates_onto{duplicates_text, duplicate_onto};
 
+// What somebody else has locked would be refused, or waited for.
+inline MaybeAnswer lock_file(Request& request) {
+    const auto wanted = request.memory.read_as<struct flock>(request.address(2));
+    if (!wanted) return fails(EFAULT);
+    if (wanted->l_type == F_UNLCK) return Answer{0};
+    if (is_locked_by_others(request.file(), *wanted) != false) return {};
+    return Answer{0};
+}
+
 inline ReplicaAction control_descriptor(Request& request) {
     auto& descriptors = request.facts.descriptors;
     const auto what = request.int_argument(1);
@@ -200,20 +221,28 @@ inline ReplicaAction control_descriptor(Request& request) {
             if (request.int_argument(2) < 0) return Answer{-EINVAL};
             return duplicate_to(request, descriptors.lowest_free(request.int_argument(2)),
                                 what == F_DUPFD_CLOEXEC);
-        case F_GETFD:
-            return Answer{descriptors.closes_on_exec(request.int_argument(0)) ? FD_CLOEXEC : 0};
+        case F_GETFD: {
+            const auto on_exec = descriptors.closes_on_exec(request.int_argument(0));
+            if (!on_exec) return request.end();
+            return Answer{*on_exec ? FD_CLOEXEC : 0};
+        }
         case F_SETFD:
             descriptors.closes_on_exec(request.int_argument(0)) =
                 (request.int_argument(2) & FD_CLOEXEC) != 0;
             return Answer{0};
+        case F_SETLK:
+        case F_SETLKW:
+        case F_OFD_SETLK:
+        case F_OFD_SETLKW:
+            return or_end(lock_file(request), request);
         default:
             return or_end(fcntl_known(request), request);
     }
 }
 inline constexpr ReplicaRule controls_descriptor{
     "F_DUPFD: executed, or answered for what the replica does not hold; F_GETFD, F_SETFD, F_GETFL, "
-    "F_SETFL: answered from the replica's own flags; locks and owners: answered, success; F_GETLK: "
-    "answered, if nobody else has one; otherwise ends",
+    "F_SETFL: answered from the replica's own flags, if known; owners: answered, success; F_SETLK, "
+    "F_GETLK: answered, if nobody else has a lock there; otherwise ends",
     control_descriptor};
 
 inline ReplicaAction control_device(Request& request) {
@@ -357,6 +386,19 @@ inline ReplicaAction pass_barrier(Request& request) {
 }
 inline constexpr ReplicaRule passes_barrier{"queries: executed; otherwise answered: success",
                                             pass_barrier};
+
+// Who shares its memory with its parent loses this, and the newborn is a child of such a one.
+inline constexpr Condition asks_for_no_lost_stack{
+    "the replica has set one itself, or the old one is not asked for",
+    [](Request& request) { return request.is_null(1) || request.facts.has_set_signal_stack; }};
+// A newborn blocks every signal, and the kernel resets the action of one that is blocked when an
+// instruction raises it: without the program's doing, those of writes to shared memory and of
+// breakpoints.
+inline constexpr Condition asks_for_no_lost_action{
+    "the old one of SIGSEGV or SIGTRAP is not asked for", [](Request& request) {
+        const auto signal = request.int_argument(0);
+        return request.is_null(2) || (signal != SIGSEGV && signal != SIGTRAP);
+    }};
 
 inline constexpr Condition is_harmless_option{
     "it names the thread or memory, sets timer slack, or asks", [](Request& request) {

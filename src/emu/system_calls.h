@@ -95,7 +95,7 @@ struct OpenFile {
 
 struct Descriptor {
     std::shared_ptr<OpenFile> file;
-    bool closes_on_exec = false;
+    std::optional<bool> closes_on_exec;  // if known
 };
 
 struct PathStatus {
@@ -126,6 +126,8 @@ class GuestQueries {
     virtual std::optional<std::uint64_t> thread_cpu_time();
     // As getrusage(2) of the target. Of its children, time to a tick and faults.
     virtual std::optional<struct rusage> usage(int who);
+    // What has been mapped into the guest for these questions.
+    virtual std::optional<AddressRange> scratch() const;
 };
 
 // The sample's descriptors. In a replica most of them are not the kernel's: at its birth a replica
@@ -138,15 +140,15 @@ class Descriptors {
 
     OpenFile& at(int fd) { return *shared_at(fd); }
     std::shared_ptr<OpenFile> shared_at(int fd) { return descriptor_at(fd).file; }
-    bool& closes_on_exec(int fd) { return descriptor_at(fd).closes_on_exec; }
+    std::optional<bool>& closes_on_exec(int fd) { return descriptor_at(fd).closes_on_exec; }
     // What a call that opens something gets.
     int lowest_free(int from = 0);
 
     void close(int fd);
     void close_range(unsigned first, unsigned last);
-    void duplicate(int from, int to, bool closes_on_exec);
+    void duplicate(int from, int to, std::optional<bool> closes_on_exec);
     // By an executed call.
-    void opened(int fd);
+    void opened(int fd, std::optional<bool> closes_on_exec);
     // Of what exists only here.
     void open(int fd, Descriptor descriptor) { descriptors_[fd] = std::move(descriptor); }
 
@@ -194,7 +196,9 @@ struct GuestFacts {
 
     // Replicas only.
     std::vector<AddressRange> shared_mappings;  // MAP_SHARED at birth: must not become writable
+    std::vector<AddressRange> device_memory;    // among these: must not be touched
     std::vector<AddressRange> engine_memory;    // ours, in the replica's address space
+    bool has_set_signal_stack = false;          // so that the kernel knows it
     FakedEffects faked;
 };
 
@@ -229,6 +233,9 @@ ReplicaAction decide_in_replica(const SystemCall&, GuestFacts&, GuestMemory&);
 // To be told of every call that was executed, itself or another in its place: keeps descriptors and
 // offsets up to date. `call` is the program's.
 void note_executed(const SystemCall& call, std::int64_t result, GuestFacts&);
+// Nothing: the program may be told the result of a call that was executed. More is mapped in a
+// replica than in the target: what found no room there might have found it here.
+std::optional<End> end_for_want_of_room(const SystemCall& call, std::int64_t result);
 
 // "system call NAME", or "system call #N" for an unknown one.
 std::string system_call_end_reason(std::int32_t number);

@@ -22,8 +22,6 @@ class ReplicaQueries : public emu::GuestQueries {
     // The directory that process `pid`, as the replica's /proc names it, has open as `number`; no
     // path leads from it elsewhere, nor does it show what is in it. Nothing if it is another one.
     std::optional<std::int64_t> open_directory_of(pid_t pid, int number, const emu::FileId& id);
-    // What has been mapped into the replica for these questions.
-    std::optional<AddressRange> scratch() const;
 
     emu::Descriptor descriptor(int fd) override;
     emu::Descriptor opened_descriptor(int fd) override;
@@ -35,6 +33,7 @@ class ReplicaQueries : public emu::GuestQueries {
     std::optional<std::uint64_t> process_cpu_time() override;
     std::optional<std::uint64_t> thread_cpu_time() override;
     std::optional<struct rusage> usage(int who) override;
+    std::optional<AddressRange> scratch() const override;
 
   private:
     // What the kernel has counted of a process or thread, as its file "stat" tells. Time is in

@@ -70,6 +70,7 @@ std::unique_ptr<ReplicaWorld> ReplicaWorld::settle(ptrace::Replica& replica, pid
     }
     if (!world->withdrawn_.withdraw(maps, engine_memory, why)) return nullptr;
     world->facts_.shared_mappings = world->withdrawn_.shared();
+    world->facts_.device_memory = world->withdrawn_.devices();
     // Where it makes its calls from; the program may write there as little as to any shared memory.
     engine_memory.push_back(nursery.place());
     world->facts_.engine_memory = std::move(engine_memory);
@@ -159,8 +160,10 @@ std::optional<std::string> ReplicaWorld::serve(const emu::SystemCall& call,
         return {};
     }
     const auto* other = std::get_if<emu::ExecuteInstead>(&action);
-    const auto result = execute(other ? other->call : call);
+    const auto& executed = other ? other->call : call;
+    const auto result = execute(executed);
     if (!result) return is_gone;
+    if (const auto end = emu::end_for_want_of_room(executed, *result)) return end->reason;
     set_result(other && other->result && *result >= 0 ? *other->result : note(call, *result));
     return {};
 }

@@ -32,7 +32,11 @@ bool is_device(const ptrace::Mapping& mapping) {
     for (const char* ordinary : {"/dev/shm/", "/dev/zero", "/dev/hugepages/"}) {
         if (path.starts_with(ordinary)) return false;
     }
-    return path.starts_with("/dev/") || path.starts_with("anon_inode:");
+    // Files of /sys and /proc show a PCI device's memory.
+    for (const char* special : {"/dev/", "/sys/", "/proc/", "anon_inode:"}) {
+        if (path.starts_with(special)) return true;
+    }
+    return false;
 }
 
 }  // namespace
@@ -48,6 +52,7 @@ bool WithdrawnMemory::withdraw(const ptrace::Maps& maps,
         if (!mapping.shared || is_ours(mapping)) continue;
         shared_.push_back(mapping.range);
         const bool device = is_device(mapping);
+        if (device) devices_.push_back(mapping.range);
         if (!mapping.writable && !device) continue;
         const auto protection = protection_of(mapping);
         const auto left = device ? std::uint64_t{PROT_NONE}

@@ -29,6 +29,7 @@ class WithdrawnMemory {
                   std::string& why);
     // All that is shared, writable at birth or not.
     const std::vector<AddressRange>& shared() const { return shared_; }
+    const std::vector<AddressRange>& devices() const { return devices_; }
 
     // Something else is mapped there now, or the program itself has changed the protection.
     void forget(AddressRange range);
@@ -46,7 +47,7 @@ class WithdrawnMemory {
     bool copy_around(Address address);
 
     ptrace::Replica& replica_;
-    std::vector<AddressRange> shared_;
+    std::vector<AddressRange> shared_, devices_;
     std::map<std::uint64_t, Part> parts_;  // by where they begin
     // Who writes one page after the other gets more at a time.
     Address last_end_;

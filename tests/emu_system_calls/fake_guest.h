@@ -60,6 +60,8 @@ class FakeContents : public FileContents {
   public:
     explicit FakeContents(std::string text) : text_(std::move(text)) {}
     void change() { is_changed_ = true; }
+    std::optional<bool> is_locked;
+    std::optional<bool> is_locked_by_others(const struct flock&) override { return is_locked; }
     std::optional<std::int64_t> read(std::uint64_t offset, std::span<std::byte> into) override {
         if (is_changed_) return {};
         if (offset >= text_.size()) return 0;
@@ -86,6 +88,7 @@ class FakeQueries : public GuestQueries {
     int access_error = 0;
     std::optional<std::uint64_t> cpu_time;
     std::map<int, struct rusage> usages;
+    std::optional<AddressRange> scratch_memory;
 
     static struct stat status(const File& file) {
         struct stat status {};
@@ -118,6 +121,7 @@ class FakeQueries : public GuestQueries {
         const auto found = usages.find(who);
         return found == usages.end() ? std::nullopt : std::optional{found->second};
     }
+    std::optional<AddressRange> scratch() const override { return scratch_memory; }
 
   private:
     const File* find(std::string path) {

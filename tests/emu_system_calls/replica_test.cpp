@@ -364,6 +364,29 @@ TEST_CASE("descriptors of the replica's own") {
     CHECK(guest.replica(SYS_write, {1, 0x10000, 1}) == answer(1));
 }
 
+TEST_CASE("whether a descriptor is closed on exec") {
+    FakeGuest guest;
+    const auto flags_of = [&](std::uint64_t fd) { return guest.replica(SYS_fcntl, {fd, F_GETFD}); };
+    guest.queries.files[2].closes_on_exec.reset();
+    CHECK(flags_of(2) == ends("fcntl"));
+    CHECK(flags_of(3) == answer(0));
+    CHECK(guest.replica(SYS_dup2, {2, 20}) == answer(20));
+    CHECK(flags_of(20) == answer(0));
+    CHECK(guest.replica(SYS_fcntl, {2, F_SETFD, FD_CLOEXEC}) == answer(0));
+    CHECK(flags_of(2) == answer(FD_CLOEXEC));
+    // What it has opened is as the call said, whatever the real one is like.
+    for (const int fd : {8, 9, 10, 11})
+        guest.queries.files[fd] = {std::make_shared<OpenFile>(), {}};
+    note_executed({SYS_open, {0x10000, O_RDONLY | O_CLOEXEC}}, 8, guest.facts);
+    note_executed({SYS_openat, {cwd, 0x10000, O_RDONLY | O_CLOEXEC}}, 9, guest.facts);
+    note_executed({SYS_openat, {cwd, 0x10000, O_RDONLY}}, 10, guest.facts);
+    note_executed({SYS_openat2, {cwd, 0x10000, 0x11000, 24}}, 11, guest.facts);
+    CHECK(flags_of(8) == answer(FD_CLOEXEC));
+    CHECK(flags_of(9) == answer(FD_CLOEXEC));
+    CHECK(flags_of(10) == answer(0));
+    CHECK(flags_of(11) == ends("fcntl"));
+}
+
 TEST_CASE("sendfile") {
     FakeGuest guest;
     CHECK(guest.replica(SYS_sendfile, {2, 3, 0, 10000}) == answer(3996));
@@ -382,13 +405,23 @@ TEST_CASE("fcntl and ioctl") {
     CHECK(guest.replica(SYS_fcntl, {2, F_GETFD}) == answer(FD_CLOEXEC));
     CHECK(guest.replica(SYS_ioctl, {2, FIONCLEX}) == answer(0));
     CHECK(guest.replica(SYS_fcntl, {2, F_GETFD}) == answer(0));
-    CHECK(guest.replica(SYS_fcntl, {3, F_SETLKW, 0x10000}) == answer(0));
     CHECK(guest.replica(SYS_fcntl, {3, F_SETOWN, 1}) == answer(0));
     // Nobody can tell of a real file here; one that exists only in the replica has no locks.
     struct flock lock {};
     lock.l_type = F_WRLCK;
     const auto at = guest.memory.put(lock);
+    const std::uint64_t locks[] = {F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW};
     CHECK(guest.replica(SYS_fcntl, {3, F_GETLK, at}) == ends("fcntl"));
+    for (const auto how : locks) CHECK(guest.replica(SYS_fcntl, {3, how, at}) == ends("fcntl"));
+    auto& is_locked = static_cast<FakeContents&>(*guest.queries.files[3].file->contents).is_locked;
+    is_locked = false;
+    for (const auto how : locks) CHECK(guest.replica(SYS_fcntl, {3, how, at}) == answer(0));
+    is_locked = true;
+    for (const auto how : locks) CHECK(guest.replica(SYS_fcntl, {3, how, at}) == ends("fcntl"));
+    CHECK(guest.replica(SYS_fcntl, {3, F_SETLK, 0x10}) == answer(-EFAULT));
+    struct flock unlock {};
+    unlock.l_type = F_UNLCK;
+    CHECK(guest.replica(SYS_fcntl, {3, F_SETLK, guest.memory.put(unlock)}) == answer(0));
     const auto directory = guest.memory.put_text("/dir");
     CHECK(guest.replica(SYS_open, {directory, O_RDWR | O_TMPFILE, 0600}) == answer(8));
     CHECK(guest.replica(SYS_fcntl, {8, F_GETLK, at}) == answer(0));
@@ -422,6 +455,12 @@ TEST_CASE("mmap") {
     const auto fixed = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
     CHECK(guest.replica(SYS_mmap, {0x6fff'f000, 4096, rw, fixed, no_fd, 0}) == execute);
     CHECK(guest.replica(SYS_mmap, {0x6fff'f000, 4097, rw, fixed, no_fd, 0}) == ends("mmap"));
+    const auto unless_taken = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    CHECK(guest.replica(SYS_mmap, {0x7000'0000, 4096, rw, unless_taken, no_fd, 0}) == ends("mmap"));
+    guest.queries.scratch_memory = {Address{0x6000'0000}, Address{0x6000'3000}};
+    CHECK(guest.replica(SYS_mmap, {0x6000'2000, 4096, rw, fixed, no_fd, 0}) == ends("mmap"));
+    CHECK(guest.replica(SYS_munmap, {0x6000'0000, 4096}) == ends("munmap"));
+    CHECK(guest.replica(SYS_mmap, {0x6000'3000, 4096, rw, fixed, no_fd, 0}) == execute);
 
     // Shared mappings of files become private.
     CHECK(guest.replica(SYS_mmap, {0, 8192, PROT_READ, MAP_SHARED, 7, 0}) ==
@@ -466,6 +505,55 @@ TEST_CASE("other calls about memory leave shared memory and ours alone") {
     CHECK(guest.replica(SYS_msync, {0x1000, 4096, MS_ASYNC}) == execute);
     CHECK(guest.replica(SYS_msync, {0x1000, 4096, MS_SYNC}) == answer(0));
     CHECK(guest.replica(SYS_mlock, {0x1000, 4096}) == answer(0));
+}
+
+// Newer than many headers.
+#ifndef SYS_set_mempolicy_home_node
+#define SYS_set_mempolicy_home_node 450
+#endif
+
+TEST_CASE("memory of devices stays out of reach") {
+    FakeGuest guest;
+    guest.facts.shared_mappings =
+        guest.facts.device_memory = {{Address{0x20000}, Address{0x30000}}};
+    CHECK(guest.replica(SYS_mprotect, {0x20000, 4096, PROT_READ}) == ends("mprotect"));
+    CHECK(guest.replica(SYS_mprotect, {0x1f000, 8192, PROT_NONE}) == ends("mprotect"));
+    CHECK(guest.replica(SYS_pkey_mprotect, {0x20000, 1, PROT_READ, 1}) == ends("pkey_mprotect"));
+    CHECK(guest.replica(SYS_set_mempolicy_home_node, {0x20000, 4096, 0, 0}) ==
+          ends("set_mempolicy_home_node"));
+    CHECK(guest.replica(SYS_set_mempolicy_home_node, {0x30000, 4096, 0, 0}) == execute);
+    note_executed({SYS_munmap, {0x20000, 0x10000}}, 0, guest.facts);
+    CHECK(guest.replica(SYS_mprotect, {0x20000, 4096, PROT_READ}) == execute);
+}
+
+TEST_CASE("what found no room in a replica might have found it in the target") {
+    const auto end_of = [](std::int32_t number, std::uint64_t argument, std::int64_t result) {
+        const auto end = end_for_want_of_room({number, {argument}}, result);
+        return end ? end->reason : "";
+    };
+    CHECK(end_of(SYS_mmap, 0, -ENOMEM) == "system call mmap that found no room");
+    CHECK(end_of(SYS_mremap, 0x10000, -ENOMEM) == "system call mremap that found no room");
+    CHECK(end_of(SYS_brk, 0x20000, 0x10000) == "system call brk that found no room");
+    CHECK(end_of(SYS_brk, 0x20000, 0x20000) == "");
+    CHECK(end_of(SYS_brk, 0, 0x10000) == "");
+    CHECK(end_of(SYS_mmap, 0, -EINVAL) == "");
+    CHECK(end_of(SYS_mincore, 0x10000, -ENOMEM) == "");
+}
+
+TEST_CASE("what the kernel has forgotten of the thread in a replica is not asked for") {
+    FakeGuest guest;
+    CHECK(guest.replica(SYS_sigaltstack, {0, 0x10000}) == ends("sigaltstack"));
+    CHECK(guest.replica(SYS_sigaltstack, {0x10000, 0x11000}) == ends("sigaltstack"));
+    CHECK(guest.replica(SYS_sigaltstack, {0x10000, 0}) == execute);
+    note_executed({SYS_sigaltstack, {0x10000, 0}}, 0, guest.facts);
+    CHECK(guest.replica(SYS_sigaltstack, {0, 0x10000}) == execute);
+    CHECK(guest.replica(SYS_rseq, {0x10000, 32, 0, 0x53053053}) == ends("rseq"));
+    for (const std::uint64_t signal : {SIGSEGV, SIGTRAP}) {
+        CHECK(guest.replica(SYS_rt_sigaction, {signal, 0x10000, 0x11000, 8}) ==
+              ends("rt_sigaction"));
+        CHECK(guest.replica(SYS_rt_sigaction, {signal, 0x10000, 0, 8}) == execute);
+    }
+    CHECK(guest.replica(SYS_rt_sigaction, {SIGINT, 0x10000, 0x11000, 8}) == execute);
 }
 
 TEST_CASE("the program is told about the target, not about the replica") {

@@ -217,6 +217,30 @@ TEST_CASE("what the program had used before the replica's birth is counted") {
     });
 }
 
+TEST_CASE("what is not known of the target, or not as it is there, ends a sample") {
+    with_replica([](const Scene& scene) {
+        CHECK(scene.result_of(SYS_fcntl, {3, F_GETFD}) == 0);
+        CHECK(scene.end_of(SYS_fcntl, {4, F_GETFD}) == "system call fcntl");  // a pipe
+        const auto buffer = scene.stack().value;
+        scene.put("file");
+        const auto in_directory = static_cast<std::uint64_t>(AT_FDCWD);
+        CHECK(scene.result_of(SYS_openat, {in_directory, buffer, O_RDONLY | O_CLOEXEC}) == 8);
+        CHECK(scene.result_of(SYS_fcntl, {8, F_GETFD}) == FD_CLOEXEC);
+        CHECK(scene.end_of(SYS_brk, {~0ull >> 20}) == "system call brk that found no room");
+        // Where the replica was asked about paths there is nothing in the target.
+        const auto before = ptrace::Maps::of(scene.tracer.pid());
+        const auto now = ptrace::Maps::of(scene.replica.pid());
+        int count = 0;
+        for (const auto& mapping : now->mappings()) {
+            if (before->mapping_at(mapping.range.begin) != nullptr) continue;
+            ++count;
+            CHECK(scene.end_of(SYS_munmap, {mapping.range.begin.value, mapping.range.size()}) ==
+                  "system call munmap");
+        }
+        CHECK(count == 1);
+    });
+}
+
 TEST_CASE("a file that is written to after the birth is not what the sample would read") {
     with_replica([](const Scene& scene) {
         const auto buffer = scene.stack();
