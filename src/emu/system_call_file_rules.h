@@ -12,6 +12,7 @@ inline constexpr const char* shows_faked = "would show a faked effect";
 
 inline std::optional<std::int64_t> read_as_seen(Request& request, const OpenFile& file,
                                                 std::uint64_t offset, std::span<std::byte> into) {
+    if (request.facts.queries.is_mapped(file.id, Mapped::written)) return {};
     if (request.facts.faked.file(file.id) != nullptr) {
         return faked(request.facts, file)->read(offset, into);
     }
@@ -134,10 +135,12 @@ inline ReplicaAction preadv2_there(Request& r) {
     return preadv_there(r);
 }
 inline constexpr const char* reads_own =
-    "files that nobody has written to since: answered with their bytes at the replica's own "
+    "files that nobody has written to since, nor the replica in memory: answered with their bytes "
+    "at the replica's own "
     "offset; /dev/null, zero and urandom: answered; otherwise ends";
 inline constexpr const char* reads_there =
-    "files that nobody has written to since: answered with their bytes; /dev/null, zero and "
+    "files that nobody has written to since, nor the replica in memory: answered with their bytes; "
+    "/dev/null, zero and "
     "urandom: answered; otherwise ends";
 inline constexpr ReplicaRule reads{reads_own, read_here};
 inline constexpr ReplicaRule readvs{reads_own, readv_here};
@@ -532,6 +535,9 @@ inline ReplicaAction open_to_write(Request& request, const Place& place, std::ui
         if (!allowed) return request.end();
         if (*allowed != 0) return Answer{-*allowed};
     }
+    if ((flags & O_TRUNC) != 0 && is_mapped(request.facts, place.id)) {
+        return request.end_because(would_show_in_memory);
+    }
     faked_at(request, place);
     return open_faked_file(request, place.id, flags);
 }
@@ -700,14 +706,14 @@ ReplicaAction pretend_file_change(Request& request) {
     if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
     const auto& place = std::get<Place>(found);
     if (!place.exists()) return Answer{-place.error};
-    auto& file = faked_at(request, place);
     if (request.name == "truncate") {
         const auto size = static_cast<std::int64_t>(request.argument(1));
         if (size < 0) return Answer{-EINVAL};
         if (!place.is(S_IFREG)) return Answer{place.is(S_IFDIR) ? -EISDIR : -EINVAL};
-        file.resize(static_cast<std::uint64_t>(size));
+        if (is_mapped(request.facts, place.id)) return request.end_because(would_show_in_memory);
+        faked_at(request, place).resize(static_cast<std::uint64_t>(size));
     } else {
-        change_attributes(request, file, path + 1);
+        change_attributes(request, faked_at(request, place), path + 1);
     }
     return Answer{0};
 }

@@ -73,6 +73,9 @@ inline ReplicaAction map(Request& request) {
     if (file.kind != OpenFile::Kind::file) return request.end();
     if (!file.is_held) return request.end_because("of a file that the replica does not hold");
     if (request.facts.faked.file(file.id) != nullptr) return request.end_because(shows_faked);
+    if (request.facts.queries.is_mapped(file.id, Mapped::writable)) {
+        return request.end_because("of a file that is mapped to be written");
+    }
     if (type == MAP_PRIVATE) return execute_with(request, arguments);
     if ((type != MAP_SHARED && type != MAP_SHARED_VALIDATE) || (flags & MAP_SYNC) != 0) {
         return request.end();

@@ -39,6 +39,9 @@ std::optional<struct rusage> GuestQueries::usage(int) {
 std::optional<AddressRange> GuestQueries::scratch() const {
     return {};
 }
+bool GuestQueries::is_mapped(const FileId&, Mapped) {
+    return false;
+}
 
 Descriptor& Descriptors::descriptor_at(int fd) {
     auto& descriptor = descriptors_[fd];
@@ -624,6 +627,9 @@ void note_executed(const SystemCall& call, std::int64_t result, GuestFacts& fact
             break;
         case SYS_mmap:
             forget_sharing(facts, {static_cast<std::uint64_t>(result)}, arguments[1]);
+            if ((arguments[3] & MAP_ANONYMOUS) == 0) {
+                facts.mapped_here.insert(descriptors.at(static_cast<int>(arguments[4])).id);
+            }
             // Private in truth, and not to become writable: a file opened for reading would not.
             if ((arguments[3] & MAP_ANONYMOUS) == 0 && (arguments[3] & MAP_TYPE) != MAP_PRIVATE) {
                 const Address begin{static_cast<std::uint64_t>(result)};

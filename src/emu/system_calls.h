@@ -31,6 +31,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -103,6 +104,14 @@ struct PathStatus {
     struct stat status {};
 };
 
+// A file that is in memory, too, can be changed and seen in two ways, and the sample keeps them
+// apart.
+enum class Mapped : std::uint8_t {
+    at_all,    // who writes to the file changes memory
+    writable,  // and shared: who writes to memory changes the file
+    written,   // and the sample has done so
+};
+
 // What the caller can find out about the guest without any effect on it. Whoever cannot tell keeps
 // the default, and calls that depend on it end the sample.
 class GuestQueries {
@@ -128,6 +137,8 @@ class GuestQueries {
     virtual std::optional<struct rusage> usage(int who);
     // What has been mapped into the guest for these questions.
     virtual std::optional<AddressRange> scratch() const;
+    // Since the sample's start.
+    virtual bool is_mapped(const FileId& file, Mapped how);
 };
 
 // The sample's descriptors. In a replica most of them are not the kernel's: at its birth a replica
@@ -198,6 +209,7 @@ struct GuestFacts {
     std::vector<AddressRange> shared_mappings;  // MAP_SHARED at birth: must not become writable
     std::vector<AddressRange> device_memory;    // among these: must not be touched
     std::vector<AddressRange> engine_memory;    // ours, in the replica's address space
+    std::set<FileId> mapped_here;               // by the program in the replica
     bool has_set_signal_stack = false;          // so that the kernel knows it
     FakedEffects faked;
 };

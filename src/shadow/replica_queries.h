@@ -9,14 +9,20 @@
 
 #include "emu/system_calls.h"
 #include "ptrace/replica.h"
+#include "shadow/mapped_files.h"
 #include "shadow/world_at_birth.h"
 
 namespace shadowprof::shadow {
 
 class ReplicaQueries : public emu::GuestQueries {
   public:
-    ReplicaQueries(ptrace::Replica& replica, pid_t target, pid_t thread, WorldAtBirth at_birth)
-        : replica_(replica), target_(target), thread_(thread), at_birth_(std::move(at_birth)) {}
+    ReplicaQueries(ptrace::Replica& replica, pid_t target, pid_t thread, WorldAtBirth at_birth,
+                   MappedFiles& mapped_files)
+        : replica_(replica),
+          target_(target),
+          thread_(thread),
+          at_birth_(std::move(at_birth)),
+          mapped_files_(mapped_files) {}
 
     WorldAtBirth& at_birth() { return at_birth_; }
     // The directory that process `pid`, as the replica's /proc names it, has open as `number`; no
@@ -34,6 +40,9 @@ class ReplicaQueries : public emu::GuestQueries {
     std::optional<std::uint64_t> thread_cpu_time() override;
     std::optional<struct rusage> usage(int who) override;
     std::optional<AddressRange> scratch() const override;
+    bool is_mapped(const emu::FileId& file, emu::Mapped how) override {
+        return mapped_files_.contains(file, how);
+    }
 
   private:
     // What the kernel has counted of a process or thread, as its file "stat" tells. Time is in
@@ -56,6 +65,7 @@ class ReplicaQueries : public emu::GuestQueries {
     pid_t target_;
     pid_t thread_;
     WorldAtBirth at_birth_;
+    MappedFiles& mapped_files_;
     std::optional<std::set<std::uint64_t>> made_up_devices_;
     Address scratch_;  // 0: not yet mapped
     std::optional<std::uint64_t> process_base_, thread_base_;

@@ -39,6 +39,13 @@ bool is_device(const ptrace::Mapping& mapping) {
     return false;
 }
 
+// Private memory, too, shows what is written to the file, as long as it was not written itself.
+bool show_the_same(const ptrace::Mapping& one, const ptrace::Mapping& other) {
+    return one.device == other.device && one.inode == other.inode &&
+           one.file_offset < other.file_offset + other.range.size() &&
+           other.file_offset < one.file_offset + one.range.size();
+}
+
 }  // namespace
 
 bool WithdrawnMemory::withdraw(const ptrace::Maps& maps,
@@ -63,7 +70,12 @@ bool WithdrawnMemory::withdraw(const ptrace::Maps& maps,
             why = "its shared memory cannot be write-protected";
             return false;
         }
-        if (!device) parts_[mapping.range.begin.value] = {mapping.range.end, protection};
+        if (device) continue;
+        const bool is_mapped_twice = std::any_of(
+            maps.mappings().begin(), maps.mappings().end(),
+            [&](const auto& other) { return &other != &mapping && show_the_same(mapping, other); });
+        parts_[mapping.range.begin.value] = {
+            mapping.range.end, protection, {mapping.device, mapping.inode}, is_mapped_twice};
     }
     return true;
 }
@@ -86,10 +98,11 @@ void WithdrawnMemory::forget(AddressRange range) {
     if (part != parts_.begin() && range.begin < std::prev(part)->second.end) --part;
     while (part != parts_.end() && part->first < range.end.value) {
         const Address begin{part->first};
-        const auto [end, protection] = part->second;
+        auto left = part->second;
         part = parts_.erase(part);
-        if (begin < range.begin) parts_[begin.value] = {range.begin, protection};
-        if (range.end < end) parts_[range.end.value] = {end, protection};
+        if (range.end < left.end) parts_[range.end.value] = left;
+        left.end = range.begin;
+        if (begin < range.begin) parts_[begin.value] = left;
     }
 }
 
@@ -110,6 +123,11 @@ bool WithdrawnMemory::copy_around(Address address) {
     const auto part = part_at(address);
     if (part == parts_.end()) return false;
     const AddressRange whole{{part->first}, part->second.end};
+    if (part->second.is_mapped_twice) {
+        has_refused_ = true;
+        return false;
+    }
+    files_.note_written(part->second.file);
     const auto protection = part->second.protection;
     const auto first = page_of(address);
     at_a_time_ = first == last_end_ ? std::min(at_a_time_ * 2, most_pages_at_a_time) : 1;

@@ -89,6 +89,7 @@ class FakeQueries : public GuestQueries {
     std::optional<std::uint64_t> cpu_time;
     std::map<int, struct rusage> usages;
     std::optional<AddressRange> scratch_memory;
+    std::map<FileId, Mapped> mapped;
 
     static struct stat status(const File& file) {
         struct stat status {};
@@ -122,6 +123,10 @@ class FakeQueries : public GuestQueries {
         return found == usages.end() ? std::nullopt : std::optional{found->second};
     }
     std::optional<AddressRange> scratch() const override { return scratch_memory; }
+    bool is_mapped(const FileId& file, Mapped how) override {
+        const auto found = mapped.find(file);
+        return found != mapped.end() && found->second >= how;
+    }
 
   private:
     const File* find(std::string path) {

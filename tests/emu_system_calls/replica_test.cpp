@@ -475,6 +475,55 @@ TEST_CASE("mmap") {
           ends("mmap"));
 }
 
+TEST_CASE("a file that is in memory, too, is not changed in one of the two") {
+    FakeGuest guest;
+    const auto rw = PROT_READ | PROT_WRITE;
+    const auto four = guest.memory.put_text("/four");
+    const auto writes_end = [&] {
+        const std::string why = " to a file that is mapped";
+        CHECK(guest.replica(SYS_write, {4, 0x18000, 5}) == ends("write" + why));
+        CHECK(guest.replica(SYS_pwrite64, {4, 0x18000, 5, 0}) == ends("pwrite64" + why));
+        CHECK(guest.replica(SYS_ftruncate, {4, 10}) == ends("ftruncate" + why));
+        CHECK(guest.replica(SYS_fallocate, {4, 0, 0, 6000}) == ends("fallocate" + why));
+        CHECK(guest.replica(SYS_truncate, {four, 10}) == ends("truncate" + why));
+        CHECK(guest.replica(SYS_open, {four, O_RDWR | O_TRUNC}) == ends("open" + why));
+        CHECK(guest.replica(SYS_write, {6, 0x18000, 5}) == answer(5));  // another one
+        CHECK(guest.replica(SYS_open, {four, O_RDWR}) == answer(8));
+    };
+    auto& mapped = guest.queries.mapped;
+    guest.queries.files[4].file->is_held = true;
+
+    SUBCASE("at birth") {
+        mapped[{1, 1004}] = Mapped::at_all;
+        CHECK(guest.replica(SYS_read, {4, 0x18000, 5}) == answer(5));
+        CHECK(guest.replica(SYS_mmap, {0, 4096, rw, MAP_PRIVATE, 4, 0}) == execute);
+        writes_end();
+    }
+    SUBCASE("by the replica") {
+        CHECK(guest.replica(SYS_mmap, {0, 4096, PROT_READ, MAP_PRIVATE, 4, 0}) == execute);
+        note_executed({SYS_mmap, {0, 4096, PROT_READ, MAP_PRIVATE, 4, 0}}, 0x5000'0000,
+                      guest.facts);
+        CHECK(guest.replica(SYS_read, {4, 0x18000, 5}) == answer(5));
+        writes_end();
+    }
+    SUBCASE("shared, to be written") {
+        const std::string why = " of a file that is mapped to be written";
+        mapped[{1, 1004}] = Mapped::writable;
+        CHECK(guest.replica(SYS_read, {4, 0x18000, 5}) == answer(5));
+        CHECK(guest.replica(SYS_mmap, {0, 4096, PROT_READ, MAP_PRIVATE, 4, 0}) ==
+              ends("mmap" + why));
+        CHECK(guest.replica(SYS_mmap, {0, 4096, PROT_READ, MAP_SHARED, 4, 0}) ==
+              ends("mmap" + why));
+        writes_end();
+    }
+    SUBCASE("written") {
+        mapped[{1, 1004}] = Mapped::written;
+        CHECK(guest.replica(SYS_read, {4, 0x18000, 5}) == ends("read of bytes that are not known"));
+        CHECK(guest.replica(SYS_pread64, {3, 0x18000, 5, 0}) == answer(5));
+        writes_end();
+    }
+}
+
 TEST_CASE("other calls about memory leave shared memory and ours alone") {
     FakeGuest guest;
     guest.facts.shared_mappings = {{Address{0x20000}, Address{0x30000}}};
