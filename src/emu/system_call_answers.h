@@ -487,6 +487,18 @@ inline void write_to(FakedFile& file, std::uint64_t offset, GuestMemory& memory,
 
 constexpr std::int64_t own_offset = -1;  // of the file, which moves
 
+inline constexpr const char* would_show_in_memory = "to a file that is mapped";
+
+inline bool is_mapped(GuestFacts& facts, const FileId& file) {
+    return facts.mapped_here.count(file) != 0 || facts.queries.is_mapped(file, Mapped::at_all);
+}
+// What is written here does not get into memory.
+inline bool would_change_memory(Request& request) {
+    if (!is_mapped(request.facts, request.file().id)) return false;
+    request.why_no_answer = would_show_in_memory;
+    return true;
+}
+
 inline MaybeAnswer accept(Request& request, const std::optional<Pieces>& pieces,
                           std::int64_t offset) {
     auto& file = request.file();
@@ -494,6 +506,7 @@ inline MaybeAnswer accept(Request& request, const std::optional<Pieces>& pieces,
     if (!pieces) return {};
     if (file.kind == OpenFile::Kind::withdrawn && !file.is_certain()) return {};
     if (pieces->size <= 0 || file.kind != OpenFile::Kind::file) return Answer{pieces->size};
+    if (would_change_memory(request)) return {};
 
     auto* as_seen = faked(request.facts, file);
     if (as_seen == nullptr || !file.status_flags) return {};
@@ -529,7 +542,8 @@ inline MaybeAnswer pwritev2_accepted(Request& r) {
     if (static_cast<std::int64_t>(r.argument(3)) == own_offset) return writev_accepted(r);
     return pwritev_accepted(r);
 }
-inline constexpr const char* accepted_text = "answered: all bytes written";
+inline constexpr const char* accepted_text =
+    "answered: all bytes written, unless to a file that is known to be mapped, which ends";
 inline constexpr BurstRule accepts_write{accepted_text, write_accepted};
 inline constexpr BurstRule accepts_pwrite{accepted_text, pwrite_accepted};
 inline constexpr BurstRule accepts_writev{accepted_text, writev_accepted};
@@ -612,13 +626,15 @@ inline MaybeAnswer resize_accepted(Request& request) {
     if (answer != Answer{0}) return answer;
     const auto size = static_cast<std::int64_t>(request.argument(1));
     if (size < 0 || !is_writable(request.file())) return fails(EINVAL);
+    if (would_change_memory(request)) return {};
     if (auto* file = faked(request.facts, request.file())) {
         file->resize(static_cast<std::uint64_t>(size));
     }
     return answer;
 }
-inline constexpr BurstRule accepts_resize{
-    "answered: success, unless known to be no file; otherwise ends", resize_accepted};
+inline constexpr const char* size_changes =
+    "answered: success, unless known to be no file, or to be mapped; otherwise ends";
+inline constexpr BurstRule accepts_resize{size_changes, resize_accepted};
 
 inline MaybeAnswer allocate_accepted(Request& request) {
     const auto answer = accept_for_file(request);
@@ -626,6 +642,7 @@ inline MaybeAnswer allocate_accepted(Request& request) {
     const auto offset = static_cast<std::int64_t>(request.argument(2));
     const auto length = static_cast<std::int64_t>(request.argument(3));
     if (offset < 0 || length <= 0) return fails(EINVAL);
+    if (would_change_memory(request)) return {};
     if (auto* file = faked(request.facts, request.file())) {
         const auto end = static_cast<std::uint64_t>(offset) + static_cast<std::uint64_t>(length);
         constexpr int keep_size = 1;
@@ -635,8 +652,7 @@ inline MaybeAnswer allocate_accepted(Request& request) {
     }
     return answer;
 }
-inline constexpr BurstRule accepts_allocation{
-    "answered: success, unless known to be no file; otherwise ends", allocate_accepted};
+inline constexpr BurstRule accepts_allocation{size_changes, allocate_accepted};
 
 inline MaybeAnswer accept_for_descriptor(Request& request) {
     if (request.file().kind == OpenFile::Kind::closed) return fails(EBADF);

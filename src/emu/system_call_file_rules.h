@@ -13,6 +13,7 @@ inline constexpr const char* number_is_unknown = "with a number that is not know
 
 inline std::optional<std::int64_t> read_as_seen(Request& request, const OpenFile& file,
                                                 std::uint64_t offset, std::span<std::byte> into) {
+    if (request.facts.queries.is_mapped(file.id, Mapped::written)) return {};
     if (request.facts.faked.file(file.id) != nullptr) {
         return faked(request.facts, file)->read(offset, into);
     }
@@ -135,10 +136,12 @@ inline ReplicaAction preadv2_there(Request& r) {
     return preadv_there(r);
 }
 inline constexpr const char* reads_own =
-    "files that nobody has written to since: answered with their bytes at the replica's own "
+    "files that nobody has written to since, nor the replica in memory: answered with their bytes "
+    "at the replica's own "
     "offset; /dev/null, zero and urandom: answered; otherwise ends";
 inline constexpr const char* reads_there =
-    "files that nobody has written to since: answered with their bytes; /dev/null, zero and "
+    "files that nobody has written to since, nor the replica in memory: answered with their bytes; "
+    "/dev/null, zero and "
     "urandom: answered; otherwise ends";
 inline constexpr ReplicaRule reads{reads_own, read_here};
 inline constexpr ReplicaRule readvs{reads_own, readv_here};
@@ -641,6 +644,8 @@ inline ReplicaAction open_as_seen(Request& request, const Place& place, std::uin
     if (access != O_WRONLY) mode |= R_OK;
     if ((flags & O_TRUNC) != 0) mode |= W_OK;
     if (const auto refusal = refuses(request, place, mode)) return *refusal;
+    if ((flags & O_TRUNC) != 0 && is_mapped(request.facts, place.id))
+        return request.end_because(would_show_in_memory);
     faked_at(request, place);
     return open_faked_file(request, place.id, flags);
 }
@@ -844,6 +849,7 @@ inline ReplicaAction pretend_truncation(Request& request, const Place& place) {
     if (size < 0) return Answer{-EINVAL};
     if (!place.is(S_IFREG)) return Answer{place.is(S_IFDIR) ? -EISDIR : -EINVAL};
     if (const auto refusal = refuses(request, place, W_OK)) return *refusal;
+    if (is_mapped(request.facts, place.id)) return request.end_because(would_show_in_memory);
     faked_at(request, place).resize(static_cast<std::uint64_t>(size));
     return Answer{0};
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <asm/prctl.h>
+#include <sys/times.h>
 
 #include "emu/system_call_file_rules.h"
 
@@ -14,9 +15,6 @@ inline ReplicaAction execute_with(const Request& request,
     if (request.call.arguments == arguments) return Execute{};
     return ExecuteInstead{{request.call.number, arguments}};
 }
-
-inline constexpr ReplicaRule executes_counting_anew{"executed; counts from the replica's birth",
-                                                    execute_it};
 
 // --- Files that are held ---
 
@@ -46,11 +44,17 @@ inline bool overlaps(const std::vector<AddressRange>& ranges, Address begin, std
     });
 }
 inline bool is_ours(const Request& request, std::size_t address, std::uint64_t size) {
-    return overlaps(request.facts.engine_memory, request.address(address), size);
+    const auto at = request.address(address);
+    const auto scratch = request.facts.queries.scratch();
+    return overlaps(request.facts.engine_memory, at, size) ||
+           (scratch && overlaps({*scratch}, at, size));
 }
 inline bool is_shared(const Request& request, std::size_t address, std::uint64_t size) {
     return overlaps(request.facts.shared_mappings, request.address(address), size);
 }
+
+// See end_for_want_of_room().
+inline constexpr ReplicaRule executes_if_room{"executed where there is room", execute_it};
 
 // A shared mapping of a file becomes a private one: the same bytes, and writes stay here.
 inline ReplicaAction map(Request& request) {
@@ -59,7 +63,8 @@ inline ReplicaAction map(Request& request) {
     const auto flags = request.argument(3);
     const auto type = flags & MAP_TYPE;
     if ((flags & MAP_HUGETLB) != 0) return request.end();  // takes from a pool of the whole system
-    if ((flags & MAP_FIXED) != 0 && is_ours(request, 0, request.argument(1))) return request.end();
+    const bool is_fixed = (flags & (MAP_FIXED | MAP_FIXED_NOREPLACE)) != 0;
+    if (is_fixed && is_ours(request, 0, request.argument(1))) return request.end();
     arguments[3] &= ~std::uint64_t{MAP_LOCKED};
     if ((flags & MAP_ANONYMOUS) != 0) return execute_with(request, arguments);
 
@@ -68,6 +73,9 @@ inline ReplicaAction map(Request& request) {
     if (file.kind != OpenFile::Kind::file) return request.end();
     if (!file.is_held) return request.end_because("of a file that the replica does not hold");
     if (request.facts.faked.file(file.id) != nullptr) return request.end_because(shows_faked);
+    if (request.facts.queries.is_mapped(file.id, Mapped::writable)) {
+        return request.end_because("of a file that is mapped to be written");
+    }
     if (type == MAP_PRIVATE) return execute_with(request, arguments);
     if ((type != MAP_SHARED && type != MAP_SHARED_VALIDATE) || (flags & MAP_SYNC) != 0) {
         return request.end();
@@ -79,19 +87,21 @@ inline ReplicaAction map(Request& request) {
     return execute_with(request, arguments);
 }
 inline constexpr ReplicaRule maps{
-    "anonymous memory and files: executed, shared mappings of files as private ones; otherwise "
-    "ends",
+    "anonymous memory and files: executed where there is room, shared mappings of files as private "
+    "ones; otherwise ends",
     map};
 
 inline constexpr Condition leaves_engine_alone{
     "it concerns none of shadowprof's own memory",
     [](Request& request) { return !is_ours(request, 0, request.argument(1)); }};
 inline constexpr Condition leaves_sharing_alone{
-    "it makes no shared memory writable and concerns none of shadowprof's own memory",
+    "it makes no shared memory writable and concerns neither devices nor shadowprof's own memory",
     [](Request& request) {
+        const auto size = request.argument(1);
         const bool opens_shared =
-            (request.argument(2) & PROT_WRITE) != 0 && is_shared(request, 0, request.argument(1));
-        return !opens_shared && !is_ours(request, 0, request.argument(1));
+            (request.argument(2) & PROT_WRITE) != 0 && is_shared(request, 0, size);
+        const bool opens_device = overlaps(request.facts.device_memory, request.address(0), size);
+        return !opens_shared && !opens_device && !is_ours(request, 0, size);
     }};
 inline constexpr Condition moves_private_memory{
     "it concerns neither shared memory nor shadowprof's own", [](Request& request) {
@@ -101,6 +111,9 @@ inline constexpr Condition moves_private_memory{
         return !is_ours(request, 0, size) && !is_shared(request, 0, size) &&
                !(to_fixed_place && is_ours(request, 4, request.argument(2)));
     }};
+inline constexpr Condition concerns_no_shared_memory{
+    "it concerns no shared memory",
+    [](Request& request) { return !is_shared(request, 0, request.argument(1)); }};
 inline constexpr Condition moves_no_pages{
     "it moves no pages and concerns no shared memory", [](Request& request) {
         return request.argument(5) == 0 && !is_shared(request, 0, request.argument(1));
@@ -205,8 +218,11 @@ inline ReplicaAction control_descriptor(Request& request) {
         case F_DUPFD_CLOEXEC:
             if (request.int_argument(2) < 0) return Answer{-EINVAL};
             return duplicate_to_free(request, request.int_argument(2), what == F_DUPFD_CLOEXEC);
-        case F_GETFD:
-            return Answer{descriptors.closes_on_exec(request.int_argument(0)) ? FD_CLOEXEC : 0};
+        case F_GETFD: {
+            const auto on_exec = descriptors.closes_on_exec(request.int_argument(0));
+            if (!on_exec) return request.end();
+            return Answer{*on_exec ? FD_CLOEXEC : 0};
+        }
         case F_SETFD:
             descriptors.closes_on_exec(request.int_argument(0)) =
                 (request.int_argument(2) & FD_CLOEXEC) != 0;
@@ -217,7 +233,7 @@ inline ReplicaAction control_descriptor(Request& request) {
 }
 inline constexpr ReplicaRule controls_descriptor{
     "F_DUPFD: executed, or answered for what the replica does not hold; F_GETFD, F_SETFD, F_GETFL, "
-    "F_SETFL: answered from the replica's own flags; owners: answered, success; locks: "
+    "F_SETFL: answered from the replica's own flags, if known; owners: answered, success; locks: "
     "answered, if nobody else has one; otherwise ends",
     control_descriptor};
 
@@ -240,13 +256,54 @@ inline constexpr ReplicaRule controls_device{
 inline ReplicaAction read_clock(Request& request) {
     const auto id = request.int_argument(0);
     if (const auto answer = clock_now(request)) return *answer;
-    if (id == CLOCK_PROCESS_CPUTIME_ID || id == CLOCK_THREAD_CPUTIME_ID) return request.end();
+    const bool is_of_a_process = id < 0;  // or thread, which it names
+    if (is_of_a_process || id == CLOCK_PROCESS_CPUTIME_ID || id == CLOCK_THREAD_CPUTIME_ID) {
+        return request.end();
+    }
     return Execute{};
 }
 inline constexpr ReplicaRule reads_clock{
-    "answered from the host's clocks, or executed; CPU time: the target's, if known, otherwise "
-    "ends",
+    "answered from the host's clocks, or executed; CPU time: the target's, if known; of a process "
+    "or "
+    "thread by its number: ends",
     read_clock};
+inline constexpr Condition is_clock_for_all{
+    "it is not a process's or thread's by its number",
+    [](Request& request) { return request.int_argument(0) >= 0; }};
+
+// The replica's own, and what the target had before.
+inline MaybeAnswer tell_usage(Request& request) {
+    const auto who = request.int_argument(0);
+    if (who != RUSAGE_SELF && who != RUSAGE_CHILDREN && who != RUSAGE_THREAD) return fails(EINVAL);
+    const auto usage = request.facts.queries.usage(who);
+    if (!usage) return {};
+    const bool had_children = who == RUSAGE_CHILDREN && usage->ru_minflt != 0;
+    if (had_children) return {};
+    return request.memory.write_as(request.address(1), *usage) ? Answer{0} : fails(EFAULT);
+}
+inline constexpr ReplicaRule tells_usage{
+    "executed, and the target's time, faults and memory added; of children: answered, if there "
+    "were none; otherwise ends",
+    [](Request& request) { return or_end(tell_usage(request), request); }};
+
+inline clock_t in_ticks(const timeval& time) {
+    static const auto ticks = sysconf(_SC_CLK_TCK);
+    return time.tv_sec * ticks + time.tv_usec * ticks / 1'000'000;
+}
+inline MaybeAnswer tell_times(Request& request) {
+    struct tms all {};
+    const auto now = times(&all);
+    if (request.is_null(0)) return Answer{now};
+    const auto own = request.facts.queries.usage(RUSAGE_SELF);
+    const auto childrens = request.facts.queries.usage(RUSAGE_CHILDREN);
+    if (!own || !childrens) return {};
+    all = {in_ticks(own->ru_utime), in_ticks(own->ru_stime), in_ticks(childrens->ru_utime),
+           in_ticks(childrens->ru_stime)};
+    return request.memory.write_as(request.address(0), all) ? Answer{now} : fails(EFAULT);
+}
+inline constexpr ReplicaRule tells_times{
+    "answered: the target's time, if known; otherwise ends",
+    [](Request& request) { return or_end(tell_times(request), request); }};
 
 inline bool is_sampled(const Request& request, std::size_t argument) {
     const auto id = request.int_argument(argument);
@@ -321,6 +378,19 @@ inline ReplicaAction pass_barrier(Request& request) {
 }
 inline constexpr ReplicaRule passes_barrier{"queries: executed; otherwise answered: success",
                                             pass_barrier};
+
+// Who shares its memory with its parent loses this, and the newborn is a child of such a one.
+inline constexpr Condition asks_for_no_lost_stack{
+    "the replica has set one itself, or the old one is not asked for",
+    [](Request& request) { return request.is_null(1) || request.facts.has_set_signal_stack; }};
+// A newborn blocks every signal, and the kernel resets the action of one that is blocked when an
+// instruction raises it: without the program's doing, those of writes to shared memory and of
+// breakpoints.
+inline constexpr Condition asks_for_no_lost_action{
+    "the old one of SIGSEGV or SIGTRAP is not asked for", [](Request& request) {
+        const auto signal = request.int_argument(0);
+        return request.is_null(2) || (signal != SIGSEGV && signal != SIGTRAP);
+    }};
 
 inline constexpr Condition is_harmless_option{
     "it names the thread or memory, sets timer slack, or asks", [](Request& request) {

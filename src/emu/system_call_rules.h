@@ -18,6 +18,7 @@ struct Request {
     GuestFacts& facts;
     GuestMemory& memory;
     bool met_unknown_file = false;  // the answer is a guess
+    const char* why_no_answer = nullptr;
 
     std::uint64_t argument(std::size_t n) const { return call.arguments[n]; }
     // The kernel takes most small arguments as int.
@@ -80,6 +81,7 @@ inline constexpr ReplicaRule executes{"executed", execute_it};
 // An answer that depends on something unknown is no answer: the sample ends.
 inline ReplicaAction or_end(const std::optional<Answer>& answer, const Request& request) {
     if (answer) return *answer;
+    if (request.why_no_answer != nullptr) return request.end_because(request.why_no_answer);
     return request.end();
 }
 

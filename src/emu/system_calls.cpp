@@ -10,7 +10,7 @@
 namespace shadowprof::emu {
 
 Descriptor GuestQueries::descriptor(int) {
-    return {std::make_shared<OpenFile>(), false};
+    return {std::make_shared<OpenFile>(), {}};
 }
 Descriptor GuestQueries::opened_descriptor(int fd) {
     return descriptor(fd);
@@ -32,6 +32,15 @@ std::optional<std::uint64_t> GuestQueries::process_cpu_time() {
 }
 std::optional<std::uint64_t> GuestQueries::thread_cpu_time() {
     return {};
+}
+std::optional<struct rusage> GuestQueries::usage(int) {
+    return {};
+}
+std::optional<AddressRange> GuestQueries::scratch() const {
+    return {};
+}
+bool GuestQueries::is_mapped(const FileId&, Mapped) {
+    return false;
 }
 
 Descriptor& Descriptors::descriptor_at(int fd) {
@@ -72,12 +81,13 @@ void Descriptors::close_range(unsigned first, unsigned last) {
     closed_ranges_.emplace_back(first, last);
 }
 
-void Descriptors::duplicate(int from, int to, bool closes_on_exec) {
+void Descriptors::duplicate(int from, int to, std::optional<bool> closes_on_exec) {
     descriptors_[to] = {shared_at(from), closes_on_exec};
 }
 
-void Descriptors::opened(int fd) {
+void Descriptors::opened(int fd, std::optional<bool> closes_on_exec) {
     auto& descriptor = descriptors_[fd] = queries_.opened_descriptor(fd);
+    descriptor.closes_on_exec = closes_on_exec;
     descriptor.file->opened_here = true;
     descriptor.file->is_held = true;
     if (flags_to_open_with_) descriptor.file->status_flags = flags_to_open_with_;
@@ -112,8 +122,8 @@ constexpr Row rows[] = {
     {  9, "mmap",                    miscellaneous, ends,                             maps},
     { 10, "mprotect",                miscellaneous, ends,                             executes.when(leaves_sharing_alone)},
     { 11, "munmap",                  benign,        ends,                             executes.when(leaves_engine_alone)},
-    { 12, "brk",                     benign,        ends,                             executes},
-    { 13, "rt_sigaction",            benign,        ends,                             executes},
+    { 12, "brk",                     benign,        ends,                             executes_if_room},
+    { 13, "rt_sigaction",            benign,        ends,                             executes.when(asks_for_no_lost_action)},
     { 14, "rt_sigprocmask",          benign,        keeps_signal_mask,                keeps_signal_mask},
     { 15, "rt_sigreturn",            unsafe,        ends,                             ends},
     { 16, "ioctl",                   unsafe,        ioctl_if_known,                   controls_device},
@@ -125,7 +135,7 @@ constexpr Row rows[] = {
     { 22, "pipe",                    unsafe,        ends,                             ends},
     { 23, "select",                  input,         select_sleeps_no_time,            select_sleeps_no_time},
     { 24, "sched_yield",             benign,        succeeds,                         succeeds},
-    { 25, "mremap",                  miscellaneous, ends,                             executes.when(moves_private_memory)},
+    { 25, "mremap",                  miscellaneous, ends,                             executes_if_room.when(moves_private_memory)},
     { 26, "msync",                   output,        ends,                             synchronises_memory},
     { 27, "mincore",                 benign,        ends,                             executes},
     { 28, "madvise",                 miscellaneous, takes_hints,                      advises},
@@ -137,7 +147,7 @@ constexpr Row rows[] = {
     { 34, "pause",                   input,         ends,                             ends},
     { 35, "nanosleep",               benign,        sleeps_no_time,                   sleeps_no_time},
     { 36, "getitimer",               unsafe,        ends,                             ends},
-    { 37, "alarm",                   output,        ends,                             succeeds},
+    { 37, "alarm",                   output,        ends,                             ends},
     { 38, "setitimer",               output,        succeeds_unless_asked<2>,         succeeds_unless_asked<2>},
     { 39, "getpid",                  benign,        tells_pid,                        tells_pid},
     { 40, "sendfile",                output,        ends,                             sends_file},
@@ -198,9 +208,9 @@ constexpr Row rows[] = {
     { 95, "umask",                   benign,        ends,                             executes},
     { 96, "gettimeofday",            benign,        tells_time_of_day,                tells_time_of_day},
     { 97, "getrlimit",               benign,        ends,                             executes},
-    { 98, "getrusage",               benign,        ends,                             executes_counting_anew},
+    { 98, "getrusage",               benign,        ends,                             tells_usage},
     { 99, "sysinfo",                 benign,        ends,                             executes},
-    {100, "times",                   benign,        ends,                             executes_counting_anew},
+    {100, "times",                   benign,        ends,                             tells_times},
     {101, "ptrace",                  unsafe,        ends,                             ends},
     {102, "getuid",                  benign,        tells_uid,                        executes},
     {103, "syslog",                  unsafe,        ends,                             ends},
@@ -231,7 +241,7 @@ constexpr Row rows[] = {
     {128, "rt_sigtimedwait",         input,         ends,                             ends},
     {129, "rt_sigqueueinfo",         unsafe,        ends,                             ends},
     {130, "rt_sigsuspend",           input,         ends,                             ends},
-    {131, "sigaltstack",             benign,        ends,                             executes},
+    {131, "sigaltstack",             benign,        ends,                             executes.when(asks_for_no_lost_stack)},
     {132, "utime",                   output,        ends,                             changes_file<0>},
     {133, "mknod",                   output,        ends,                             creates<0>},
     {134, "uselib",                  unsafe,        is_not_implemented,               is_not_implemented},
@@ -329,7 +339,7 @@ constexpr Row rows[] = {
     {226, "timer_delete",            output,        succeeds,                         succeeds},
     {227, "clock_settime",           unsafe,        ends,                             ends},
     {228, "clock_gettime",           benign,        tells_clock,                      reads_clock},
-    {229, "clock_getres",            benign,        tells_clock_resolution,           executes},
+    {229, "clock_getres",            benign,        tells_clock_resolution,           executes.when(is_clock_for_all)},
     {230, "clock_nanosleep",         benign,        sleeps_no_time_if_relative,       sleeps_no_time_if_relative},
     {231, "exit_group",              unsafe,        ends,                             ends},
     {232, "epoll_wait",              input,         ends,                             ends},
@@ -434,7 +444,7 @@ constexpr Row rows[] = {
     {331, "pkey_free",               benign,        ends,                             executes},
     {332, "statx",                   benign,        ends,                             tells_extended_status},
     {333, "io_pgetevents",           input,         ends,                             ends},
-    {334, "rseq",                    benign,        ends,                             executes},
+    {334, "rseq",                    benign,        ends,                             ends},
     {335, "uretprobe",               unsafe,        ends,                             ends},
     {336, "uprobe",                  unsafe,        ends,                             ends},
     {424, "pidfd_send_signal",       unsafe,        ends,                             ends},
@@ -463,7 +473,7 @@ constexpr Row rows[] = {
     {447, "memfd_secret",            unsafe,        ends,                             ends},
     {448, "process_mrelease",        unsafe,        ends,                             ends},
     {449, "futex_waitv",             input,         ends,                             ends},
-    {450, "set_mempolicy_home_node", benign,        ends,                             executes},
+    {450, "set_mempolicy_home_node", benign,        ends,                             executes.when(concerns_no_shared_memory)},
     {451, "cachestat",               benign,        ends,                             executes.when(is_own_and_unchanged)},
     {452, "fchmodat2",               output,        ends,                             changes_file<1, 0>},
     {453, "map_shadow_stack",        unsafe,        ends,                             ends},
@@ -551,25 +561,42 @@ ReplicaAction decide_in_replica(const SystemCall& call, GuestFacts& facts, Guest
 
 namespace {
 
-bool asks_for_cloexec(const SystemCall& call) {
-    if (call.number == SYS_fcntl) {
-        return static_cast<int>(call.arguments[1]) == F_DUPFD_CLOEXEC;
+// Of the descriptor that it makes, if it says so in its registers. The real one cannot be asked: it
+// was moved to another number since.
+std::optional<bool> asks_for_cloexec(const SystemCall& call) {
+    const auto is_in = [&](std::size_t flags) { return (call.arguments[flags] & O_CLOEXEC) != 0; };
+    switch (call.number) {
+        case SYS_open:
+            return is_in(1);
+        case SYS_openat:
+        case SYS_dup3:
+            return is_in(2);
+        case SYS_openat2:
+            return {};
+        case SYS_fcntl:
+            return static_cast<int>(call.arguments[1]) == F_DUPFD_CLOEXEC;
+        default:
+            return false;
     }
-    return call.number == SYS_dup3 && (call.arguments[2] & O_CLOEXEC) != 0;
 }
 
-// Something else is mapped there now, or nothing.
-void forget_sharing(std::vector<AddressRange>& shared, Address begin, std::uint64_t size) {
-    constexpr std::uint64_t page = 4096;
-    const AddressRange gone{begin, {(begin.value + size + page - 1) & ~(page - 1)}};
+void cut_out(std::vector<AddressRange>& ranges, AddressRange gone) {
     std::vector<AddressRange> left;
-    for (const auto& range : shared) {
+    for (const auto& range : ranges) {
         const AddressRange before{range.begin, std::min(range.end, gone.begin)};
         const AddressRange after{std::max(range.begin, gone.end), range.end};
         if (!before.empty()) left.push_back(before);
         if (!after.empty()) left.push_back(after);
     }
-    shared = std::move(left);
+    ranges = std::move(left);
+}
+
+// Something else is mapped there now, or nothing.
+void forget_sharing(GuestFacts& facts, Address begin, std::uint64_t size) {
+    constexpr std::uint64_t page = 4096;
+    const AddressRange gone{begin, {(begin.value + size + page - 1) & ~(page - 1)}};
+    cut_out(facts.shared_mappings, gone);
+    cut_out(facts.device_memory, gone);
 }
 
 }  // namespace
@@ -586,7 +613,7 @@ void note_executed(const SystemCall& call, std::int64_t result, GuestFacts& fact
         case SYS_open:
         case SYS_openat:
         case SYS_openat2:
-            descriptors.opened(new_fd);
+            descriptors.opened(new_fd, asks_for_cloexec(call));
             break;
         case SYS_close_range:
             if ((arguments[2] & CLOSE_RANGE_CLOEXEC) == 0) {
@@ -602,8 +629,10 @@ void note_executed(const SystemCall& call, std::int64_t result, GuestFacts& fact
                 descriptors.duplicate(fd, new_fd, asks_for_cloexec(call));
             break;
         case SYS_mmap:
-            forget_sharing(facts.shared_mappings, {static_cast<std::uint64_t>(result)},
-                           arguments[1]);
+            forget_sharing(facts, {static_cast<std::uint64_t>(result)}, arguments[1]);
+            if ((arguments[3] & MAP_ANONYMOUS) == 0) {
+                facts.mapped_here.insert(descriptors.at(static_cast<int>(arguments[4])).id);
+            }
             // Private in truth, and not to become writable: a file opened for reading would not.
             if ((arguments[3] & MAP_ANONYMOUS) == 0 && (arguments[3] & MAP_TYPE) != MAP_PRIVATE) {
                 const Address begin{static_cast<std::uint64_t>(result)};
@@ -611,7 +640,10 @@ void note_executed(const SystemCall& call, std::int64_t result, GuestFacts& fact
             }
             break;
         case SYS_munmap:
-            forget_sharing(facts.shared_mappings, {arguments[0]}, arguments[1]);
+            forget_sharing(facts, {arguments[0]}, arguments[1]);
+            break;
+        case SYS_sigaltstack:
+            facts.has_set_signal_stack |= arguments[0] != 0;
             break;
         case SYS_umask:
             facts.creation_mask = static_cast<mode_t>(arguments[0]) & 0777;
@@ -619,6 +651,15 @@ void note_executed(const SystemCall& call, std::int64_t result, GuestFacts& fact
         default:
             break;
     }
+}
+
+std::optional<End> end_for_want_of_room(const SystemCall& call, std::int64_t result) {
+    const bool maps = call.number == SYS_mmap || call.number == SYS_mremap;
+    const bool moves_break = call.number == SYS_brk && call.arguments[0] != 0;
+    const bool found_none = (maps && result == -ENOMEM) ||
+                            (moves_break && result != static_cast<std::int64_t>(call.arguments[0]));
+    if (!found_none) return {};
+    return End{system_call_end_reason(call.number) + " that found no room"};
 }
 
 std::vector<SystemCallTreatment> system_call_treatments() {

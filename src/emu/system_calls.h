@@ -20,6 +20,7 @@
 // A call without a row is unsafe: it ends the sample.
 #pragma once
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -31,6 +32,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -100,12 +102,20 @@ struct OpenFile {
 
 struct Descriptor {
     std::shared_ptr<OpenFile> file;
-    bool closes_on_exec = false;
+    std::optional<bool> closes_on_exec;  // if known
 };
 
 struct PathStatus {
     int error = 0;  // an errno, and no status
     struct stat status {};
+};
+
+// A file that is in memory, too, can be changed and seen in two ways, and the sample keeps them
+// apart.
+enum class Mapped : std::uint8_t {
+    at_all,    // who writes to the file changes memory
+    writable,  // and shared: who writes to memory changes the file
+    written,   // and the sample has done so
 };
 
 // What the caller can find out about the guest without any effect on it. Whoever cannot tell keeps
@@ -129,6 +139,12 @@ class GuestQueries {
     // Nanoseconds the target's process, or its sampled thread, has run.
     virtual std::optional<std::uint64_t> process_cpu_time();
     virtual std::optional<std::uint64_t> thread_cpu_time();
+    // As getrusage(2) of the target. Of its children, time to a tick and faults.
+    virtual std::optional<struct rusage> usage(int who);
+    // What has been mapped into the guest for these questions.
+    virtual std::optional<AddressRange> scratch() const;
+    // Since the sample's start.
+    virtual bool is_mapped(const FileId& file, Mapped how);
 };
 
 // The sample's descriptors. In a replica most of them are not the kernel's: at its birth a replica
@@ -141,17 +157,17 @@ class Descriptors {
 
     OpenFile& at(int fd) { return *shared_at(fd); }
     std::shared_ptr<OpenFile> shared_at(int fd) { return descriptor_at(fd).file; }
-    bool& closes_on_exec(int fd) { return descriptor_at(fd).closes_on_exec; }
+    std::optional<bool>& closes_on_exec(int fd) { return descriptor_at(fd).closes_on_exec; }
     // What a call that opens something gets; nothing if that cannot be told.
     std::optional<int> lowest_free(int from = 0);
 
     void close(int fd);
     void close_range(unsigned first, unsigned last);
-    void duplicate(int from, int to, bool closes_on_exec);
+    void duplicate(int from, int to, std::optional<bool> closes_on_exec);
     // By an executed call. Its flags are those the program asked for, as F_GETFL tells them; the
     // call that is executed in its place may have others.
     void will_open(int status_flags) { flags_to_open_with_ = status_flags; }
-    void opened(int fd);
+    void opened(int fd, std::optional<bool> closes_on_exec);
     // Of what exists only here.
     void open(int fd, Descriptor descriptor) { descriptors_[fd] = std::move(descriptor); }
 
@@ -213,7 +229,10 @@ struct GuestFacts {
 
     // Replicas only.
     std::vector<AddressRange> shared_mappings;  // MAP_SHARED at birth: must not become writable
+    std::vector<AddressRange> device_memory;    // among these: must not be touched
     std::vector<AddressRange> engine_memory;    // ours, in the replica's address space
+    std::set<FileId> mapped_here;               // by the program in the replica
+    bool has_set_signal_stack = false;          // so that the kernel knows it
     FakedEffects faked;
 };
 
@@ -248,6 +267,9 @@ ReplicaAction decide_in_replica(const SystemCall&, GuestFacts&, GuestMemory&);
 // To be told of every call that was executed, itself or another in its place: keeps descriptors and
 // offsets up to date. `call` is the program's.
 void note_executed(const SystemCall& call, std::int64_t result, GuestFacts&);
+// Nothing: the program may be told the result of a call that was executed. More is mapped in a
+// replica than in the target: what found no room there might have found it here.
+std::optional<End> end_for_want_of_room(const SystemCall& call, std::int64_t result);
 
 // "system call NAME", or "system call #N" for an unknown one.
 std::string system_call_end_reason(std::int32_t number);

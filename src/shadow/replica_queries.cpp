@@ -6,7 +6,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <fstream>
+#include <sstream>
 
 #include "ptrace/maps.h"
 #include "ptrace/process_info.h"
@@ -24,20 +27,49 @@ std::uint64_t as_argument(int number) {
     return static_cast<std::uint64_t>(static_cast<std::int64_t>(number));
 }
 
+constexpr std::uint64_t second = 1'000'000'000;
+
+std::uint64_t nanoseconds_of_ticks(std::uint64_t ticks) {
+    return ticks * (second / static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK)));
+}
+std::uint64_t nanoseconds_in(const timeval& time) {
+    return static_cast<std::uint64_t>(time.tv_sec) * second +
+           static_cast<std::uint64_t>(time.tv_usec) * 1000;
+}
+timeval as_timeval(std::uint64_t nanoseconds) {
+    return {static_cast<time_t>(nanoseconds / second),
+            static_cast<suseconds_t>(nanoseconds % second / 1000)};
+}
+
+// Kilobytes that it had in memory at its peak; 0 if nobody can tell.
+long most_memory_of(pid_t pid) {
+    std::ifstream file{fmt::format("/proc/{}/status", pid)};
+    long kilobytes = 0;
+    for (std::string word; file >> word;) {
+        if (word == "VmHWM:") file >> kilobytes;
+    }
+    return kilobytes;
+}
+
 }  // namespace
 
 emu::Descriptor ReplicaQueries::descriptor(int fd) {
     const auto known = at_birth_.open.find(fd);
-    if (known != at_birth_.open.end()) return known->second;
+    if (known != at_birth_.open.end()) {
+        auto descriptor = known->second;
+        const bool has_details = descriptor.file->status_flags.has_value();
+        if (!has_details) descriptor.closes_on_exec.reset();
+        return descriptor;
+    }
     auto file = std::make_shared<emu::OpenFile>();
     if (at_birth_.is_complete) file->kind = emu::OpenFile::Kind::closed;
-    return {std::move(file), false};
+    return {std::move(file), {}};
 }
 
 emu::Descriptor ReplicaQueries::opened_descriptor(int fd) {
     if (const auto open = ptrace::open_descriptor(replica_.pid(), fd))
         return describe(target_, replica_.pid(), *open);
-    return {std::make_shared<emu::OpenFile>(), false};
+    return {std::make_shared<emu::OpenFile>(), {}};
 }
 
 std::optional<AddressRange> ReplicaQueries::scratch() const {
@@ -45,15 +77,18 @@ std::optional<AddressRange> ReplicaQueries::scratch() const {
     return AddressRange{scratch_, scratch_ + scratch_size};
 }
 
+bool ReplicaQueries::map_scratch() {
+    if (scratch_ != Address{}) return true;
+    const auto at = replica_.call(SYS_mmap, {0, scratch_size, PROT_READ | PROT_WRITE,
+                                             MAP_PRIVATE | MAP_ANONYMOUS, ~std::uint64_t{0}, 0});
+    if (!at || *at < 0) return false;
+    scratch_ = {static_cast<std::uint64_t>(*at)};
+    return true;
+}
+
 int ReplicaQueries::put_path(const std::string& path) {
     if (path.size() >= page_size) return ENAMETOOLONG;
-    if (scratch_ == Address{}) {
-        const auto at =
-            replica_.call(SYS_mmap, {0, scratch_size, PROT_READ | PROT_WRITE,
-                                     MAP_PRIVATE | MAP_ANONYMOUS, ~std::uint64_t{0}, 0});
-        if (!at || *at < 0) return ENOMEM;
-        scratch_ = {static_cast<std::uint64_t>(*at)};
-    }
+    if (!map_scratch()) return ENOMEM;
     const std::span text{path.c_str(), path.size() + 1};
     return replica_.memory().write(scratch_, std::as_bytes(text)) ? 0 : EFAULT;
 }
@@ -126,19 +161,69 @@ std::optional<std::uint64_t> ReplicaQueries::cpu_time(std::optional<std::uint64_
 }
 
 std::optional<std::uint64_t> ReplicaQueries::process_cpu_time() {
-    std::optional<std::uint64_t> all;
-    if (!process_base_) {
-        for (const auto thread : ptrace::threads_of(target_)) {
-            all = all.value_or(0) + ptrace::thread_cpu_time(target_, thread).value_or(0);
-        }
-    }
-    return cpu_time(process_base_, all);
+    // With that of threads that have ended.
+    std::optional<std::uint64_t> time;
+    if (!process_base_) time = ptrace::process_cpu_time(target_);
+    return cpu_time(process_base_, time);
 }
 
 std::optional<std::uint64_t> ReplicaQueries::thread_cpu_time() {
     std::optional<std::uint64_t> time;
     if (!thread_base_) time = ptrace::thread_cpu_time(target_, thread_);
     return cpu_time(thread_base_, time);
+}
+
+std::optional<ReplicaQueries::Counts> ReplicaQueries::counts_of(const std::string& directory) {
+    std::ifstream file{directory + "/stat"};
+    std::string text;
+    std::getline(file, text, '\0');
+    // Behind the command, which may hold anything, comes field 3; the first of ours is field 10.
+    const auto command_end = text.rfind(')');
+    if (command_end == std::string::npos) return {};
+    std::istringstream fields{text.substr(command_end + 1)};
+    std::string other;
+    for (int field = 3; field < 10; ++field) fields >> other;
+    Counts counts;
+    for (auto* count : {&counts.minor_faults, &counts.childrens_minor_faults, &counts.major_faults,
+                        &counts.childrens_major_faults, &counts.user, &counts.system,
+                        &counts.childrens_user, &counts.childrens_system}) {
+        fields >> *count;
+    }
+    if (!fields) return {};
+    return counts;
+}
+
+// Of the target's time it is told to a tick how much was the system's, and exactly how much it was
+// in all.
+std::optional<struct rusage> ReplicaQueries::usage(int who) {
+    const bool of_thread = who == RUSAGE_THREAD;
+    auto& counts = of_thread ? thread_counts_ : process_counts_;
+    if (!counts) {
+        counts = counts_of(of_thread ? fmt::format("/proc/{}/task/{}", target_, thread_)
+                                     : fmt::format("/proc/{}", target_));
+    }
+    if (!counts) return {};
+    struct rusage usage {};
+    if (who == RUSAGE_CHILDREN) {
+        usage.ru_utime = as_timeval(nanoseconds_of_ticks(counts->childrens_user));
+        usage.ru_stime = as_timeval(nanoseconds_of_ticks(counts->childrens_system));
+        usage.ru_minflt = static_cast<long>(counts->childrens_minor_faults);
+        usage.ru_majflt = static_cast<long>(counts->childrens_major_faults);
+        return usage;
+    }
+    if (!(of_thread ? thread_cpu_time() : process_cpu_time()) || !map_scratch()) return {};
+    if (replica_.call(SYS_getrusage, {as_argument(who), scratch_.value}) != 0) return {};
+    const auto own = replica_.memory().read_as<struct rusage>(scratch_);
+    if (!own) return {};
+    usage = *own;
+    const auto base = of_thread ? *thread_base_ : *process_base_;
+    const auto system = std::min(base, nanoseconds_of_ticks(counts->system));
+    usage.ru_utime = as_timeval(nanoseconds_in(own->ru_utime) + base - system);
+    usage.ru_stime = as_timeval(nanoseconds_in(own->ru_stime) + system);
+    usage.ru_minflt += static_cast<long>(counts->minor_faults);
+    usage.ru_majflt += static_cast<long>(counts->major_faults);
+    usage.ru_maxrss = std::max(usage.ru_maxrss, most_memory_of(target_));
+    return usage;
 }
 
 }  // namespace shadowprof::shadow

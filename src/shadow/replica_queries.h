@@ -9,21 +9,25 @@
 
 #include "emu/system_calls.h"
 #include "ptrace/replica.h"
+#include "shadow/mapped_files.h"
 #include "shadow/world_at_birth.h"
 
 namespace shadowprof::shadow {
 
 class ReplicaQueries : public emu::GuestQueries {
   public:
-    ReplicaQueries(ptrace::Replica& replica, pid_t target, pid_t thread, WorldAtBirth at_birth)
-        : replica_(replica), target_(target), thread_(thread), at_birth_(std::move(at_birth)) {}
+    ReplicaQueries(ptrace::Replica& replica, pid_t target, pid_t thread, WorldAtBirth at_birth,
+                   MappedFiles& mapped_files)
+        : replica_(replica),
+          target_(target),
+          thread_(thread),
+          at_birth_(std::move(at_birth)),
+          mapped_files_(mapped_files) {}
 
     WorldAtBirth& at_birth() { return at_birth_; }
     // The directory that process `pid`, as the replica's /proc names it, has open as `number`; no
     // path leads from it elsewhere, nor does it show what is in it. Nothing if it is another one.
     std::optional<std::int64_t> open_directory_of(pid_t pid, int number, const emu::FileId& id);
-    // What has been mapped into the replica for these questions.
-    std::optional<AddressRange> scratch() const;
 
     emu::Descriptor descriptor(int fd) override;
     emu::Descriptor opened_descriptor(int fd) override;
@@ -34,8 +38,23 @@ class ReplicaQueries : public emu::GuestQueries {
     std::shared_ptr<emu::FileContents> contents_of(int directory, const std::string& path) override;
     std::optional<std::uint64_t> process_cpu_time() override;
     std::optional<std::uint64_t> thread_cpu_time() override;
+    std::optional<struct rusage> usage(int who) override;
+    std::optional<AddressRange> scratch() const override;
+    bool is_mapped(const emu::FileId& file, emu::Mapped how) override {
+        return mapped_files_.contains(file, how);
+    }
 
   private:
+    // What the kernel has counted of a process or thread, as its file "stat" tells. Time is in
+    // ticks.
+    struct Counts {
+        std::uint64_t minor_faults = 0, childrens_minor_faults = 0;
+        std::uint64_t major_faults = 0, childrens_major_faults = 0;
+        std::uint64_t user = 0, system = 0, childrens_user = 0, childrens_system = 0;
+    };
+    static std::optional<Counts> counts_of(const std::string& directory);
+
+    bool map_scratch();
     // Puts the path where the replica's calls can read it; an errno if there is none.
     int put_path(const std::string& path);
     // The target's time when first asked, and the replica's own since.
@@ -46,9 +65,11 @@ class ReplicaQueries : public emu::GuestQueries {
     pid_t target_;
     pid_t thread_;
     WorldAtBirth at_birth_;
+    MappedFiles& mapped_files_;
     std::optional<std::set<std::uint64_t>> made_up_devices_;
     Address scratch_;  // 0: not yet mapped
     std::optional<std::uint64_t> process_base_, thread_base_;
+    std::optional<Counts> process_counts_, thread_counts_;  // the target's, when first asked
 };
 
 }  // namespace shadowprof::shadow

@@ -17,6 +17,7 @@ namespace shadowprof::shadow {
 namespace {
 
 constexpr const char* is_gone = "the replica is gone";
+constexpr const char* is_mapped_twice = "a write to memory that is mapped twice";
 
 std::array<std::uint64_t, 6> arguments_of(const ptrace::Registers& registers) {
     const auto& raw = registers.raw;
@@ -51,11 +52,12 @@ class ReplicaWorld::Memory : public emu::GuestMemory {
 };
 
 ReplicaWorld::ReplicaWorld(ptrace::Replica& replica, pid_t target, const ptrace::Birth& birth,
-                           WorldAtBirth at_birth)
+                           WorldAtBirth at_birth, const ptrace::Maps& maps)
     : replica_(replica),
-      withdrawn_(replica),
+      mapped_files_(replica.pid(), maps),
+      withdrawn_(replica, mapped_files_),
       memory_(std::make_unique<Memory>(replica, withdrawn_)),
-      queries_(replica, target, birth.thread, std::move(at_birth)),
+      queries_(replica, target, birth.thread, std::move(at_birth), mapped_files_),
       facts_(queries_) {}
 
 ReplicaWorld::~ReplicaWorld() = default;
@@ -67,13 +69,14 @@ std::unique_ptr<ReplicaWorld> ReplicaWorld::settle(ptrace::Replica& replica, pid
                                                    std::vector<AddressRange> engine_memory,
                                                    std::string& why) {
     std::unique_ptr<ReplicaWorld> world{
-        new ReplicaWorld{replica, target, birth, std::move(at_birth)}};
+        new ReplicaWorld{replica, target, birth, std::move(at_birth), maps}};
     if (!world->close_everything()) {
         why = "its open files cannot be closed";
         return nullptr;
     }
     if (!world->withdrawn_.withdraw(maps, engine_memory, why)) return nullptr;
     world->facts_.shared_mappings = world->withdrawn_.shared();
+    world->facts_.device_memory = world->withdrawn_.devices();
     // Where it makes its calls from; the program may write there as little as to any shared memory.
     engine_memory.push_back(nursery.place());
     world->facts_.engine_memory = std::move(engine_memory);
@@ -121,10 +124,11 @@ void ReplicaWorld::learn_facts(pid_t target, const ptrace::Birth& birth) {
                           identity->gid, identity->effective_gid, identity->saved_gid};
 }
 
-bool ReplicaWorld::serve_fault(const siginfo_t& info) {
-    if (info.si_signo != SIGSEGV || info.si_code != SEGV_ACCERR) return false;
+ReplicaWorld::Fault ReplicaWorld::serve_fault(const siginfo_t& info) {
+    if (info.si_signo != SIGSEGV || info.si_code != SEGV_ACCERR) return {};
     const Address at{reinterpret_cast<std::uint64_t>(info.si_addr)};
-    return withdrawn_.make_writable({at, at + 1});
+    if (withdrawn_.make_writable({at, at + 1})) return {.is_mended = true};
+    return {.reason = withdrawn_.has_refused() ? is_mapped_twice : nullptr};
 }
 
 std::optional<std::string> ReplicaWorld::serve(ptrace::Registers& registers) {
@@ -158,13 +162,17 @@ std::optional<std::string> ReplicaWorld::serve(const emu::SystemCall& call,
         // Whose questions nobody answers any more ends for all sorts of reasons.
         return replica_.registers() ? end->reason : is_gone;
     }
+    if (withdrawn_.has_refused()) return is_mapped_twice;
     if (const auto* answer = std::get_if<emu::Answer>(&action)) {
         set_result(answer->result);
         return {};
     }
     const auto* other = std::get_if<emu::ExecuteInstead>(&action);
-    const auto result = execute(other ? other->call : call);
+    const auto& executed = other ? other->call : call;
+    const auto result = execute(executed);
     if (!result) return is_gone;
+    if (withdrawn_.has_refused()) return is_mapped_twice;
+    if (const auto end = emu::end_for_want_of_room(executed, *result)) return end->reason;
     if (other && other->result && *result >= 0) {
         set_result(*other->result);
         return {};

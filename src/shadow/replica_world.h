@@ -21,6 +21,7 @@
 #include "ptrace/maps.h"
 #include "ptrace/nursery.h"
 #include "ptrace/replica.h"
+#include "shadow/mapped_files.h"
 #include "shadow/replica_queries.h"
 #include "shadow/withdrawn_memory.h"
 
@@ -44,13 +45,13 @@ class ReplicaWorld : public emu::translator::ReplicaServices {
     // replica's own registers are not set.
     std::optional<std::string> serve(ptrace::Registers& registers) override;
     // A write to shared memory that was withdrawn.
-    bool serve_fault(const siginfo_t& info) override;
+    Fault serve_fault(const siginfo_t& info) override;
 
   private:
     class Memory;
 
     ReplicaWorld(ptrace::Replica& replica, pid_t target, const ptrace::Birth& birth,
-                 WorldAtBirth at_birth);
+                 WorldAtBirth at_birth, const ptrace::Maps& maps);
     bool close_everything();
     void open_directories();
     void learn_facts(pid_t target, const ptrace::Birth& birth);
@@ -65,6 +66,7 @@ class ReplicaWorld : public emu::translator::ReplicaServices {
     std::optional<std::string> serve(const emu::SystemCall& call, ptrace::Registers& registers);
 
     ptrace::Replica& replica_;
+    MappedFiles mapped_files_;
     WithdrawnMemory withdrawn_;
     std::unique_ptr<Memory> memory_;
     ReplicaQueries queries_;

@@ -32,7 +32,18 @@ bool is_device(const ptrace::Mapping& mapping) {
     for (const char* ordinary : {"/dev/shm/", "/dev/zero", "/dev/hugepages/"}) {
         if (path.starts_with(ordinary)) return false;
     }
-    return path.starts_with("/dev/") || path.starts_with("anon_inode:");
+    // Files of /sys and /proc show a PCI device's memory.
+    for (const char* special : {"/dev/", "/sys/", "/proc/", "anon_inode:"}) {
+        if (path.starts_with(special)) return true;
+    }
+    return false;
+}
+
+// Private memory, too, shows what is written to the file, as long as it was not written itself.
+bool show_the_same(const ptrace::Mapping& one, const ptrace::Mapping& other) {
+    return one.device == other.device && one.inode == other.inode &&
+           one.file_offset < other.file_offset + other.range.size() &&
+           other.file_offset < one.file_offset + one.range.size();
 }
 
 }  // namespace
@@ -48,6 +59,7 @@ bool WithdrawnMemory::withdraw(const ptrace::Maps& maps,
         if (!mapping.shared || is_ours(mapping)) continue;
         shared_.push_back(mapping.range);
         const bool device = is_device(mapping);
+        if (device) devices_.push_back(mapping.range);
         if (!mapping.writable && !device) continue;
         const auto protection = protection_of(mapping);
         const auto left = device ? std::uint64_t{PROT_NONE}
@@ -58,7 +70,12 @@ bool WithdrawnMemory::withdraw(const ptrace::Maps& maps,
             why = "its shared memory cannot be write-protected";
             return false;
         }
-        if (!device) parts_[mapping.range.begin.value] = {mapping.range.end, protection};
+        if (device) continue;
+        const bool is_mapped_twice = std::any_of(
+            maps.mappings().begin(), maps.mappings().end(),
+            [&](const auto& other) { return &other != &mapping && show_the_same(mapping, other); });
+        parts_[mapping.range.begin.value] = {
+            mapping.range.end, protection, {mapping.device, mapping.inode}, is_mapped_twice};
     }
     return true;
 }
@@ -81,10 +98,11 @@ void WithdrawnMemory::forget(AddressRange range) {
     if (part != parts_.begin() && range.begin < std::prev(part)->second.end) --part;
     while (part != parts_.end() && part->first < range.end.value) {
         const Address begin{part->first};
-        const auto [end, protection] = part->second;
+        auto left = part->second;
         part = parts_.erase(part);
-        if (begin < range.begin) parts_[begin.value] = {range.begin, protection};
-        if (range.end < end) parts_[range.end.value] = {end, protection};
+        if (range.end < left.end) parts_[range.end.value] = left;
+        left.end = range.begin;
+        if (begin < range.begin) parts_[begin.value] = left;
     }
 }
 
@@ -105,6 +123,11 @@ bool WithdrawnMemory::copy_around(Address address) {
     const auto part = part_at(address);
     if (part == parts_.end()) return false;
     const AddressRange whole{{part->first}, part->second.end};
+    if (part->second.is_mapped_twice) {
+        has_refused_ = true;
+        return false;
+    }
+    files_.note_written(part->second.file);
     const auto protection = part->second.protection;
     const auto first = page_of(address);
     at_a_time_ = first == last_end_ ? std::min(at_a_time_ * 2, most_pages_at_a_time) : 1;

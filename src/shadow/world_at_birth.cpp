@@ -68,7 +68,7 @@ emu::Descriptor describe(pid_t target, pid_t pid, const ptrace::OpenDescriptor& 
     file->id = {open.status.st_dev, open.status.st_ino};
     file->status = open.status;
     file->is_held = file->kind == Kind::directory;
-    if (!open.details) return {std::move(file), false};
+    if (!open.details) return {std::move(file), {}};
     file->status_flags = open.details->flags;
     if (is_file(open)) {
         file->offset = open.details->offset;
@@ -169,7 +169,8 @@ emu::Descriptor BirthWatch::describe_with(const WorldAtBirth& world,
                ptrace::share_description(target_, open.number, other.first);
     });
     if (twin == world.open.end()) return describe(target_, target_, open);
-    return {twin->second.file, open.details && open.details->closes_on_exec};
+    const auto& details = open.details;
+    return {twin->second.file, details ? std::optional{details->closes_on_exec} : std::nullopt};
 }
 
 }  // namespace shadowprof::shadow

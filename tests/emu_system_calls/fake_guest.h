@@ -95,6 +95,9 @@ class FakeQueries : public GuestQueries {
     static constexpr std::uint64_t made_up = 2;  // a device
     int access_error = 0;
     std::optional<std::uint64_t> cpu_time;
+    std::map<int, struct rusage> usages;
+    std::optional<AddressRange> scratch_memory;
+    std::map<FileId, Mapped> mapped;
 
     static struct stat status(const File& file) {
         struct stat status {};
@@ -125,6 +128,15 @@ class FakeQueries : public GuestQueries {
         return std::make_shared<FakeContents>(find(path)->contents);
     }
     std::optional<std::uint64_t> process_cpu_time() override { return cpu_time; }
+    std::optional<struct rusage> usage(int who) override {
+        const auto found = usages.find(who);
+        return found == usages.end() ? std::nullopt : std::optional{found->second};
+    }
+    std::optional<AddressRange> scratch() const override { return scratch_memory; }
+    bool is_mapped(const FileId& file, Mapped how) override {
+        const auto found = mapped.find(file);
+        return found != mapped.end() && found->second >= how;
+    }
 
   private:
     const File* find(std::string path) {

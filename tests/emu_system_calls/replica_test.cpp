@@ -10,9 +10,11 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/times.h>
 #include <sys/uio.h>
 #include <termios.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "fake_guest.h"
 
@@ -629,6 +631,31 @@ TEST_CASE("descriptors of the replica's own") {
     CHECK(guest.replica(SYS_write, {1, 0x10000, 1}) == answer(1));
 }
 
+TEST_CASE("whether a descriptor is closed on exec") {
+    FakeGuest guest;
+    const auto flags_of = [&](std::uint64_t fd) { return guest.replica(SYS_fcntl, {fd, F_GETFD}); };
+    guest.queries.files[2].closes_on_exec.reset();
+    CHECK(flags_of(2) == ends("fcntl"));
+    CHECK(flags_of(3) == answer(0));
+    CHECK(guest.replica(SYS_dup2, {2, 20}) == answer(20));
+    CHECK(flags_of(20) == answer(0));
+    CHECK(guest.replica(SYS_fcntl, {2, F_SETFD, FD_CLOEXEC}) == answer(0));
+    CHECK(flags_of(2) == answer(FD_CLOEXEC));
+    // What it has opened is as the call said, whatever the real one is like.
+    for (const int fd : {8, 9, 10, 11}) {
+        guest.queries.files[fd] = {std::make_shared<OpenFile>(), {}};
+        guest.queries.files[fd].file->kind = OpenFile::Kind::file;
+    }
+    note_executed({SYS_open, {0x10000, O_RDONLY | O_CLOEXEC}}, 8, guest.facts);
+    note_executed({SYS_openat, {cwd, 0x10000, O_RDONLY | O_CLOEXEC}}, 9, guest.facts);
+    note_executed({SYS_openat, {cwd, 0x10000, O_RDONLY}}, 10, guest.facts);
+    note_executed({SYS_openat2, {cwd, 0x10000, 0x11000, 24}}, 11, guest.facts);
+    CHECK(flags_of(8) == answer(FD_CLOEXEC));
+    CHECK(flags_of(9) == answer(FD_CLOEXEC));
+    CHECK(flags_of(10) == answer(0));
+    CHECK(flags_of(11) == ends("fcntl"));
+}
+
 TEST_CASE("sendfile") {
     FakeGuest guest;
     CHECK(guest.replica(SYS_sendfile, {2, 3, 0, 10000}) == answer(3996));
@@ -652,7 +679,18 @@ TEST_CASE("fcntl and ioctl") {
     struct flock lock {};
     lock.l_type = F_WRLCK;
     const auto at = guest.memory.put(lock);
+    const std::uint64_t locks[] = {F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW};
     CHECK(guest.replica(SYS_fcntl, {3, F_GETLK, at}) == ends("fcntl"));
+    for (const auto how : locks) CHECK(guest.replica(SYS_fcntl, {3, how, at}) == ends("fcntl"));
+    auto& is_locked = static_cast<FakeContents&>(*guest.queries.files[3].file->contents).is_locked;
+    is_locked = false;
+    for (const auto how : locks) CHECK(guest.replica(SYS_fcntl, {3, how, at}) == answer(0));
+    is_locked = true;
+    for (const auto how : locks) CHECK(guest.replica(SYS_fcntl, {3, how, at}) == ends("fcntl"));
+    CHECK(guest.replica(SYS_fcntl, {3, F_SETLK, 0x10}) == answer(-EFAULT));
+    struct flock unlock {};
+    unlock.l_type = F_UNLCK;
+    CHECK(guest.replica(SYS_fcntl, {3, F_SETLK, guest.memory.put(unlock)}) == answer(0));
     const auto directory = guest.memory.put_text("/dir");
     CHECK(guest.replica(SYS_open, {directory, O_RDWR | O_TMPFILE, 0600}) == answer(8));
     CHECK(guest.replica(SYS_fcntl, {8, F_GETLK, at}) == answer(0));
@@ -707,6 +745,12 @@ TEST_CASE("mmap") {
     const auto fixed = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED;
     CHECK(guest.replica(SYS_mmap, {0x6fff'f000, 4096, rw, fixed, no_fd, 0}) == execute);
     CHECK(guest.replica(SYS_mmap, {0x6fff'f000, 4097, rw, fixed, no_fd, 0}) == ends("mmap"));
+    const auto unless_taken = MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE;
+    CHECK(guest.replica(SYS_mmap, {0x7000'0000, 4096, rw, unless_taken, no_fd, 0}) == ends("mmap"));
+    guest.queries.scratch_memory = {Address{0x6000'0000}, Address{0x6000'3000}};
+    CHECK(guest.replica(SYS_mmap, {0x6000'2000, 4096, rw, fixed, no_fd, 0}) == ends("mmap"));
+    CHECK(guest.replica(SYS_munmap, {0x6000'0000, 4096}) == ends("munmap"));
+    CHECK(guest.replica(SYS_mmap, {0x6000'3000, 4096, rw, fixed, no_fd, 0}) == execute);
 
     // Shared mappings of files become private.
     CHECK(guest.replica(SYS_mmap, {0, 8192, PROT_READ, MAP_SHARED, 7, 0}) ==
@@ -719,6 +763,55 @@ TEST_CASE("mmap") {
     CHECK(guest.replica(SYS_mmap, {0, 4096, rw, MAP_SHARED, 7, 0}) == answer(-EACCES));
     CHECK(guest.replica(SYS_mmap, {0, 4096, rw, MAP_SHARED_VALIDATE | MAP_SYNC, 7, 0}) ==
           ends("mmap"));
+}
+
+TEST_CASE("a file that is in memory, too, is not changed in one of the two") {
+    FakeGuest guest;
+    const auto rw = PROT_READ | PROT_WRITE;
+    const auto four = guest.memory.put_text("/four");
+    const auto writes_end = [&] {
+        const std::string why = " to a file that is mapped";
+        CHECK(guest.replica(SYS_write, {4, 0x18000, 5}) == ends("write" + why));
+        CHECK(guest.replica(SYS_pwrite64, {4, 0x18000, 5, 0}) == ends("pwrite64" + why));
+        CHECK(guest.replica(SYS_ftruncate, {4, 10}) == ends("ftruncate" + why));
+        CHECK(guest.replica(SYS_fallocate, {4, 0, 0, 6000}) == ends("fallocate" + why));
+        CHECK(guest.replica(SYS_truncate, {four, 10}) == ends("truncate" + why));
+        CHECK(guest.replica(SYS_open, {four, O_RDWR | O_TRUNC}) == ends("open" + why));
+        CHECK(guest.replica(SYS_write, {6, 0x18000, 5}) == answer(5));  // another one
+        CHECK(guest.replica(SYS_open, {four, O_RDWR}) == answer(8));
+    };
+    auto& mapped = guest.queries.mapped;
+    guest.queries.files[4].file->is_held = true;
+
+    SUBCASE("at birth") {
+        mapped[{1, 1004}] = Mapped::at_all;
+        CHECK(guest.replica(SYS_read, {4, 0x18000, 5}) == answer(5));
+        CHECK(guest.replica(SYS_mmap, {0, 4096, rw, MAP_PRIVATE, 4, 0}) == execute);
+        writes_end();
+    }
+    SUBCASE("by the replica") {
+        CHECK(guest.replica(SYS_mmap, {0, 4096, PROT_READ, MAP_PRIVATE, 4, 0}) == execute);
+        note_executed({SYS_mmap, {0, 4096, PROT_READ, MAP_PRIVATE, 4, 0}}, 0x5000'0000,
+                      guest.facts);
+        CHECK(guest.replica(SYS_read, {4, 0x18000, 5}) == answer(5));
+        writes_end();
+    }
+    SUBCASE("shared, to be written") {
+        const std::string why = " of a file that is mapped to be written";
+        mapped[{1, 1004}] = Mapped::writable;
+        CHECK(guest.replica(SYS_read, {4, 0x18000, 5}) == answer(5));
+        CHECK(guest.replica(SYS_mmap, {0, 4096, PROT_READ, MAP_PRIVATE, 4, 0}) ==
+              ends("mmap" + why));
+        CHECK(guest.replica(SYS_mmap, {0, 4096, PROT_READ, MAP_SHARED, 4, 0}) ==
+              ends("mmap" + why));
+        writes_end();
+    }
+    SUBCASE("written") {
+        mapped[{1, 1004}] = Mapped::written;
+        CHECK(guest.replica(SYS_read, {4, 0x18000, 5}) == ends("read of bytes that are not known"));
+        CHECK(guest.replica(SYS_pread64, {3, 0x18000, 5, 0}) == answer(5));
+        writes_end();
+    }
 }
 
 TEST_CASE("other calls about memory leave shared memory and ours alone") {
@@ -753,6 +846,55 @@ TEST_CASE("other calls about memory leave shared memory and ours alone") {
     CHECK(guest.replica(SYS_mlock, {0x1000, 4096}) == answer(0));
 }
 
+// Newer than many headers.
+#ifndef SYS_set_mempolicy_home_node
+#define SYS_set_mempolicy_home_node 450
+#endif
+
+TEST_CASE("memory of devices stays out of reach") {
+    FakeGuest guest;
+    guest.facts.shared_mappings =
+        guest.facts.device_memory = {{Address{0x20000}, Address{0x30000}}};
+    CHECK(guest.replica(SYS_mprotect, {0x20000, 4096, PROT_READ}) == ends("mprotect"));
+    CHECK(guest.replica(SYS_mprotect, {0x1f000, 8192, PROT_NONE}) == ends("mprotect"));
+    CHECK(guest.replica(SYS_pkey_mprotect, {0x20000, 1, PROT_READ, 1}) == ends("pkey_mprotect"));
+    CHECK(guest.replica(SYS_set_mempolicy_home_node, {0x20000, 4096, 0, 0}) ==
+          ends("set_mempolicy_home_node"));
+    CHECK(guest.replica(SYS_set_mempolicy_home_node, {0x30000, 4096, 0, 0}) == execute);
+    note_executed({SYS_munmap, {0x20000, 0x10000}}, 0, guest.facts);
+    CHECK(guest.replica(SYS_mprotect, {0x20000, 4096, PROT_READ}) == execute);
+}
+
+TEST_CASE("what found no room in a replica might have found it in the target") {
+    const auto end_of = [](std::int32_t number, std::uint64_t argument, std::int64_t result) {
+        const auto end = end_for_want_of_room({number, {argument}}, result);
+        return end ? end->reason : "";
+    };
+    CHECK(end_of(SYS_mmap, 0, -ENOMEM) == "system call mmap that found no room");
+    CHECK(end_of(SYS_mremap, 0x10000, -ENOMEM) == "system call mremap that found no room");
+    CHECK(end_of(SYS_brk, 0x20000, 0x10000) == "system call brk that found no room");
+    CHECK(end_of(SYS_brk, 0x20000, 0x20000) == "");
+    CHECK(end_of(SYS_brk, 0, 0x10000) == "");
+    CHECK(end_of(SYS_mmap, 0, -EINVAL) == "");
+    CHECK(end_of(SYS_mincore, 0x10000, -ENOMEM) == "");
+}
+
+TEST_CASE("what the kernel has forgotten of the thread in a replica is not asked for") {
+    FakeGuest guest;
+    CHECK(guest.replica(SYS_sigaltstack, {0, 0x10000}) == ends("sigaltstack"));
+    CHECK(guest.replica(SYS_sigaltstack, {0x10000, 0x11000}) == ends("sigaltstack"));
+    CHECK(guest.replica(SYS_sigaltstack, {0x10000, 0}) == execute);
+    note_executed({SYS_sigaltstack, {0x10000, 0}}, 0, guest.facts);
+    CHECK(guest.replica(SYS_sigaltstack, {0, 0x10000}) == execute);
+    CHECK(guest.replica(SYS_rseq, {0x10000, 32, 0, 0x53053053}) == ends("rseq"));
+    for (const std::uint64_t signal : {SIGSEGV, SIGTRAP}) {
+        CHECK(guest.replica(SYS_rt_sigaction, {signal, 0x10000, 0x11000, 8}) ==
+              ends("rt_sigaction"));
+        CHECK(guest.replica(SYS_rt_sigaction, {signal, 0x10000, 0, 8}) == execute);
+    }
+    CHECK(guest.replica(SYS_rt_sigaction, {SIGINT, 0x10000, 0x11000, 8}) == execute);
+}
+
 TEST_CASE("the program is told about the target, not about the replica") {
     FakeGuest guest;
     guest.queries.cpu_time = 5'000'000'000;
@@ -775,6 +917,49 @@ TEST_CASE("the program is told about the target, not about the replica") {
           instead(SYS_prlimit64, {0, RLIMIT_STACK, 0x10000, 0, 0, 0}));
     CHECK(guest.replica(SYS_prlimit64, {1, RLIMIT_STACK, 0, 0x10000}) == execute);
     CHECK(guest.replica(SYS_prlimit64, {1, RLIMIT_STACK, 0x10000, 0}) == ends("prlimit64"));
+}
+
+TEST_CASE("clocks that name a process or thread would be looked for in the replica") {
+    FakeGuest guest;
+    const auto clock_of = [](std::uint64_t id, std::uint64_t kind) {
+        return static_cast<std::uint32_t>(~id << 3 | kind);
+    };
+    for (const auto clock : {clock_of(4000, 2), clock_of(4001, 6), clock_of(0, 2)}) {
+        CHECK(guest.replica(SYS_clock_gettime, {clock, 0x10000}) == ends("clock_gettime"));
+        CHECK(guest.replica(SYS_clock_getres, {clock, 0x10000}) == ends("clock_getres"));
+    }
+    CHECK(guest.replica(SYS_clock_getres, {CLOCK_MONOTONIC, 0x10000}) == execute);
+}
+
+TEST_CASE("what the program has used is the target's and the replica's") {
+    FakeGuest guest;
+    const auto self = static_cast<std::uint64_t>(RUSAGE_SELF);
+    const auto children = static_cast<std::uint64_t>(RUSAGE_CHILDREN);
+    CHECK(guest.replica(SYS_getrusage, {self, 0x10000}) == ends("getrusage"));
+    CHECK(guest.replica(SYS_times, {0x10000}) == ends("times"));
+    CHECK(guest.replica(SYS_getrusage, {7, 0x10000}) == answer(-EINVAL));
+    auto& used = guest.queries.usages[RUSAGE_SELF];
+    used.ru_utime = {40, 510'000};
+    used.ru_stime = {2, 0};
+    guest.queries.usages[RUSAGE_CHILDREN] = {};
+    CHECK(guest.replica(SYS_getrusage, {self, 0x10000}) == answer(0));
+    CHECK(guest.memory.read_as<struct rusage>({0x10000})->ru_utime.tv_sec == 40);
+    CHECK(guest.replica(SYS_getrusage, {self, 0x10}) == answer(-EFAULT));
+    CHECK(guest.replica(SYS_getrusage, {children, 0x10000}) == answer(0));
+    const auto ticks = sysconf(_SC_CLK_TCK);
+    struct tms unused {};
+    const auto before = times(&unused);
+    const auto now = std::get<Answer>(guest.replica(SYS_times, {0x10000})).result;
+    CHECK(before <= now);
+    CHECK(now <= times(&unused));
+    CHECK(guest.memory.read_as<struct tms>({0x10000})->tms_utime == 40 * ticks + 51 * ticks / 100);
+    CHECK(guest.memory.read_as<struct tms>({0x10000})->tms_stime == 2 * ticks);
+    // Of children that there were it is not told exactly how long they ran.
+    guest.queries.usages[RUSAGE_CHILDREN].ru_utime = {3, 0};
+    guest.queries.usages[RUSAGE_CHILDREN].ru_minflt = 1;
+    CHECK(guest.replica(SYS_getrusage, {children, 0x10000}) == ends("getrusage"));
+    CHECK(std::holds_alternative<Answer>(guest.replica(SYS_times, {0x10000})));
+    CHECK(guest.memory.read_as<struct tms>({0x10000})->tms_cutime == 3 * ticks);
 }
 
 TEST_CASE("scheduling is pretended, and then not asked about") {
@@ -802,6 +987,7 @@ TEST_CASE("signals, processes and options") {
     CHECK(guest.replica(SYS_personality, {0x0400000}) == ends("personality"));
     CHECK(guest.replica(SYS_setitimer, {ITIMER_REAL, 0x10000, 0}) == answer(0));
     CHECK(guest.replica(SYS_setitimer, {ITIMER_REAL, 0x10000, 0x11000}) == ends("setitimer"));
+    CHECK(guest.replica(SYS_alarm, {5}) == ends("alarm"));  // tells what was left of another
     CHECK(guest.replica(SYS_epoll_ctl, {2, 1, 0, 0x10000}) == answer(0));
     CHECK(guest.replica(SYS_epoll_ctl, {2, 1, 3, 0x10000}) == answer(-EPERM));
     CHECK(guest.replica(SYS_exit_group, {0}) == ends("exit_group"));

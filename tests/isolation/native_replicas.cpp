@@ -201,8 +201,10 @@ class Nurses {
             const auto stop = replica.run();
             if (stop.kind == Kind::gone) return "time";
             if (stop.kind == Kind::signal) {
-                if (!world.serve_fault(stop.info)) {
+                const auto fault = world.serve_fault(stop.info);
+                if (!fault.is_mended) {
                     if (!replica.registers()) return "time";
+                    if (fault.reason != nullptr) return fault.reason;
                     return fmt::format("signal {} code {}", stop.info.si_signo, stop.info.si_code);
                 }
                 ++faults_;

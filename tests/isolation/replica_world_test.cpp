@@ -3,8 +3,10 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include <filesystem>
@@ -37,7 +39,7 @@ struct Scene {
     ptrace::Replica& replica;
     shadow::ReplicaWorld& world;
     std::filesystem::path directory;
-    Address shared;
+    Address shared, mapped, mapped_twice;
 
     // As if the program made it.
     std::optional<std::string> serve(std::int64_t number, std::array<std::uint64_t, 4> arguments,
@@ -62,6 +64,18 @@ struct Scene {
     std::string end_of(std::int64_t number, std::array<std::uint64_t, 4> arguments) const {
         std::int64_t result = 0;
         return serve(number, arguments, result).value_or("does not end");
+    }
+    // As if the program wrote there.
+    shadow::ReplicaWorld::Fault fault(Address at) const {
+        siginfo_t info{};
+        info.si_signo = SIGSEGV;
+        info.si_code = SEGV_ACCERR;
+        info.si_addr = reinterpret_cast<void*>(at.value);
+        return world.serve_fault(info);
+    }
+    std::int64_t open(const std::string& name, std::uint64_t flags) const {
+        put(name);
+        return result_of(SYS_openat, {static_cast<std::uint64_t>(AT_FDCWD), stack().value, flags});
     }
     Address stack() const { return {(replica.registers()->raw.rsp - 8192) & ~0xfffull}; }
     void put(const std::string& text) const {
@@ -138,12 +152,10 @@ void with_replica(const std::function<void(const Scene&)>& body) {
             const auto world = shadow::ReplicaWorld::settle(
                 *replica, tracer->pid(), *nursery, birth, std::move(at_birth), *maps, {}, why);
             REQUIRE_MESSAGE(world, why);
-            body({*tracer,
-                  *nursery,
-                  *replica,
-                  *world,
-                  directory,
-                  {std::strtoull(text_of(directory / "ready").c_str(), nullptr, 16)}});
+            Address places[3];
+            std::ifstream told{directory / "ready"};
+            for (auto& place : places) told >> std::hex >> place.value;
+            body({*tracer, *nursery, *replica, *world, directory, places[0], places[1], places[2]});
             kill(tracer->pid(), SIGKILL);
             while (tracer->alive()) {
                 const auto event = tracer->wait(Clock::now() + 1s);
@@ -186,6 +198,57 @@ TEST_CASE("calls are told about the target, and of files what is at the replica'
     });
 }
 
+TEST_CASE("what the program had used before the replica's birth is counted") {
+    with_replica([](const Scene& scene) {
+        const auto nanoseconds_in = [](const timeval& time) {
+            return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+                   static_cast<std::uint64_t>(time.tv_usec) * 1000;
+        };
+        const auto at = scene.stack();
+        for (const int who : {RUSAGE_SELF, RUSAGE_THREAD}) {
+            const auto pid = scene.tracer.pid();
+            const auto at_least = who == RUSAGE_SELF ? *ptrace::process_cpu_time(pid)
+                                                     : *ptrace::thread_cpu_time(pid, pid);
+            const auto faults_at_least = *ptrace::minor_faults(pid);
+            CHECK(scene.result_of(SYS_getrusage, {static_cast<std::uint64_t>(who), at.value}) == 0);
+            const auto used = scene.replica.memory().read_as<struct rusage>(at);
+            const auto time = nanoseconds_in(used->ru_utime) + nanoseconds_in(used->ru_stime);
+            constexpr std::uint64_t rounding = 5000;
+            CHECK(time + rounding >= at_least);
+            CHECK(static_cast<std::uint64_t>(used->ru_minflt) >= faults_at_least);
+            CHECK(scene.result_of(SYS_getrusage, {static_cast<std::uint64_t>(who), at.value}) == 0);
+            const auto later = scene.replica.memory().read_as<struct rusage>(at);
+            CHECK(nanoseconds_in(later->ru_utime) >= nanoseconds_in(used->ru_utime));
+            CHECK(nanoseconds_in(later->ru_stime) >= nanoseconds_in(used->ru_stime));
+        }
+        // The program had no children.
+        CHECK(scene.result_of(SYS_getrusage,
+                              {static_cast<std::uint64_t>(RUSAGE_CHILDREN), at.value}) == 0);
+        CHECK(scene.result_of(SYS_times, {at.value}) > 0);
+    });
+}
+
+TEST_CASE("what is not known of the target, or not as it is there, ends a sample") {
+    with_replica([](const Scene& scene) {
+        CHECK(scene.result_of(SYS_fcntl, {3, F_GETFD}) == 0);
+        CHECK(scene.end_of(SYS_fcntl, {4, F_GETFD}) == "system call fcntl");  // a pipe
+        CHECK(scene.open("file", O_RDONLY | O_CLOEXEC) == 8);
+        CHECK(scene.result_of(SYS_fcntl, {8, F_GETFD}) == FD_CLOEXEC);
+        CHECK(scene.end_of(SYS_brk, {~0ull >> 20}) == "system call brk that found no room");
+        // Where the replica was asked about paths there is nothing in the target.
+        const auto before = ptrace::Maps::of(scene.tracer.pid());
+        const auto now = ptrace::Maps::of(scene.replica.pid());
+        int count = 0;
+        for (const auto& mapping : now->mappings()) {
+            if (before->mapping_at(mapping.range.begin) != nullptr) continue;
+            ++count;
+            CHECK(scene.end_of(SYS_munmap, {mapping.range.begin.value, mapping.range.size()}) ==
+                  "system call munmap");
+        }
+        CHECK(count == 1);
+    });
+}
+
 TEST_CASE("a file that is written to after the birth is not what the sample would read") {
     with_replica([](const Scene& scene) {
         const auto buffer = scene.stack();
@@ -224,17 +287,15 @@ TEST_CASE("shared memory is read-only, and a page becomes the replica's own when
         };
         CHECK(mapping(scene.shared).shared);
         CHECK_FALSE(mapping(scene.shared).writable);
-        siginfo_t fault{};
-        fault.si_signo = SIGSEGV;
-        fault.si_code = SEGV_ACCERR;
-        fault.si_addr = reinterpret_cast<void*>(scene.shared.value + 5);
-        CHECK(scene.world.serve_fault(fault));
+        CHECK(scene.fault(scene.shared + 5).is_mended);
         CHECK_FALSE(mapping(scene.shared).shared);
         CHECK(mapping(scene.shared).writable);
         CHECK_FALSE(mapping(scene.shared + 4096).writable);
         CHECK(scene.text_at(scene.shared, 6, scene.replica.memory()) == "shared");
         // A second time it is the program's own fault.
-        CHECK_FALSE(scene.world.serve_fault(fault));
+        const auto again = scene.fault(scene.shared + 5);
+        CHECK_FALSE(again.is_mended);
+        CHECK(again.reason == nullptr);
 
         // The kernel writes there as the program would.
         CHECK(scene.result_of(SYS_read, {3, scene.shared.value + 4094, 4}) == 4);
@@ -243,6 +304,60 @@ TEST_CASE("shared memory is read-only, and a page becomes the replica's own when
               std::string(4, '\0'));
         CHECK(scene.end_of(SYS_mprotect, {scene.shared.value, 8192, PROT_READ | PROT_WRITE}) ==
               "system call mprotect");
+    });
+}
+
+TEST_CASE("memory of devices cannot even be read") {
+    with_replica([](const Scene& scene) {
+        // As if it were a graphics card's.
+        const auto maps =
+            ptrace::Maps::parse(fmt::format("{:x}-{:x} rw-s 00000000 00:15 77 "
+                                            "/sys/devices/pci0000:00/0000:00:02.0/resource0\n",
+                                            scene.shared.value, scene.shared.value + 8192));
+        shadow::MappedFiles files{scene.replica.pid(), maps};
+        shadow::WithdrawnMemory memory{scene.replica, files};
+        std::string why;
+        REQUIRE_MESSAGE(memory.withdraw(maps, {}, why), why);
+        REQUIRE(memory.devices().size() == 1);
+        CHECK(memory.devices().front().begin == scene.shared);
+        CHECK_FALSE(memory.contains(scene.shared));
+        CHECK_FALSE(scene.replica.memory().read_as<char>(scene.shared));
+    });
+}
+
+TEST_CASE("what is written to a mapped file is not seen in memory, nor the other way round") {
+    with_replica([](const Scene& scene) {
+        const auto file = static_cast<std::uint64_t>(scene.open("mapped", O_RDONLY));
+        const auto buffer = scene.stack().value;
+        CHECK(scene.result_of(SYS_pread64, {file, buffer, 1, 0}) == 1);
+        const auto written = static_cast<std::uint64_t>(scene.open("mapped", O_RDWR));
+        CHECK(scene.end_of(SYS_pwrite64, {written, buffer, 1, 0}) ==
+              "system call pwrite64 to a file that is mapped");
+        // Others are not concerned.
+        CHECK(scene.fault(scene.shared).is_mended);
+        CHECK(scene.result_of(SYS_pwrite64, {3, buffer, 1, 0}) == 1);
+        CHECK(scene.result_of(SYS_pread64, {file, buffer, 1, 0}) == 1);
+
+        CHECK(scene.fault(scene.mapped).is_mended);
+        CHECK(scene.end_of(SYS_pread64, {file, buffer, 1, 0}) ==
+              "system call pread64 of bytes that are not known");
+        CHECK(scene.result_of(SYS_pread64, {3, buffer, 1, 0}) == 1);
+    });
+}
+
+TEST_CASE("memory that is mapped twice is not written in one of the two") {
+    const std::string why = "a write to memory that is mapped twice";
+    with_replica([&](const Scene& scene) {
+        const auto fault = scene.fault(scene.mapped_twice);
+        CHECK_FALSE(fault.is_mended);
+        REQUIRE(fault.reason != nullptr);
+        CHECK(fault.reason == why);
+    });
+    with_replica([&](const Scene& scene) {
+        CHECK(scene.end_of(SYS_pread64, {3, scene.mapped_twice.value, 4, 0}) == why);
+    });
+    with_replica([&](const Scene& scene) {
+        CHECK(scene.end_of(SYS_getcwd, {scene.mapped_twice.value, 4096}) == why);
     });
 }
 

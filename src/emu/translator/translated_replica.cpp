@@ -228,8 +228,9 @@ TranslatedReplica::Next TranslatedReplica::measure_rate() {
     const auto serve = [&](const ptrace::Replica::Stop& stop, Registers& registers) {
         end_.continuation = registers.rip();
         if (stop.kind == ptrace::Replica::StopKind::signal) {
-            if (services_.serve_fault(stop.info)) return true;
-            end(name_of(stop.info));
+            const auto fault = services_.serve_fault(stop.info);
+            if (fault.is_mended) return true;
+            end(fault.reason != nullptr ? fault.reason : name_of(stop.info));
             return false;
         }
         native_ = registers;
@@ -290,7 +291,8 @@ bool TranslatedReplica::is_caught_spinning(ReplicaCache::Turn& turn,
 
 TranslatedReplica::Next TranslatedReplica::on_signal(const Registers& registers,
                                                      const siginfo_t& info) {
-    if (services_.serve_fault(info)) return Next::go_on;
+    const auto fault = services_.serve_fault(info);
+    if (fault.is_mended) return Next::go_on;
     if (info.si_signo == SIGSEGV && info.si_code == SEGV_MAPERR)
         end_.unmapped = Address{reinterpret_cast<std::uint64_t>(info.si_addr)};
     ReplicaCache::Turn turn{guest_};
@@ -305,7 +307,7 @@ TranslatedReplica::Next TranslatedReplica::on_signal(const Registers& registers,
         recording_.read();
         recording_.cut(*position->unit, position->mark.block, position->mark.instruction);
     }
-    return end(name_of(info));
+    return end(fault.reason != nullptr ? fault.reason : name_of(info));
 }
 
 }  // namespace shadowprof::emu::translator

@@ -25,8 +25,11 @@ class ReplicaServices {
     // The replica is stopped in a system call; the registers are the guest's, rip behind the call.
     // Sets what the call returns. Why the sample ends, if it does.
     virtual std::optional<std::string> serve(ptrace::Registers& registers) = 0;
-    // True: the cause is mended, and the instruction may be tried again.
-    virtual bool serve_fault(const siginfo_t& info) = 0;
+    struct Fault {
+        bool is_mended = false;        // the instruction may be tried again
+        const char* reason = nullptr;  // why the sample ends, if the fault is not the program's own
+    };
+    virtual Fault serve_fault(const siginfo_t& info) = 0;
 };
 
 class TranslatedReplica {

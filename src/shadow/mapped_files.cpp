@@ -1,0 +1,38 @@
+#include "shadow/mapped_files.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+namespace shadowprof::shadow {
+
+MappedFiles::MappedFiles(pid_t pid, const ptrace::Maps& maps) : pid_(pid) {
+    for (const auto& mapping : maps.mappings()) {
+        if (!mapping.is_file()) continue;
+        auto& file = files_[{mapping.device, mapping.inode}];
+        if (!mapping.deleted && file.path.empty()) file.path = mapping.path;
+        if (mapping.shared && mapping.writable) file.how = emu::Mapped::writable;
+    }
+}
+
+emu::FileId MappedFiles::id_of(const emu::FileId& numbers, const File& file) const {
+    struct stat status {};
+    const auto path = fmt::format("/proc/{}/root{}", pid_, file.path);
+    if (file.path.empty() || stat(path.c_str(), &status) != 0) return numbers;
+    return {status.st_dev, status.st_ino};
+}
+
+bool MappedFiles::contains(const emu::FileId& wanted, emu::Mapped how) {
+    for (auto& [numbers, file] : files_) {
+        if (file.how < how) continue;
+        if (!file.id) file.id = id_of(numbers, file);
+        if (wanted == *file.id || wanted == numbers) return true;
+    }
+    return false;
+}
+
+void MappedFiles::note_written(const emu::FileId& numbers) {
+    const auto file = files_.find(numbers);
+    if (file != files_.end()) file->second.how = emu::Mapped::written;
+}
+
+}  // namespace shadowprof::shadow
