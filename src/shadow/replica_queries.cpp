@@ -55,12 +55,7 @@ long most_memory_of(pid_t pid) {
 
 emu::Descriptor ReplicaQueries::descriptor(int fd) {
     const auto known = at_birth_.open.find(fd);
-    if (known != at_birth_.open.end()) {
-        auto descriptor = known->second;
-        const bool has_details = descriptor.file->status_flags.has_value();
-        if (!has_details) descriptor.closes_on_exec.reset();
-        return descriptor;
-    }
+    if (known != at_birth_.open.end()) return known->second;
     auto file = std::make_shared<emu::OpenFile>();
     if (at_birth_.is_complete) file->kind = emu::OpenFile::Kind::closed;
     return {std::move(file), {}};

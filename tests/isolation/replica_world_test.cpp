@@ -317,9 +317,8 @@ TEST_CASE("memory of devices cannot even be read") {
         shadow::MappedFiles files{scene.replica.pid(), maps};
         shadow::WithdrawnMemory memory{scene.replica, files};
         std::string why;
-        REQUIRE_MESSAGE(memory.withdraw(maps, {}, why), why);
-        REQUIRE(memory.devices().size() == 1);
-        CHECK(memory.devices().front().begin == scene.shared);
+        CHECK_MESSAGE(memory.withdraw(maps, {}, why), why);
+        CHECK(memory.devices().size() == 1);
         CHECK_FALSE(memory.contains(scene.shared));
         CHECK_FALSE(scene.replica.memory().read_as<char>(scene.shared));
     });
@@ -350,8 +349,7 @@ TEST_CASE("memory that is mapped twice is not written in one of the two") {
     with_replica([&](const Scene& scene) {
         const auto fault = scene.fault(scene.mapped_twice);
         CHECK_FALSE(fault.is_mended);
-        REQUIRE(fault.reason != nullptr);
-        CHECK(fault.reason == why);
+        CHECK((fault.reason != nullptr ? fault.reason : "") == why);
     });
     with_replica([&](const Scene& scene) {
         CHECK(scene.end_of(SYS_pread64, {3, scene.mapped_twice.value, 4, 0}) == why);
