@@ -3,7 +3,7 @@
 _shadowprof() {
     local current=$2 previous=$3 command="" at
     local commands="run attach report compare diff check merge export doctor"
-    local sampling="--output --mode --profile --sample-size --overhead --period --duration
+    local sampling="--output --mode --profile --sample-size --load --overhead --period --duration
         --max-samples --until-converged --exhaustive --aslr --cache --value-context --limit --seed --quiet --verbose --no-progress --help"
     COMPREPLY=()
 
@@ -20,7 +20,7 @@ _shadowprof() {
                     _shadowprof_program $((at + 1))
                     return
                     ;;
-                -o | --output | -m | --mode | -p | --profile | --sample-size | --overhead | --period | \
+                -o | --output | -m | --mode | -p | --profile | --sample-size | --load | --overhead | --period | \
                     --duration | --max-samples | --until-converged | --limit | --seed) at=$((at + 1)) ;;
                 -*) ;;
                 *)
@@ -37,7 +37,7 @@ _shadowprof() {
             return
             ;;
         -m | --mode)
-            mapfile -t COMPREPLY < <(compgen -W "burst full step" -- "$current")
+            mapfile -t COMPREPLY < <(compgen -W "shadow burst full step" -- "$current")
             return
             ;;
         -p | --profile)

@@ -82,9 +82,12 @@ int main(int argc, char** argv) {
     options.seed = 1;
     std::map<unsigned, Times> times;
     shadow::Session session{options, shadow::Launch{{argv + 1, argv + argc}}};
-    std::vector<std::unique_ptr<profile::Profiler>> profilers;
-    profilers.push_back(std::make_unique<TimesByAge>(scale, times));
-    session.start(std::move(profilers));
+    session.start([&] {
+        times.clear();
+        std::vector<std::unique_ptr<profile::Profiler>> profilers;
+        profilers.push_back(std::make_unique<TimesByAge>(scale, times));
+        return profilers;
+    });
     while (!session.wait_for(std::chrono::seconds{1})) {
     }
     session.finish();
