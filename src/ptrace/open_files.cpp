@@ -164,6 +164,12 @@ bool is_made_up_file(pid_t pid, int number) {
     return statfs(path_of(pid, number).c_str(), &system) != 0 || is_made_up(system.f_type);
 }
 
+std::optional<struct stat> status_of_path(pid_t pid, const std::string& path) {
+    struct stat status {};
+    if (stat(fmt::format("/proc/{}/root{}", pid, path).c_str(), &status) != 0) return {};
+    return status;
+}
+
 bool share_description(pid_t pid, int number, int other) {
     return syscall(SYS_kcmp, pid, pid, KCMP_FILE, number, other) == 0;
 }

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "ptrace/proc_file.h"
@@ -60,6 +61,9 @@ int open_again(pid_t pid, const OpenDescriptor& file);
 
 // A regular file of /proc, /sys and their like.
 bool is_made_up_file(pid_t pid, int number);
+
+// Of what the process finds by an absolute path.
+std::optional<struct stat> status_of_path(pid_t pid, const std::string& path);
 
 // Whether two descriptors have one open file description; false if nobody can tell.
 bool share_description(pid_t pid, int number, int other);

@@ -69,29 +69,70 @@ bool SignalSets::ignores(int signal) const {
 
 namespace {
 
-std::optional<ThreadStat> stat_in(std::string_view text) {
-    // The name, in parentheses, may contain anything, parentheses and spaces included.
-    const auto name_end = text.rfind(')');
-    if (name_end == std::string::npos) return {};
-    std::vector<std::string_view> fields;  // the first is field 3 of proc(5)
-    auto rest = text.substr(name_end + 1);
-    while (true) {
-        const auto begin = rest.find_first_not_of(" \n");
-        if (begin == std::string_view::npos) break;
-        const auto end = std::min(rest.find_first_of(" \n", begin), rest.size());
-        fields.push_back(rest.substr(begin, end - begin));
-        rest.remove_prefix(end);
+// The file "stat" of a process or thread.
+class StatFields {
+  public:
+    explicit StatFields(std::string_view text) {
+        // The name, in parentheses, may contain anything, parentheses and spaces included.
+        const auto name_end = text.rfind(')');
+        if (name_end == std::string::npos) return;
+        auto rest = text.substr(name_end + 1);
+        while (true) {
+            const auto begin = rest.find_first_not_of(" \n");
+            if (begin == std::string_view::npos) break;
+            const auto end = std::min(rest.find_first_of(" \n", begin), rest.size());
+            fields_.push_back(rest.substr(begin, end - begin));
+            rest.remove_prefix(end);
+        }
     }
-    if (fields.size() < 37) return {};
-    const auto field = [&](std::size_t number_in_manual) { return fields[number_in_manual - 3]; };
+    bool are_complete() const { return fields_.size() >= 37; }
+    std::string_view text(std::size_t number_in_manual) const {
+        return fields_[number_in_manual - 3];
+    }
+    std::uint64_t number(std::size_t number_in_manual) const {
+        return ptrace::number(text(number_in_manual), 10);
+    }
+
+  private:
+    std::vector<std::string_view> fields_;  // the first is field 3 of proc(5)
+};
+
+std::optional<ThreadStat> stat_in(std::string_view text) {
+    const StatFields fields{text};
+    if (!fields.are_complete()) return {};
     ThreadStat stat;
-    stat.state = field(3).front();
-    stat.cpu_ticks = number(field(14), 10) + number(field(15), 10);
-    stat.processor = static_cast<int>(number(field(39), 10));
+    stat.state = fields.text(3).front();
+    stat.cpu_ticks = fields.number(14) + fields.number(15);
+    stat.processor = static_cast<int>(fields.number(39));
     return stat;
 }
 
+std::optional<UsageCounts> usage_counts_in(std::string_view text) {
+    const StatFields fields{text};
+    if (!fields.are_complete()) return {};
+    UsageCounts counts;
+    std::size_t field = 10;
+    for (auto* count : {&counts.minor_faults, &counts.childrens_minor_faults, &counts.major_faults,
+                        &counts.childrens_major_faults, &counts.user, &counts.system,
+                        &counts.childrens_user, &counts.childrens_system})
+        *count = fields.number(field++);
+    return counts;
+}
+
 }  // namespace
+
+std::optional<UsageCounts> usage_counts(pid_t pid) {
+    return usage_counts_in(read_proc_file(fmt::format("/proc/{}/stat", pid)));
+}
+std::optional<UsageCounts> usage_counts(pid_t pid, pid_t tid) {
+    return usage_counts_in(read_proc_file(task_file(pid, tid, "stat")));
+}
+
+std::optional<std::uint64_t> peak_memory(pid_t pid) {
+    const auto peak = status_field(read_proc_file(fmt::format("/proc/{}/status", pid)), "VmHWM");
+    if (peak.empty()) return {};
+    return number(peak, 10);
+}
 
 std::optional<ThreadStat> thread_stat(pid_t pid, pid_t tid) {
     return stat_in(read_proc_file(task_file(pid, tid, "stat")));
@@ -138,12 +179,9 @@ std::optional<std::uint64_t> process_cpu_time(pid_t pid) {
 }
 
 std::optional<std::uint64_t> minor_faults(pid_t pid) {
-    const auto text = read_proc_file(fmt::format("/proc/{}/stat", pid));
-    // Behind the command, which may hold anything, comes the state, field 3; this is field 10.
-    auto at = text.rfind(')');
-    for (int field = 2; field < 10 && at != std::string::npos; ++field) at = text.find(' ', at + 1);
-    if (at == std::string::npos) return {};
-    return number(text.substr(at + 1), 10);
+    const auto counts = usage_counts(pid);
+    if (!counts) return {};
+    return counts->minor_faults;
 }
 
 std::optional<std::uint64_t> anonymous_pages(pid_t pid) {

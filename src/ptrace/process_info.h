@@ -51,6 +51,16 @@ std::optional<SignalSets> signal_sets_in(std::string_view status);
 std::optional<std::uint64_t> times_slept(pid_t pid, pid_t tid);
 // Nanoseconds that all its threads have run, to the nanosecond.
 std::optional<std::uint64_t> process_cpu_time(pid_t pid);
+// What the kernel has counted of a process, or of one of its threads. Time is in clock ticks.
+struct UsageCounts {
+    std::uint64_t minor_faults = 0, childrens_minor_faults = 0;
+    std::uint64_t major_faults = 0, childrens_major_faults = 0;
+    std::uint64_t user = 0, system = 0, childrens_user = 0, childrens_system = 0;
+};
+std::optional<UsageCounts> usage_counts(pid_t pid);
+std::optional<UsageCounts> usage_counts(pid_t pid, pid_t tid);
+// Kilobytes that it had in memory at its peak.
+std::optional<std::uint64_t> peak_memory(pid_t pid);
 // Page faults of the process so far that needed no reading.
 std::optional<std::uint64_t> minor_faults(pid_t pid);
 // Pages in memory that are no file's.

@@ -1,7 +1,6 @@
 #include "shadow/mapped_files.h"
 
-#include <fmt/format.h>
-#include <sys/stat.h>
+#include "ptrace/open_files.h"
 
 namespace shadowprof::shadow {
 
@@ -15,10 +14,8 @@ MappedFiles::MappedFiles(pid_t pid, const ptrace::Maps& maps) : pid_(pid) {
 }
 
 emu::FileId MappedFiles::id_of(const emu::FileId& numbers, const File& file) const {
-    struct stat status {};
-    const auto path = fmt::format("/proc/{}/root{}", pid_, file.path);
-    if (file.path.empty() || stat(path.c_str(), &status) != 0) return numbers;
-    return {status.st_dev, status.st_ino};
+    const auto status = file.path.empty() ? std::nullopt : ptrace::status_of_path(pid_, file.path);
+    return status ? emu::FileId{status->st_dev, status->st_ino} : numbers;
 }
 
 bool MappedFiles::contains(const emu::FileId& wanted, emu::Mapped how) {

@@ -8,8 +8,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fstream>
-#include <sstream>
 
 #include "ptrace/maps.h"
 #include "ptrace/process_info.h"
@@ -39,16 +37,6 @@ std::uint64_t nanoseconds_in(const timeval& time) {
 timeval as_timeval(std::uint64_t nanoseconds) {
     return {static_cast<time_t>(nanoseconds / second),
             static_cast<suseconds_t>(nanoseconds % second / 1000)};
-}
-
-// Kilobytes that it had in memory at its peak; 0 if nobody can tell.
-long most_memory_of(pid_t pid) {
-    std::ifstream file{fmt::format("/proc/{}/status", pid)};
-    long kilobytes = 0;
-    for (std::string word; file >> word;) {
-        if (word == "VmHWM:") file >> kilobytes;
-    }
-    return kilobytes;
 }
 
 }  // namespace
@@ -168,34 +156,13 @@ std::optional<std::uint64_t> ReplicaQueries::thread_cpu_time() {
     return cpu_time(thread_base_, time);
 }
 
-std::optional<ReplicaQueries::Counts> ReplicaQueries::counts_of(const std::string& directory) {
-    std::ifstream file{directory + "/stat"};
-    std::string text;
-    std::getline(file, text, '\0');
-    // Behind the command, which may hold anything, comes field 3; the first of ours is field 10.
-    const auto command_end = text.rfind(')');
-    if (command_end == std::string::npos) return {};
-    std::istringstream fields{text.substr(command_end + 1)};
-    std::string other;
-    for (int field = 3; field < 10; ++field) fields >> other;
-    Counts counts;
-    for (auto* count : {&counts.minor_faults, &counts.childrens_minor_faults, &counts.major_faults,
-                        &counts.childrens_major_faults, &counts.user, &counts.system,
-                        &counts.childrens_user, &counts.childrens_system}) {
-        fields >> *count;
-    }
-    if (!fields) return {};
-    return counts;
-}
-
 // Of the target's time it is told to a tick how much was the system's, and exactly how much it was
 // in all.
 std::optional<struct rusage> ReplicaQueries::usage(int who) {
     const bool of_thread = who == RUSAGE_THREAD;
     auto& counts = of_thread ? thread_counts_ : process_counts_;
     if (!counts) {
-        counts = counts_of(of_thread ? fmt::format("/proc/{}/task/{}", target_, thread_)
-                                     : fmt::format("/proc/{}", target_));
+        counts = of_thread ? ptrace::usage_counts(target_, thread_) : ptrace::usage_counts(target_);
     }
     if (!counts) return {};
     struct rusage usage {};
@@ -217,7 +184,8 @@ std::optional<struct rusage> ReplicaQueries::usage(int who) {
     usage.ru_stime = as_timeval(nanoseconds_in(own->ru_stime) + system);
     usage.ru_minflt += static_cast<long>(counts->minor_faults);
     usage.ru_majflt += static_cast<long>(counts->major_faults);
-    usage.ru_maxrss = std::max(usage.ru_maxrss, most_memory_of(target_));
+    const auto peak = static_cast<long>(ptrace::peak_memory(target_).value_or(0));
+    usage.ru_maxrss = std::max(usage.ru_maxrss, peak);
     return usage;
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "emu/system_calls.h"
+#include "ptrace/process_info.h"
 #include "ptrace/replica.h"
 #include "shadow/mapped_files.h"
 #include "shadow/world_at_birth.h"
@@ -45,15 +46,6 @@ class ReplicaQueries : public emu::GuestQueries {
     }
 
   private:
-    // What the kernel has counted of a process or thread, as its file "stat" tells. Time is in
-    // ticks.
-    struct Counts {
-        std::uint64_t minor_faults = 0, childrens_minor_faults = 0;
-        std::uint64_t major_faults = 0, childrens_major_faults = 0;
-        std::uint64_t user = 0, system = 0, childrens_user = 0, childrens_system = 0;
-    };
-    static std::optional<Counts> counts_of(const std::string& directory);
-
     bool map_scratch();
     // Puts the path where the replica's calls can read it; an errno if there is none.
     int put_path(const std::string& path);
@@ -69,7 +61,7 @@ class ReplicaQueries : public emu::GuestQueries {
     std::optional<std::set<std::uint64_t>> made_up_devices_;
     Address scratch_;  // 0: not yet mapped
     std::optional<std::uint64_t> process_base_, thread_base_;
-    std::optional<Counts> process_counts_, thread_counts_;  // the target's, when first asked
+    std::optional<ptrace::UsageCounts> process_counts_, thread_counts_;  // when first asked
 };
 
 }  // namespace shadowprof::shadow
