@@ -428,6 +428,7 @@ inline std::optional<ReplicaAction> refuses(Request& request, const Place& place
     if (place.is_changed) return {};
     const auto allowed = request.facts.queries.access_to(place.directory, place.path, mode);
     if (!allowed) return request.end();
+    if (allowed == ENOENT || allowed == ENOTDIR) return request.end_because(was_replaced);
     if (*allowed != 0) return Answer{-*allowed};
     return {};
 }
@@ -630,8 +631,9 @@ inline ReplicaAction create_file(Request& request, const Place& place, std::uint
     const auto above = queries.status_of(place.directory, split(place.path).parent, true);
     const auto itself = queries.status_of(place.directory, place.path, false);
     if (!above || !itself || above->error != 0) return request.end();
-    const bool leads_nowhere = !place.is_changed && itself->error == 0;  // a link
-    if (leads_nowhere) return request.end();
+    const bool is_there = !place.is_changed && itself->error == 0;
+    if (is_there)
+        return S_ISLNK(itself->status.st_mode) ? request.end() : request.end_because(was_replaced);
     if (const auto refusal = refuses_changes(request, place)) return *refusal;
     const auto id = make_file(request, above->status, mode, 1);
     request.facts.faked.names.change(*place.name, id);

@@ -273,6 +273,8 @@ std::optional<End> end_for_want_of_room(const SystemCall& call, std::int64_t res
 
 // "system call NAME", or "system call #N" for an unknown one.
 std::string system_call_end_reason(std::int32_t number);
+// Behind that: the program is ahead of its replica, and what was just there may have gone.
+inline constexpr const char* was_replaced = "of what was replaced meanwhile";
 
 // --- The table, for those who show it ---
 

@@ -179,7 +179,7 @@ std::optional<std::string> ReplicaWorld::serve(const emu::SystemCall& call,
     }
     const auto noted = note(call, *result);
     if (opens(call) && is_not_what_was_found(noted)) {
-        return emu::system_call_end_reason(call.number) + " of what was replaced meanwhile";
+        return emu::system_call_end_reason(call.number) + " " + emu::was_replaced;
     }
     set_result(noted);
     return {};
