@@ -140,22 +140,40 @@ std::string why_confined(pid_t pid, pid_t tid, bool launched) {
     return {};
 }
 
-std::string why_namespaces(pid_t pid, const std::string& status) {
-    if (last_word(status_field(status, "NSpid")) == "1")
-        return "it is the init of its pid namespace";
-    const auto of_children = namespace_of(pid, "pid_for_children");
-    if (!of_children.empty() && of_children != namespace_of(pid, "pid"))
-        return "its children are in another pid namespace than it";
-    return {};
-}
-
 }  // namespace
 
 std::string why_never_to_fork(pid_t pid, pid_t tid, bool launched) {
     const auto status = read_proc_file(fmt::format("/proc/{}/status", pid));
-    auto why = why_namespaces(pid, status);
-    if (why.empty()) why = why_confined(pid, tid, launched);
-    return why;
+    if (last_word(status_field(status, "NSpid")) == "1")
+        return "it is the init of its pid namespace";
+    if (!ChildrensNamespace{pid}.is_its_own(tid)) return ChildrensNamespace::is_another;
+    return why_confined(pid, tid, launched);
+}
+
+ChildrensNamespace::ChildrensNamespace(pid_t pid) : pid_(pid), own_(namespace_of(pid, "pid")) {}
+
+ChildrensNamespace::~ChildrensNamespace() {
+    if (link_ >= 0) close(link_);
+}
+
+void ChildrensNamespace::look_at(pid_t tid) {
+    if (link_ >= 0) close(link_);
+    const auto path = fmt::format("/proc/{}/task/{}/ns/pid_for_children", pid_, tid);
+    link_ = open(path.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    tid_ = tid;
+}
+
+// Empty as long as it has no first process.
+std::string ChildrensNamespace::of_children() const {
+    std::array<char, 64> text{};
+    const auto length = readlinkat(link_, "", text.data(), text.size());
+    return length <= 0 ? std::string{} : std::string(text.data(), static_cast<std::size_t>(length));
+}
+
+bool ChildrensNamespace::is_its_own(pid_t tid) {
+    if (own_.empty() || (tid == tid_ && of_children() == own_)) return true;
+    look_at(tid);
+    return of_children() == own_;
 }
 
 std::optional<Obstacle> obstacle_now(pid_t pid) {

@@ -21,6 +21,30 @@ struct Obstacle {
 // Whether there is memory for what a fork may copy, and /proc still tells of the process.
 std::optional<Obstacle> obstacle_now(pid_t pid);
 
+// Whether processes that a thread makes are in its own pid namespace. After unshare(CLONE_NEWPID)
+// the next one would be the init of another, whose end ends it. It is asked while the thread waits:
+// so what is asked stays open.
+class ChildrensNamespace {
+  public:
+    explicit ChildrensNamespace(pid_t pid);
+    ~ChildrensNamespace();
+    ChildrensNamespace(const ChildrensNamespace&) = delete;
+    ChildrensNamespace& operator=(const ChildrensNamespace&) = delete;
+
+    bool is_its_own(pid_t tid);
+
+    static constexpr const char* is_another = "its children are in another pid namespace than it";
+
+  private:
+    std::string of_children() const;
+    void look_at(pid_t tid);
+
+    pid_t pid_;
+    std::string own_;  // empty: nobody may ask
+    pid_t tid_ = 0;
+    int link_ = -1;
+};
+
 // What of a thread's restrictions must not have changed since.
 struct Confinement {
     int seccomp_mode = 0;

@@ -120,6 +120,7 @@ Nursery::Nursery(pid_t pid, bool sibling, const Confinement& confinement)
     : pid_(pid),
       same_pids_(shares_pid_namespace(pid)),
       confinement_(confinement),
+      childrens_namespace_(pid),
       sibling_(sibling) {}
 
 std::unique_ptr<Nursery> Nursery::create(Tracer& tracer, Thread& stopped, std::size_t file_size,
@@ -216,12 +217,14 @@ Address Nursery::place_of(std::size_t slot) const {
 }
 
 // What is likely to be against any other thread's fork, too, and at any other time.
-std::optional<Obstacle> Nursery::obstacle_to(const Thread& stopped, std::string_view status) const {
+std::optional<Obstacle> Nursery::obstacle_to(const Thread& stopped, std::string_view status) {
     if (obstacle_now_) return obstacle_now_;
     if (const auto confinement = confinement_in(status); confinement && confinement != confinement_)
         return Obstacle{"it has a seccomp filter that it had not when profiling began"};
     if (dispatches_system_calls(stopped.tid()))
         return Obstacle{"it answers system calls itself (PR_SET_SYSCALL_USER_DISPATCH)"};
+    if (!childrens_namespace_.is_its_own(stopped.tid()))
+        return Obstacle{ChildrensNamespace::is_another};
     return {};
 }
 

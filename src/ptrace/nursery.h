@@ -108,7 +108,7 @@ class Nursery {
     std::optional<pid_t> wait_for(const Birth& birth, std::string& why);
     // Of the newborn's, once it is ours: the same slot's address in rbx says that it is it.
     bool is_newborn(const Registers& registers, const Birth& birth) const;
-    std::optional<Obstacle> obstacle_to(const Thread& stopped, std::string_view status) const;
+    std::optional<Obstacle> obstacle_to(const Thread& stopped, std::string_view status);
     // Nobody takes it, and it is our child: it must not stay as a zombie. Nor must the one between.
     void bury(pid_t newborn) const;
     void reap_one_between(const Slot& slot) const;
@@ -116,6 +116,7 @@ class Nursery {
     pid_t pid_;
     bool same_pids_;  // the process has ours in its pid namespace
     Confinement confinement_;
+    ChildrensNamespace childrens_namespace_;
     ThreadFile status_{"status"};
     std::optional<Obstacle> obstacle_now_;  // to any thread's fork, at the last look
     Clock::time_point next_look_{};

@@ -6,13 +6,16 @@
 //     first-thread   its first thread ends then, and another one goes on
 //     notified       it wants to be told of a message in a queue, which it sends at the end
 //     userfaults     it serves page faults itself
+//     namespace      from then on its children are in another pid namespace; it has one at the end
 //     nothing
+#define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <linux/userfaultfd.h>
 #include <mqueue.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,6 +24,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -86,6 +90,19 @@ static void be_notified(void) {
     if (!notified) puts("not notified");
 }
 
+// What is its first child is the namespace's init, and 1.
+static void have_child_elsewhere(void) {
+    if (unshare(CLONE_NEWPID) != 0) {
+        puts("no namespace here");
+        return;
+    }
+    compute_for(2 * seconds / 3);
+    const pid_t child = fork();
+    if (child == 0) _exit(getpid() == 1 ? 0 : 1);
+    int status = -1;
+    if (child < 0 || waitpid(child, &status, 0) != child || status != 0) puts("no child there");
+}
+
 static void serve_page_faults(void) {
     const int faults = (int)syscall(SYS_userfaultfd, O_CLOEXEC | UFFD_USER_MODE_ONLY);
     struct uffdio_api api = {.api = UFFD_API};
@@ -103,7 +120,10 @@ int main(int argc, char** argv) {
         compute_for(seconds / 3);
         if (strcmp(way, "filter") == 0) confine();
         if (strcmp(way, "first-thread") == 0) leave_it_to_another();
-        compute_for(2 * seconds / 3);
+        if (strcmp(way, "namespace") == 0)
+            have_child_elsewhere();
+        else
+            compute_for(2 * seconds / 3);
     }
     puts("fine");
     return 0;
