@@ -423,6 +423,15 @@ void Tracer::let_go_of_everything() {
     };
     // Their threads are stopped; an exec at the start leaves its event unread.
     events_.clear();
+    // Some may have stopped since we last looked: SIGCONT makes all threads report, sleepers too.
+    std::vector<pid_t> running;
+    for (const auto& [tid, thread] : threads_)
+        if (!thread->stopped_) running.push_back(tid);
+    for (const auto tid : running)
+        if (const auto news = look_for_news(tid, WNOHANG); news.tid > 0)
+            digest(news.tid, news.status);
+    events_.clear();
+    if (!alive_) return;
     for (auto& [tid, thread] : threads_) {
         const bool cannot_be_left =
             thread->interrupt_wanted_ || thread->motion_ == Thread::Motion::step;
