@@ -70,6 +70,9 @@ constexpr std::size_t slots_at = 2 * page;
 // lose to us, and meanwhile nobody serves the program's other threads.
 constexpr auto longest_return = std::chrono::microseconds{500};
 
+constexpr const char* dispatches_its_calls =
+    "it answers system calls itself (PR_SET_SYSCALL_USER_DISPATCH)";
+
 // When nobody will take a newborn any more.
 constexpr auto given_up_after = std::chrono::seconds{3};
 
@@ -161,8 +164,7 @@ std::unique_ptr<Nursery> Nursery::create(Tracer& tracer, Thread& stopped, std::s
             trouble = fmt::format("memory shared with the program: {}", std::strerror(errno));
     };
     if (!carry_out(tracer, stopped, plan, returned, why)) {
-        if (why.empty() && dispatches_system_calls(stopped.tid()))
-            why = "it answers system calls itself (PR_SET_SYSCALL_USER_DISPATCH)";
+        if (why.empty() && dispatches_system_calls(stopped.tid())) why = dispatches_its_calls;
         return {};
     }
     why = trouble;
@@ -221,8 +223,7 @@ std::optional<Obstacle> Nursery::obstacle_to(const Thread& stopped, std::string_
     if (obstacle_now_) return obstacle_now_;
     if (const auto confinement = confinement_in(status); confinement && confinement != confinement_)
         return Obstacle{"it has a seccomp filter that it had not when profiling began"};
-    if (dispatches_system_calls(stopped.tid()))
-        return Obstacle{"it answers system calls itself (PR_SET_SYSCALL_USER_DISPATCH)"};
+    if (dispatches_system_calls(stopped.tid())) return Obstacle{dispatches_its_calls};
     if (!childrens_namespace_.is_its_own(stopped.tid()))
         return Obstacle{ChildrensNamespace::is_another};
     return {};
