@@ -289,8 +289,12 @@ inline bool may_lack_path(const Request& request) {
 
 enum class Want : std::uint8_t { status, status_and_name, name_of_directory };
 
+// The program is ahead of its replica: what it has made since would be found too early. Whoever
+// makes the file anew, empty, does not mind.
+enum class IfNew : std::uint8_t { give_up, take };
+
 inline PlaceOrAction place_of(Request& request, int directory, int path_argument, bool follow,
-                              Want want) {
+                              Want want, IfNew if_new = IfNew::give_up) {
     const auto& files = request.facts.faked.files;
     const auto& names = request.facts.faked.names;
     auto& queries = request.facts.queries;
@@ -351,6 +355,7 @@ inline PlaceOrAction place_of(Request& request, int directory, int path_argument
     }
     const auto there = queries.status_of(place.directory, *path, follow);
     if (!there) return request.end();
+    if (there->is_new && if_new == IfNew::give_up) return request.end_because(was_replaced);
     place.error = there->error;
     place.status = there->status;
     place.id = id_of(there->status);
@@ -382,18 +387,6 @@ inline bool leads_to_itself(Request& request, const Place& place) {
 // Executed where no changed name can matter.
 template <int path, int directory>
 ReplicaAction look_up(Request& request) {
-    if (!request.facts.faked.names.any() && !reads_link(request)) {
-        const auto text = read_path(request.memory, request.address(path));
-        if (!text) return may_lack_path(request) ? ReplicaAction{request.end()} : Answer{-EFAULT};
-        if (is_about_itself(*text)) return request.end_because(about_itself);
-        if (directory != no_directory && !text->starts_with('/')) {
-            const auto from = request.int_argument(static_cast<std::size_t>(directory));
-            if (from != AT_FDCWD && !request.facts.descriptors.at(from).is_held) {
-                return request.end_because(directory_is_not_held);
-            }
-        }
-        return Execute{};
-    }
     const auto found = place_of(request, directory, path, follows_links(request), Want::status);
     if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
     const auto& place = std::get<Place>(found);
@@ -435,8 +428,6 @@ inline std::optional<ReplicaAction> refuses(Request& request, const Place& place
 
 template <int path, int directory>
 ReplicaAction look_whether_allowed(Request& request) {
-    const auto& faked = request.facts.faked;
-    if (!faked.names.any() && !faked.any_other_rights()) return look_up<path, directory>(request);
     const auto found = place_of(request, directory, path, follows_links(request), Want::status);
     if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
     const auto& place = std::get<Place>(found);
@@ -456,13 +447,11 @@ inline constexpr ReplicaRule looks_whether_allowed{
 // Attributes that are not kept.
 template <int path, int directory>
 ReplicaAction look_at(Request& request) {
-    const auto& faked = request.facts.faked;
-    if (faked.files.empty() && !faked.names.any()) return look_up<path, directory>(request);
     const auto found = place_of(request, directory, path, follows_links(request), Want::status);
     if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
     const auto& place = std::get<Place>(found);
     if (!place.exists()) return Answer{-place.error};
-    if (faked.files.count(place.id) != 0) return request.end_because(shows_faked);
+    if (request.facts.faked.file(place.id) != nullptr) return request.end_because(shows_faked);
     return Execute{};
 }
 template <int path, int directory = no_directory>
@@ -520,7 +509,6 @@ inline struct statx extended(const struct stat& status) {
     return all;
 }
 inline ReplicaAction tell_extended_status(Request& request) {
-    const auto& faked = request.facts.faked;
     std::optional<struct stat> status;
     const bool by_descriptor =
         (request.argument(2) & AT_EMPTY_PATH) != 0 && request.int_argument(0) >= 0 &&
@@ -531,12 +519,12 @@ inline ReplicaAction tell_extended_status(Request& request) {
         status = status_as_seen(request.facts, file);
         if (!status) return request.end();
     } else {
-        if (faked.files.empty() && !faked.names.any()) return look_up<1, 0>(request);
         const auto found = place_of(request, 0, 1, follows_links(request), Want::status);
         if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
         const auto& place = std::get<Place>(found);
         if (!place.exists()) return Answer{-place.error};
         if (is_changed_directory(request, place)) return request.end_because(shows_faked);
+        if (!place.is_changed && request.facts.faked.file(place.id) == nullptr) return Execute{};
         status = place.status;
     }
     return Answer{request.memory.write_as(request.address(4), extended(*status)) ? 0 : -EFAULT};
@@ -698,9 +686,12 @@ inline ReplicaAction open_path(Request& request, int path, int directory, std::u
                                mode_t mode) {
     constexpr std::uint64_t exclusive = O_CREAT | O_EXCL;
     const bool creates = (flags & O_CREAT) != 0;
-    const bool follow = (flags & O_NOFOLLOW) == 0 && (flags & exclusive) != exclusive;
+    const bool is_exclusive = (flags & exclusive) == exclusive;
+    const bool follow = (flags & O_NOFOLLOW) == 0 && !is_exclusive;
+    const bool makes_anew = creates && !is_exclusive && (flags & O_TRUNC) != 0;
     const auto found =
-        place_of(request, directory, path, follow, creates ? Want::status_and_name : Want::status);
+        place_of(request, directory, path, follow, creates ? Want::status_and_name : Want::status,
+                 makes_anew ? IfNew::take : IfNew::give_up);
     if (const auto* instead = std::get_if<ReplicaAction>(&found)) return *instead;
     return open_place(request, std::get<Place>(found), flags, mode);
 }

@@ -108,6 +108,7 @@ struct Descriptor {
 struct PathStatus {
     int error = 0;  // an errno, and no status
     struct stat status {};
+    bool is_new = false;  // the path leads there only since the sample began, or that may be so
 };
 
 // A file that is in memory, too, can be changed and seen in two ways, and the sample keeps them

@@ -50,9 +50,11 @@ emu::Descriptor ReplicaQueries::descriptor(int fd) {
 }
 
 emu::Descriptor ReplicaQueries::opened_descriptor(int fd) {
-    if (const auto open = ptrace::open_descriptor(replica_.pid(), fd))
-        return describe(target_, replica_.pid(), *open);
-    return {std::make_shared<emu::OpenFile>(), {}};
+    const auto open = ptrace::open_descriptor(replica_.pid(), fd);
+    if (!open) return {std::make_shared<emu::OpenFile>(), {}};
+    auto opened = describe(target_, replica_.pid(), *open);
+    if (is_since_birth(open->status.st_mtim)) opened.file->contents = nullptr;
+    return opened;
 }
 
 std::optional<AddressRange> ReplicaQueries::scratch() const {
@@ -104,7 +106,28 @@ std::optional<emu::PathStatus> ReplicaQueries::status_of(int directory, const st
     if (*result < 0) return emu::PathStatus{static_cast<int>(-*result), {}};
     const auto status = replica_.memory().read_as<struct stat>(scratch_ + result_offset);
     if (!status) return {};
-    return emu::PathStatus{0, *status};
+    return emu::PathStatus{0, *status, has_come_since_birth(directory, flags, *status)};
+}
+
+// To a tick of the kernel's clock.
+bool ReplicaQueries::is_since_birth(const timespec& time) const {
+    const auto& birth = at_birth_.moment;
+    return std::pair{time.tv_sec, time.tv_nsec} >= std::pair{birth.tv_sec, birth.tv_nsec};
+}
+
+// Who writes to a file changes both of its times; who gives it a name, only that of its status.
+bool ReplicaQueries::has_come_since_birth(int directory, int flags, const struct stat& status) {
+    if (!is_since_birth(status.st_ctim) || is_made_up(status.st_dev)) return false;
+    const bool is_directory = S_ISDIR(status.st_mode);
+    if (!is_directory && (status.st_mtim.tv_sec != status.st_ctim.tv_sec ||
+                          status.st_mtim.tv_nsec != status.st_ctim.tv_nsec))
+        return true;
+    const auto result =
+        replica_.call(SYS_statx, {as_argument(directory), scratch_.value, as_argument(flags),
+                                  STATX_BTIME, scratch_.value + result_offset});
+    const auto more = replica_.memory().read_as<struct statx>(scratch_ + result_offset);
+    if (result != 0 || !more || (more->stx_mask & STATX_BTIME) == 0) return !is_directory;
+    return is_since_birth({more->stx_btime.tv_sec, more->stx_btime.tv_nsec});
 }
 
 std::optional<int> ReplicaQueries::access_to(int directory, const std::string& path, int mode) {
@@ -126,8 +149,7 @@ std::shared_ptr<emu::FileContents> ReplicaQueries::contents_of(int directory,
     constexpr int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
     const auto fd = replica_.call(SYS_openat, {as_argument(directory), scratch_.value, flags});
     if (!fd || *fd < 0) return nullptr;
-    const auto open = ptrace::open_descriptor(replica_.pid(), static_cast<int>(*fd));
-    auto contents = open ? describe(target_, replica_.pid(), *open).file->contents : nullptr;
+    auto contents = opened_descriptor(static_cast<int>(*fd)).file->contents;
     replica_.call(SYS_close, {static_cast<std::uint64_t>(*fd)});
     return contents;
 }

@@ -46,6 +46,10 @@ class ReplicaQueries : public emu::GuestQueries {
     }
 
   private:
+    bool is_since_birth(const timespec& time) const;
+    // The path put last leads there only since the birth: made since, or renamed. Where that cannot
+    // be told, of what was changed since.
+    bool has_come_since_birth(int directory, int flags, const struct stat& status);
     bool map_scratch();
     // Puts the path where the replica's calls can read it; an errno if there is none.
     int put_path(const std::string& path);

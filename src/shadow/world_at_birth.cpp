@@ -85,6 +85,7 @@ emu::Descriptor describe(pid_t target, pid_t pid, const ptrace::OpenDescriptor& 
 
 void BirthWatch::note() {
     if (!seen_) look_around({});
+    clock_gettime(CLOCK_REALTIME_COARSE, &moment_);
     noted_.clear();
     for (const auto& [number, open] : *seen_) {
         if (noted_.size() == most_noted) break;
@@ -141,6 +142,7 @@ std::optional<ptrace::OpenDescriptor::Details> BirthWatch::details(
 WorldAtBirth BirthWatch::look(const ptrace::Nursery& nursery, const ptrace::Birth& birth) {
     WorldAtBirth world;
     world.signals = birth.signals;
+    world.moment = moment_;
     const auto before = std::exchange(seen_, std::nullopt).value_or(Open{});
     look_around(before);
     // Of a program whose first thread has ended there is nothing to be seen.

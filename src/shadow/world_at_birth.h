@@ -27,6 +27,7 @@ struct WorldAtBirth {
     std::map<int, emu::Descriptor> open;
     bool is_complete = false;  // all others are closed; otherwise nothing is known of them
     ptrace::SignalSets signals;
+    timespec moment{};  // the clock that files have their times from, at most a tick before
 };
 
 // What the target has open, or what a replica of it has opened for itself; a regular file is
@@ -55,6 +56,7 @@ class BirthWatch {
 
     pid_t target_;
     ptrace::OpenFilesWatch files_;
+    timespec moment_{};                                     // when we noted
     std::optional<Open> seen_;                              // when we last looked
     std::map<int, ptrace::OpenDescriptor::Details> noted_;  // of files
     std::map<dev_t, bool> told_of_closing_;                 // file systems

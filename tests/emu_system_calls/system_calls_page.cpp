@@ -27,7 +27,8 @@ call must not act on the world. This page says what happens with each one.
   your program's open files (of directories it has the place, to find paths from there): reads are
   *answered* from files that shadowprof opened anew, at an offset of the replica's own, and output is
   answered with success. A later call that could notice that the output never happened *ends* the
-  replica, and so does a call on a descriptor of which it is not known what it is.
+  replica, and so does a call on a descriptor of which it is not known what it is, or on a path that
+  leads to its file only since the replica was born.
 
 The profile counts why samples ended, by reason, as `system call NAME`. Numbers that are not listed
 here end a sample as `system call #N`.

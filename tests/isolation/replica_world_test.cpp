@@ -117,6 +117,8 @@ void with_replica(const std::function<void(const Scene&)>& body) {
             while (text_of(directory / "ready").empty() && Clock::now() < end) {
                 if (const auto event = tracer->wait(Clock::now() + 1ms)) tracer->pass_on(*event);
             }
+            // A replica does not know what came first within a tick of its birth.
+            std::this_thread::sleep_for(20ms);
             auto* thread = stop(*tracer);
             REQUIRE(thread != nullptr);
             std::string why;
@@ -256,6 +258,36 @@ TEST_CASE("a file that is written to after the birth is not what the sample woul
         std::ofstream{scene.directory / "file", std::ios::in | std::ios::out} << "new";
         CHECK(scene.end_of(SYS_pread64, {3, buffer.value, 1, 0}) ==
               "system call pread64 of bytes that are not known");
+    });
+}
+
+TEST_CASE("what the program, ahead of its sample, has made or changed since is not found") {
+    with_replica([](const Scene& scene) {
+        const auto path = [&](const char* name) { return scene.directory / name; };
+        const auto end_of = [&](std::int64_t number, const std::string& name, std::uint64_t third,
+                                std::uint64_t fourth = 0) {
+            scene.put(name);
+            const auto cwd = static_cast<std::uint64_t>(AT_FDCWD);
+            return scene.end_of(number, {cwd, scene.stack().value, third, fourth});
+        };
+        const auto buffer = scene.stack().value + 1024;
+        const std::string ends = " of what was replaced meanwhile";
+        CHECK(end_of(SYS_faccessat, "file", R_OK) == "does not end");
+        std::ofstream{path("made")} << "since";
+        CHECK(end_of(SYS_faccessat, "made", R_OK) == "system call faccessat" + ends);
+        CHECK(end_of(SYS_newfstatat, "made", buffer) == "system call newfstatat" + ends);
+        CHECK(end_of(SYS_openat, "made", O_RDWR | O_CREAT, 0600) == "system call openat" + ends);
+        CHECK(scene.open("made", O_RDWR | O_CREAT | O_TRUNC) == 8);
+
+        CHECK(scene.open("file", O_RDONLY) == 9);
+        CHECK(scene.result_of(SYS_read, {9, buffer, 1}) == 1);
+        std::ofstream{path("file"), std::ios::app} << "more";
+        CHECK(scene.result_of(SYS_close, {9}) == 0);
+        CHECK(scene.open("file", O_RDONLY) == 9);
+        CHECK(scene.end_of(SYS_read, {9, buffer, 1}) ==
+              "system call read of bytes that are not known");
+        std::filesystem::rename(path("file"), path("renamed"));
+        CHECK(end_of(SYS_openat, "renamed", O_RDONLY) == "system call openat" + ends);
     });
 }
 
