@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <functional>
 
+#include "base/page.h"
+
 namespace shadowprof {
 
 // An address in the guest. It is a type of its own, and cannot be dereferenced, because the
@@ -34,6 +36,13 @@ struct AddressRange {
     constexpr std::uint64_t size() const { return end - begin; }
     constexpr bool empty() const { return !(begin < end); }
 };
+
+constexpr Address page_begin(Address a) {
+    return {a.value & page_mask};
+}
+constexpr std::uint64_t page_number(Address a) {
+    return a.value / page_size;
+}
 
 // Mixes all bits of a word into all bits of the result (the finaliser of splitmix64).
 constexpr std::uint64_t mix_bits(std::uint64_t x) {

@@ -14,10 +14,10 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/page.h"
+
 namespace shadowprof::emu {
 
-inline constexpr std::uint64_t page_size = 4096;
-inline constexpr std::uint64_t page_mask = ~(page_size - 1);
 // So much of a page is fetched at a time. What is copied out of the caches of the guest's processor
 // it has to fetch back: of a hundred pages, 130 to 380 µs after each burst, while a hundred lines
 // of 64 bytes cost it nothing that could be measured. But a call takes a microsecond whatever its

@@ -22,6 +22,8 @@
 #include <span>
 #include <string>
 
+#include "base/page.h"
+
 namespace shadowprof::emu {
 
 struct FileId {
@@ -73,7 +75,6 @@ class FakedFile {
     void forget_status() { status_is_known_ = false; }
 
   private:
-    static constexpr std::uint64_t page_size = 4096;
     using Page = std::array<std::byte, page_size>;
 
     Page* page_to_write(std::uint64_t number, bool all_of_it);

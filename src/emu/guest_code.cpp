@@ -10,11 +10,6 @@ namespace shadowprof::emu {
 
 namespace {
 
-constexpr std::uint64_t page_size = 4096;
-constexpr std::uint64_t page_of(Address a) {
-    return a.value / page_size;
-}
-
 bool same_code(const ptrace::Mapping& a, const ptrace::Mapping& b) {
     return a.range == b.range && a.executable == b.executable && a.writable == b.writable &&
            a.inode == b.inode && a.device == b.device && a.file_offset == b.file_offset;
@@ -42,7 +37,7 @@ const trace::Block* GuestCode::block_at(Address at, trace::CodeSource& memory) {
     if (auto known = by_address_.find(at); known != by_address_.end()) {
         if (!known->second.may_change || still_holds(*known->second.block, memory))
             return known->second.block;
-        const auto changed = page_of(known->second.block->last().address);
+        const auto changed = page_number(known->second.block->last().address);
         ++generation_of_page_[changed];
         forget_blocks_in({{changed * page_size}, {(changed + 1) * page_size}});
         by_address_.erase(at);
@@ -171,7 +166,7 @@ bool GuestCode::still_holds(const trace::Block& block, trace::CodeSource& memory
 trace::Location GuestCode::block_place(const std::vector<decoder::Instruction>& instructions) {
     auto place = locate(*maps(), modules_, instructions.front().address);
     if (!maps_->module_at(instructions.front().address)) {
-        const auto page = page_of(instructions.back().address);
+        const auto page = page_number(instructions.back().address);
         const auto generation = generation_of_page_.find(page);
         place.content = 1 + (generation == generation_of_page_.end() ? 0 : generation->second);
     }

@@ -25,10 +25,7 @@ constexpr std::size_t value_buffer_size = 1u << 16;
 // No block has more slots than this: what remains of the buffer when it counts as full.
 constexpr std::size_t most_slots = trace::most_instructions_in_block * 16;
 
-constexpr std::size_t round_up(std::size_t size) {
-    return (size + page_size - 1) & page_mask;
-}
-constexpr std::size_t region_size = page_size + stack_size + round_up(sizeof(Core));
+constexpr std::size_t region_size = page_size + stack_size + round_up_to_page(sizeof(Core));
 
 std::byte* map_memory(std::size_t size) {
     auto* memory =
@@ -188,7 +185,7 @@ bool Interpreter::still_holds(const trace::Block& block) {
 void Interpreter::watch(Address at, const trace::Block& block) {
     world_->watched.push_back(at);
     view_->mark_code({block.start, block.end()});
-    const auto end = round_up(block.end().value);
+    const auto end = round_up_to_page(block.end().value);
     for (auto piece = block.start.value & page_mask; piece < end; piece += piece_size) {
         const auto index = static_cast<unsigned>(piece / piece_size % tlb_size);
         core_.write_tlb[index] = empty_tlb_entry(index);

@@ -15,10 +15,6 @@ namespace {
 constexpr std::size_t first_table_size = 256;
 constexpr auto all_pieces = pieces_of(0, page_size);
 
-Address page_start(Address a) {
-    return {a.value & page_mask};
-}
-
 // Of all views, so that no two states of views are ever taken for one.
 std::uint64_t next_epoch() {
     static std::atomic<std::uint64_t> epoch{0};
@@ -41,7 +37,7 @@ MemoryView::~MemoryView() {
 
 ViewPage& MemoryView::page(Address at, std::size_t size) {
     auto* known = find_page(table_, at.value);
-    if (!known) known = insert(page_start(at));
+    if (!known) known = insert(page_begin(at));
     const unsigned missing = pieces_of(at.value & ~page_mask, size) & ~known->pieces;
     if (missing) fetch(*known, missing);
     return *known;

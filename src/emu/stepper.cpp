@@ -18,13 +18,6 @@ namespace {
 
 constexpr std::uint64_t trap_signal_bit = std::uint64_t{1} << (SIGTRAP - 1);
 constexpr std::uint64_t trap_flag = 0x100;
-constexpr std::uint64_t system_call_length = 2;
-
-// The kernel's own codes for "call again", which a stop at a system call's exit shows.
-bool will_be_restarted(std::int64_t result) {
-    constexpr std::int64_t restart_sys = -512, restart_block = -516;
-    return restart_block <= result && result <= restart_sys && result != -515;
-}
 
 std::uint64_t low_bits(std::uint64_t value, unsigned bits) {
     return bits >= 64 ? value : value & ((std::uint64_t{1} << bits) - 1);
@@ -61,7 +54,7 @@ Stepper::State Stepper::begin_after_exec() {
     auto registers = thread_.registers();
     if (!registers) return thread_is_gone();
     registers_ = *registers;
-    registers_.raw.rip -= system_call_length;
+    registers_.raw.rip -= ptrace::system_call_length;
     in_system_call_ = true;
     thread_.resume_to_system_call();
     return State::running;
@@ -206,9 +199,9 @@ Stepper::State Stepper::on_system_call_exit() {
     if (!registers) return thread_is_gone();
     const auto call = registers->raw.orig_rax;
     // Called again, perhaps after a signal: the instruction counts once.
-    if (registers->in_system_call() &&
-        (will_be_restarted(registers->result()) ||
-         (registers->result() == -EINTR && tracer_.repair_interrupted_call(thread_)))) {
+    if (registers->will_call_again() ||
+        (registers->in_system_call() && registers->result() == -EINTR &&
+         tracer_.repair_interrupted_call(thread_))) {
         if (end_requested_) return finish(*end_requested_);
         thread_.resume_to_system_call();
         return State::running;
@@ -297,7 +290,7 @@ void Stepper::give_up(std::string reason) {
 // Where the thread goes on unless a signal intervenes. In a system call the registers are kept as
 // they were before it.
 Address Stepper::continuation() const {
-    return in_system_call_ ? registers_.rip() + system_call_length : registers_.rip();
+    return in_system_call_ ? registers_.rip() + ptrace::system_call_length : registers_.rip();
 }
 
 void Stepper::capture_before(const decoder::Instruction& instruction) {

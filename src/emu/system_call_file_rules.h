@@ -190,7 +190,7 @@ inline std::optional<std::string> read_path(GuestMemory& memory, Address from) {
     std::array<std::byte, 256> part;
     while (path.size() < longest) {
         // Not beyond the page: the next one may not be there.
-        const auto to_page_end = 4096 - (from.value & 4095);
+        const auto to_page_end = page_size - (from.value & ~page_mask);
         const auto bytes = std::span{part}.first(std::min<std::uint64_t>(part.size(), to_page_end));
         if (!memory.read(from, bytes)) return {};
         const auto end = std::find(bytes.begin(), bytes.end(), std::byte{0});

@@ -37,8 +37,7 @@ inline constexpr Condition is_directory{
 // --- Memory ---
 
 inline bool overlaps(const std::vector<AddressRange>& ranges, Address begin, std::uint64_t size) {
-    constexpr std::uint64_t page = 4096;
-    const Address end{(begin.value + size + page - 1) & ~(page - 1)};
+    const Address end{round_up_to_page(begin.value + size)};
     return std::any_of(ranges.begin(), ranges.end(), [&](const AddressRange& range) {
         return range.begin < end && begin < range.end;
     });

@@ -593,8 +593,7 @@ void cut_out(std::vector<AddressRange>& ranges, AddressRange gone) {
 
 // Something else is mapped there now, or nothing.
 void forget_sharing(GuestFacts& facts, Address begin, std::uint64_t size) {
-    constexpr std::uint64_t page = 4096;
-    const AddressRange gone{begin, {(begin.value + size + page - 1) & ~(page - 1)}};
+    const AddressRange gone{begin, {round_up_to_page(begin.value + size)}};
     cut_out(facts.shared_mappings, gone);
     cut_out(facts.device_memory, gone);
 }

@@ -29,6 +29,7 @@
 #include <memory>
 #include <new>
 
+#include "base/page.h"
 #include "ptrace/nursery_stub.h"
 #include "ptrace/system.h"
 
@@ -88,9 +89,8 @@ struct Tried {
 // Runs in a child of ours, and ends it.
 [[noreturn]] void try_calls(const CloneFlags& flags, Tried& tried) {
     const auto file = static_cast<int>(syscall(SYS_memfd_create, "shadowprof", MFD_CLOEXEC));
-    constexpr std::size_t page = 4096;
-    void* area = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    if (area == MAP_FAILED || mprotect(area, page, PROT_READ | PROT_EXEC) != 0) _exit(1);
+    void* area = mmap(nullptr, page_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (area == MAP_FAILED || mprotect(area, page_size, PROT_READ | PROT_EXEC) != 0) _exit(1);
     int adopts_orphans = 0;
     prctl(PR_GET_CHILD_SUBREAPER, &adopts_orphans);
     tried.between = static_cast<pid_t>(clone_and_exit(flags.between));

@@ -26,7 +26,6 @@ namespace shadowprof::ptrace {
 // The thread is past a system call that answered EINTR and is one of those.
 bool answered_eintr(const Registers&);
 
-constexpr std::uint64_t system_call_length = 2;
 bool is_system_call_at(pid_t process, Address);
 
 void issue_again(Registers&);

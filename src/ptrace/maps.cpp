@@ -22,13 +22,6 @@ namespace {
 
 constexpr std::uint64_t largest_notes = 65536;
 
-constexpr std::uint64_t page_of(std::uint64_t address) {
-    return address & ~(page_size - 1);
-}
-constexpr std::uint64_t page_end(std::uint64_t address) {
-    return page_of(address + page_size - 1);
-}
-
 // Takes fields off the front of a line of /proc/PID/maps.
 class Fields {
   public:
@@ -174,21 +167,21 @@ class ModuleFinder {
              const MappedFile* file = nullptr) {
         const auto is_loaded = [](const Segment& s) { return s.type == PT_LOAD; };
         const auto is_here = [&](const Segment& s) {
-            return is_loaded(s) && page_of(s.file_offset) <= mapping.file_offset &&
+            return is_loaded(s) && (s.file_offset & page_mask) <= mapping.file_offset &&
                    mapping.file_offset < s.file_offset + s.file_size;
         };
         const auto here = std::find_if(segments.begin(), segments.end(), is_here);
         if (here == segments.end()) return;
         Module module;
         module.path = mapping.path;
-        module.bias = mapping.range.begin.value - page_of(here->address) -
-                      (mapping.file_offset - page_of(here->file_offset));
+        module.bias = mapping.range.begin.value - (here->address & page_mask) -
+                      (mapping.file_offset - (here->file_offset & page_mask));
         std::uint64_t begin = ~std::uint64_t{0}, end = 0;
         bool runs = false;
         for (const auto& s : segments) {
             if (!is_loaded(s)) continue;
-            begin = std::min(begin, page_of(s.address + module.bias));
-            end = std::max(end, page_end(s.address + module.bias + s.memory_size));
+            begin = std::min(begin, (s.address + module.bias) & page_mask);
+            end = std::max(end, round_up_to_page(s.address + module.bias + s.memory_size));
             runs = runs || (s.executable && has_code({s.address + module.bias}, mapping));
         }
         // A tool may have mapped an ELF file as data.

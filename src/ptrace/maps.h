@@ -12,8 +12,6 @@
 
 namespace shadowprof::ptrace {
 
-inline constexpr std::uint64_t page_size = 4096;
-
 struct Mapping {
     AddressRange range;
     bool readable = false, writable = false, executable = false, shared = false;

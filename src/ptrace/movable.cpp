@@ -13,12 +13,6 @@ namespace {
 constexpr std::uint64_t trap_flag = 0x100;
 constexpr std::uint64_t no_system_call = ~std::uint64_t{0};
 
-// These answers of system calls are for the kernel itself, which restarts the call on the way back
-// to the program (ERESTARTSYS, …NOINTR, …NOHAND, …_RESTARTBLOCK).
-bool will_be_restarted(const Registers& registers) {
-    return registers.in_system_call() && registers.result() <= -512 && registers.result() >= -516;
-}
-
 // The sequence that the thread last said it is in. (The kernel tells the place since 5.13.)
 Address restartable_sequence(pid_t tid) {
     constexpr auto get_configuration = static_cast<__ptrace_request>(0x420f);
@@ -68,7 +62,7 @@ std::optional<ThreadState> state_if_movable(const Thread& thread) {
     const bool in_kernel_half = registers->raw.rip >> 63 != 0;  // the vsyscall page
     if (!registers->is_64bit() || in_kernel_half || (registers->raw.eflags & trap_flag) != 0)
         return {};
-    if (will_be_restarted(*registers) || answered_eintr(*registers) ||
+    if (registers->will_call_again() || answered_eintr(*registers) ||
         dispatches_system_calls(thread.tid()))
         return {};
     registers->raw.orig_rax = no_system_call;

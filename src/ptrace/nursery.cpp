@@ -62,9 +62,8 @@ namespace shadowprof::ptrace {
 namespace {
 
 // A page of code, a page with an answer of the first calls, and the slots.
-constexpr std::size_t page = 4096;
-constexpr std::size_t answer_at = page;
-constexpr std::size_t slots_at = 2 * page;
+constexpr std::size_t answer_at = page_size;
+constexpr std::size_t slots_at = 2 * page_size;
 
 // Longer than births of small programs take. Of others it is a small part that who is between may
 // lose to us, and meanwhile nobody serves the program's other threads.
@@ -100,7 +99,6 @@ void issue_again(Thread& stopped) {
         default:
             return;
     }
-    constexpr std::uint64_t system_call_length = 2;
     registers->raw.rip -= system_call_length;
     registers->raw.orig_rax = ~0ull;
     stopped.set_registers(*registers);
@@ -129,7 +127,7 @@ Nursery::Nursery(pid_t pid, bool sibling, const Confinement& confinement)
 std::unique_ptr<Nursery> Nursery::create(Tracer& tracer, Thread& stopped, std::size_t file_size,
                                          std::string& why) {
     const std::size_t area_size = slots_at + slots * Slot::size;
-    SHADOWPROF_ASSERT(file_size >= area_size && file_size % page == 0, "the area comes first");
+    SHADOWPROF_ASSERT(file_size >= area_size && file_size % page_size == 0, "the area comes first");
     rlimit longest{};
     if (getrlimit(RLIMIT_FSIZE, &longest) == 0 && longest.rlim_cur < file_size) {
         why = "the limit on the size of files (ulimit -f) is too low for a replica's code";
@@ -149,7 +147,7 @@ std::unique_ptr<Nursery> Nursery::create(Tracer& tracer, Thread& stopped, std::s
         {SYS_mmap,
          {0, area_size, PROT_READ | PROT_WRITE, MAP_SHARED, PlannedArgument::result_of(open_file),
           0}},
-        {SYS_mprotect, {PlannedArgument::result_of(map), page, PROT_READ | PROT_EXEC}},
+        {SYS_mprotect, {PlannedArgument::result_of(map), page_size, PROT_READ | PROT_EXEC}},
         {SYS_prctl, {PR_GET_CHILD_SUBREAPER, PlannedArgument::result_of(map, answer_at)}},
         {SYS_close, {PlannedArgument::result_of(open_file)}},
     };
@@ -399,7 +397,7 @@ std::optional<pid_t> Nursery::wait_for(const Birth& birth, std::string& why) {
 }
 
 bool Nursery::is_newborn(const Registers& registers, const Birth& birth) const {
-    return registers.rip() >= place_.begin && registers.rip() < place_.begin + page &&
+    return registers.rip() >= place_.begin && registers.rip() < place_.begin + page_size &&
            registers.raw.rbx == place_of(birth.slot).value;
 }
 

@@ -385,7 +385,7 @@ ptrace::StackSnapshot EmulatedBursts::stack_of(const emu::GuestState& state,
     const auto end = begin + snapshot.bytes.size();
     for (auto piece = begin.value & emu::piece_mask; piece < end.value; piece += emu::piece_size) {
         const auto* page = emu::find_page(view_.table(), piece);
-        const auto is_held = emu::pieces_of(piece & ~emu::page_mask, emu::piece_size);
+        const auto is_held = emu::pieces_of(piece & ~page_mask, emu::piece_size);
         if (!page || !page->readable || !(page->pieces & is_held)) continue;
         const auto from = std::max(piece, begin.value),
                    to = std::min(piece + emu::piece_size, end.value);

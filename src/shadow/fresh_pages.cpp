@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/page.h"
 #include "ptrace/process_info.h"
 #include "ptrace/processors.h"
 #include "shadow/computed.h"
@@ -14,7 +15,7 @@ namespace shadowprof::shadow {
 
 namespace {
 
-constexpr std::size_t page = 4096, pages_a_try = 16, most_pages = 1024;
+constexpr std::size_t pages_a_try = 16, most_pages = 1024;
 constexpr std::chrono::seconds between_tries{3};
 
 // Of this thread, for as long as it lives.
@@ -38,29 +39,29 @@ class OnProcessor {
 }  // namespace
 
 FreshPages::FreshPages()
-    : memory_(static_cast<std::byte*>(mmap(nullptr, most_pages * page, PROT_READ | PROT_WRITE,
+    : memory_(static_cast<std::byte*>(mmap(nullptr, most_pages * page_size, PROT_READ | PROT_WRITE,
                                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))) {
     if (memory_ == MAP_FAILED) return;
-    madvise(memory_, most_pages * page, MADV_NOHUGEPAGE);
+    madvise(memory_, most_pages * page_size, MADV_NOHUGEPAGE);
     touch_some();
     // What this thread gives back it is given again.
-    madvise(memory_, most_pages * page, MADV_DONTNEED);
+    madvise(memory_, most_pages * page_size, MADV_DONTNEED);
     next_ = 0;
     of_used_page_ = touch_some();
 }
 
 FreshPages::~FreshPages() {
-    if (memory_ != MAP_FAILED) munmap(memory_, most_pages * page);
+    if (memory_ != MAP_FAILED) munmap(memory_, most_pages * page_size);
 }
 
 Seconds FreshPages::touch_some() {
     if (next_ + pages_a_try > most_pages) {
-        madvise(memory_, most_pages * page, MADV_DONTNEED);
+        madvise(memory_, most_pages * page_size, MADV_DONTNEED);
         next_ = 0;
     }
     const auto began = computed(CLOCK_THREAD_CPUTIME_ID);
     for (std::size_t n = 0; n < pages_a_try; ++n)
-        *const_cast<volatile std::byte*>(memory_ + next_++ * page) = std::byte{1};
+        *const_cast<volatile std::byte*>(memory_ + next_++ * page_size) = std::byte{1};
     return (computed(CLOCK_THREAD_CPUTIME_ID) - began) / static_cast<double>(pages_a_try);
 }
 

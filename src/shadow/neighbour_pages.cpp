@@ -14,8 +14,6 @@ namespace shadowprof::shadow {
 
 namespace {
 
-using ptrace::page_size;
-
 // A look takes a microsecond for twenty pages, and has to be worth while.
 constexpr auto rest = std::chrono::milliseconds{5};
 constexpr std::uint64_t fewest_faults = 64, pages_for_a_fault = 128;

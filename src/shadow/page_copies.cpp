@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/page.h"
 #include "ptrace/process_info.h"
 #include "shadow/computed.h"
 
@@ -19,7 +20,7 @@ namespace {
 
 using ptrace::Clock;
 
-constexpr std::size_t page = 4096, line = 64;
+constexpr std::size_t line = 64;
 // More than a core's own caches hold, as are most programs' pages when they are written.
 constexpr std::size_t pages = 2048;
 // The thread's own time in fork(2), in which nobody holds it: 800 MB in small pages took 12 ms. And
@@ -35,11 +36,11 @@ constexpr std::size_t working_set = 1u << 20;
 Seconds write_to_all(volatile char* memory) {
     static std::vector<char> others(working_set, 1);
     const volatile char* const used = others.data();
-    constexpr std::size_t lines = working_set / line, reads = page / line, stride = 7919;
+    constexpr std::size_t lines = working_set / line, reads = page_size / line, stride = 7919;
     std::size_t next = 0;
     const auto began = computed(CLOCK_THREAD_CPUTIME_ID);
     for (std::size_t n = 0; n < pages; ++n) {
-        memory[n * page] = 1;
+        memory[n * page_size] = 1;
         for (std::size_t m = 0; m < reads; ++m) {
             next = (next + stride + static_cast<std::size_t>(used[next * line]) - 1) % lines;
         }
@@ -71,16 +72,16 @@ std::optional<Seconds> write_to_shared(volatile char* memory, bool alive, Second
 
 PageCopies::Prices measure() {
     constexpr PageCopies::Prices usual{Seconds{2e-6}, Seconds{0.8e-6}, Seconds{60e-6}};
-    auto* const memory = static_cast<char*>(
-        mmap(nullptr, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    auto* const memory = static_cast<char*>(mmap(nullptr, pages * page_size, PROT_READ | PROT_WRITE,
+                                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (memory == MAP_FAILED) return usual;
-    madvise(memory, pages * page, MADV_NOHUGEPAGE);
+    madvise(memory, pages * page_size, MADV_NOHUGEPAGE);
     write_to_all(memory);
     Seconds forked{}, forked_again{};
     const auto shared = write_to_shared(memory, true, forked);
     const auto left = write_to_shared(memory, false, forked_again);
     const auto own = write_to_all(memory);
-    munmap(memory, pages * page);
+    munmap(memory, pages * page_size);
     if (!shared || !left) return usual;
     const Seconds of_tables = of_page_table * pages / pages_in_table;
     return {std::max(Seconds{0}, *shared - own) / pages, std::max(Seconds{0}, *left - own) / pages,

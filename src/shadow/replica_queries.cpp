@@ -16,8 +16,6 @@ namespace shadowprof::shadow {
 
 namespace {
 
-using ptrace::page_size;
-
 constexpr std::uint64_t scratch_size = 3 * page_size;  // a path, and a result behind it
 constexpr std::uint64_t result_offset = 2 * page_size;
 

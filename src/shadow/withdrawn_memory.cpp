@@ -9,17 +9,8 @@ namespace shadowprof::shadow {
 
 namespace {
 
-using ptrace::page_size;
-
 constexpr std::uint64_t huge_page_size = 2u << 20;
 constexpr std::uint64_t most_pages_at_a_time = 16;
-
-constexpr Address page_of(Address address) {
-    return {address.value & ~(page_size - 1)};
-}
-constexpr Address page_end(Address address) {
-    return page_of(address + (page_size - 1));
-}
 
 std::uint64_t protection_of(const ptrace::Mapping& mapping) {
     return static_cast<std::uint64_t>((mapping.readable ? PROT_READ : 0) |
@@ -93,7 +84,7 @@ bool WithdrawnMemory::contains(Address address) const {
 }
 
 void WithdrawnMemory::forget(AddressRange range) {
-    range = {page_of(range.begin), page_end(range.end)};
+    range = {page_begin(range.begin), {round_up_to_page(range.end.value)}};
     auto part = parts_.lower_bound(range.begin.value);
     if (part != parts_.begin() && range.begin < std::prev(part)->second.end) --part;
     while (part != parts_.end() && part->first < range.end.value) {
@@ -129,7 +120,7 @@ bool WithdrawnMemory::copy_around(Address address) {
     }
     files_.note_written(part->second.file);
     const auto protection = part->second.protection;
-    const auto first = page_of(address);
+    const auto first = page_begin(address);
     at_a_time_ = first == last_end_ ? std::min(at_a_time_ * 2, most_pages_at_a_time) : 1;
     const AddressRange few{first, std::min(whole.end, first + at_a_time_ * page_size)};
     last_end_ = few.end;
@@ -142,7 +133,7 @@ bool WithdrawnMemory::copy_around(Address address) {
 
 bool WithdrawnMemory::make_writable(AddressRange range) {
     bool any = false;
-    for (auto page = page_of(range.begin); page < range.end; page += page_size) {
+    for (auto page = page_begin(range.begin); page < range.end; page += page_size) {
         if (contains(page)) {
             if (!copy_around(page)) return false;
             any = true;

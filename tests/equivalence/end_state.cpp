@@ -102,7 +102,7 @@ std::vector<std::string> memory_differences(emu::MemoryView& view, const ptrace:
                                             const ptrace::Maps& maps) {
     std::vector<std::string> lines;
     const auto& table = view.table();
-    std::array<std::byte, emu::page_size> theirs;
+    std::array<std::byte, page_size> theirs;
     for (std::uint64_t n = 0; n <= table.mask; ++n) {
         const auto& page = table.pages[n];
         if (!page.data || !page.writable) continue;

@@ -34,7 +34,7 @@ emu::PageSource::Fetched Interpretation::FirstPages::fetch(Address page, std::by
     auto& kept = pages_[page];
     if (!kept) {
         kept = std::make_unique<Kept>();
-        kept->fetched = source_.fetch(page, kept->bytes.data(), 0, emu::page_size);
+        kept->fetched = source_.fetch(page, kept->bytes.data(), 0, page_size);
         kept->fetched.is_all = true;
     }
     std::memcpy(into, kept->bytes.data(), kept->bytes.size());

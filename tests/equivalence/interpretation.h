@@ -54,7 +54,7 @@ class Interpretation {
       private:
         struct Kept {
             Fetched fetched;
-            std::array<std::byte, emu::page_size> bytes;
+            std::array<std::byte, page_size> bytes;
         };
         emu::PageSource& source_;
         std::unordered_map<Address, std::unique_ptr<Kept>> pages_;

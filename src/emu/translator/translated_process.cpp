@@ -24,14 +24,6 @@ namespace {
 using ptrace::EventKind;
 using ptrace::Registers;
 
-constexpr std::uint64_t system_call_length = 2;
-
-// The kernel's own codes for "call again", which a stop at a system call's exit shows.
-bool will_be_restarted(std::int64_t result) {
-    constexpr std::int64_t restart_sys = -512, restart_block = -516;
-    return restart_block <= result && result <= restart_sys && result != -515;
-}
-
 }  // namespace
 
 TranslatedProcess::TranslatedProcess(ptrace::Tracer& tracer, GuestCode& code,
@@ -485,9 +477,9 @@ void TranslatedProcess::on_system_call_exit(Guest& guest) {
         guest.thread->resume_to_system_call();
         return;
     }
-    if (registers->in_system_call() &&
-        (will_be_restarted(registers->result()) ||
-         (registers->result() == -EINTR && tracer_.repair_interrupted_call(*guest.thread)))) {
+    if (registers->will_call_again() ||
+        (registers->in_system_call() && registers->result() == -EINTR &&
+         tracer_.repair_interrupted_call(*guest.thread))) {
         guest.thread->resume_to_system_call();
         return;
     }

@@ -16,10 +16,6 @@ using trace::BlockExit;
 
 constexpr std::size_t room_for_check = 128;
 
-constexpr std::uint64_t page_of(Address address) {
-    return address.value >> 12;
-}
-
 // The target may execute what is changed: one store, in one cache line.
 void set_jump(std::uint8_t* displacement, const std::uint8_t* target) {
     const auto distance = static_cast<std::int32_t>(target - (displacement + 4));
@@ -187,8 +183,8 @@ std::optional<std::uint32_t> Translator::add_unit(std::vector<const trace::Block
     by_start_[{pc, version}] = number;
     by_place_[unit.place] = number;
     for (const auto* block : unit.blocks) {
-        pages_.insert(page_of(block->start));
-        pages_.insert(page_of(block->last().address));
+        pages_.insert(page_number(block->start));
+        pages_.insert(page_number(block->last().address));
     }
     for (const auto& exit : result->exits) {
         const auto index = static_cast<std::uint32_t>(exits_.size());
@@ -392,7 +388,7 @@ void Translator::forget_everything() {
 }
 
 bool Translator::has_code_in(AddressRange range) const {
-    const auto first = page_of(range.begin), last = page_of(range.end - 1);
+    const auto first = page_number(range.begin), last = page_number(range.end - 1);
     if (last - first > pages_.size())
         return std::any_of(pages_.begin(), pages_.end(),
                            [&](std::uint64_t page) { return first <= page && page <= last; });

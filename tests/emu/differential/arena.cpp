@@ -9,8 +9,6 @@
 
 namespace shadowprof::differential {
 
-using emu::page_size;
-
 Arena::Arena() {
     auto* pages_at = ::mmap(data(), size, PROT_READ | PROT_WRITE,
                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);

@@ -20,7 +20,7 @@ class Arena : public emu::PageSource {
 
     static constexpr Address begin{0x18001000};
     static constexpr std::size_t writable_pages = 2, pages = 3;
-    static constexpr std::size_t size = pages * emu::page_size;
+    static constexpr std::size_t size = pages * page_size;
 
     Fetched fetch(Address page, std::byte* into, std::size_t first, std::size_t last) override;
     std::byte* data() const { return reinterpret_cast<std::byte*>(begin.value); }

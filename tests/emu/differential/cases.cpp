@@ -13,8 +13,6 @@
 
 namespace shadowprof::differential {
 
-using emu::page_size;
-
 namespace {
 
 constexpr std::size_t states_per_sequence = 8;

@@ -158,7 +158,7 @@ std::string Differential::differences(const emu::Stop& stop, const NativeEnd& na
     const bool faults_in_any_order = std::ranges::any_of(
         steps_, [](const Step& step) { return accesses_in_any_order(step.instruction); });
     if (!faults_in_any_order && native.address_known && stop.kind == emu::StopKind::memory_fault &&
-        (native.fault_address.value ^ stop.fault_address.value) & emu::page_mask)
+        (native.fault_address.value ^ stop.fault_address.value) & page_mask)
         differences += fmt::format("  fault address {:x} | {:x}\n", stop.fault_address.value,
                                    native.fault_address.value);
     return differences.empty() ? differences : "  (interpreter | CPU)\n" + differences;

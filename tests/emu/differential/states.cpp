@@ -11,7 +11,6 @@ namespace shadowprof::differential {
 using decoder::Operand;
 using decoder::OperandKind;
 using decoder::RegisterKind;
-using emu::page_size;
 
 namespace {
 

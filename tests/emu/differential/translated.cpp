@@ -97,9 +97,9 @@ TranslatedCode::End TranslatedCode::run(NativeCode& native, emu::GuestState& sta
     End end;
     stream_ = slot_place;
     bool has_looked = false;
-    const Address page{state.rip.value & emu::page_mask};
+    const Address page{state.rip.value & page_mask};
     const auto code = stays_in_page_
-                          ? AddressRange{page, page + emu::page_size}
+                          ? AddressRange{page, page + page_size}
                           : AddressRange{NativeCode::begin, NativeCode::begin + NativeCode::size};
     native.allow_execution(code, false);
     while (true) {
