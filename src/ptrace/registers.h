@@ -32,7 +32,7 @@ struct Registers {
     }
 };
 
-// Both ways into the kernel that 64-bit code has, syscall and sysenter.
+// Of syscall, and of int 0x80 and sysenter.
 inline constexpr std::uint64_t system_call_length = 2;
 
 // x87, SSE, AVX, AVX-512 … state as XSAVE lays it out (NT_X86_XSTATE, standard format).

@@ -127,17 +127,16 @@ void Shadows::begin(ptrace::Thread& thread, const ptrace::Registers&) {
         }
     }
     watch_.note();
-    if (watch_.obstacle()) {
-        impossible_ = watch_.obstacle();
-        thread.resume();
-        finished(Clock::now() - stopped);
-        return;
-    }
-    auto birth = nursery_->fork(thread, [this] { has_let_go(); });
+    const auto& obstacle = watch_.obstacle();
+    auto birth = obstacle ? std::nullopt : nursery_->fork(thread, [this] { has_let_go(); });
     if (!birth) {
         thread.resume();
         finished(Clock::now() - stopped);
-        is_refused(nursery_->obstacle());
+        if (obstacle) {
+            impossible_ = obstacle;
+        } else {
+            is_refused(nursery_->obstacle());
+        }
         return;
     }
     refusals_ = 0;
@@ -212,44 +211,62 @@ void Shadows::is_refused(const std::optional<ptrace::Obstacle>& obstacle) {
 
 void Shadows::look_after_replicas() {
     const auto now = Clock::now();
+    count_living(now);
+    pay_for_copies();
+    if (replicas_) {
+        replicas_->end_overdue();
+        for (const auto& outcome : replicas_->outcomes()) learn_from(outcome, now);
+    }
+    give_up_what_does_not_pay();
+    next_look_ = alive_ > 0   ? now + between_looks
+                 : forks_ > 0 ? now + between_later_looks
+                              : Clock::time_point::max();
+}
+
+void Shadows::count_living(Clock::time_point now) {
     const Seconds passed = now - std::exchange(counted_until_, now);
     if (is_full(now)) full_ += passed;
     alive_seconds_ += static_cast<double>(alive_) * passed.count();
     slowness_.lived(static_cast<double>(alive_) * passed);
     alive_ = replicas_ ? replicas_->alive() : 0;
+}
+
+void Shadows::pay_for_copies() {
     const auto copies = copies_.price_so_far(alive_);
     pay(copies);
     copies_since_birth_ += copies;
-    if (replicas_) {
-        if (copies_since_birth_ > most_for_settling) replicas_->settle_no_longer();
-        if (copies_since_birth_ > place_.options.overhead * most_time_of_budget)
-            replicas_->end_living("cost limit");
-        replicas_->end_overdue();
-        for (const auto& outcome : replicas_->outcomes()) {
-            if (outcome.end == Replicas::Outcome::End::in_time) length_.ended_in_time();
-            if (outcome.end == Replicas::Outcome::End::early) length_.ended_early();
-            const bool failed = !outcome.was_born || outcome.lacks_memory || outcome.starved;
-            failures_ = failed && now >= paused_until_ ? failures_ + 1 : 0;
-            const auto most = !outcome.starved    ? most_failures
-                              : instructions_ > 0 ? most_starved
-                                                  : most_starved_at_first;
-            replicas_computed_ += outcome.computed;
-            instructions_ += outcome.instructions;
-            weighted_instructions_ += outcome.weighted_instructions;
-            if (failures_ < most) continue;
-            is_biased_ |= outcome.lacks_memory;
-            impossible_ = {outcome.lacks_memory
-                               ? "the program keeps memory from its children, MADV_DONTFORK"
-                           : outcome.starved ? Replicas::no_processor
-                                             : outcome.reason,
-                           outcome.starved && !outcome.lacks_memory};
-        }
-    }
-    if (length_.is_too_long() && place_.options.may_be_shorter) {
+    if (!replicas_) return;
+    if (copies_since_birth_ > most_for_settling) replicas_->settle_no_longer();
+    if (copies_since_birth_ > place_.options.overhead * most_time_of_budget)
+        replicas_->end_living("cost limit");
+}
+
+void Shadows::learn_from(const Replicas::Outcome& outcome, Clock::time_point now) {
+    if (outcome.end == Replicas::Outcome::End::in_time) length_.ended_in_time();
+    if (outcome.end == Replicas::Outcome::End::early) length_.ended_early();
+    const bool failed = !outcome.was_born || outcome.lacks_memory || outcome.starved;
+    failures_ = failed && now >= paused_until_ ? failures_ + 1 : 0;
+    const auto most = !outcome.starved    ? most_failures
+                      : instructions_ > 0 ? most_starved
+                                          : most_starved_at_first;
+    replicas_computed_ += outcome.computed;
+    instructions_ += outcome.instructions;
+    weighted_instructions_ += outcome.weighted_instructions;
+    if (failures_ < most) return;
+    is_biased_ |= outcome.lacks_memory;
+    impossible_ = {outcome.lacks_memory
+                       ? "the program keeps memory from its children, MADV_DONTFORK"
+                   : outcome.starved ? Replicas::no_processor
+                                     : outcome.reason,
+                   outcome.starved && !outcome.lacks_memory};
+}
+
+void Shadows::give_up_what_does_not_pay() {
+    const auto& options = place_.options;
+    if (length_.is_too_long() && options.may_be_shorter) {
         is_biased_ = true;
         impossible_ = {"calls that replicas cannot make follow each other too closely"};
     }
-    const auto& options = place_.options;
     const bool is_our_choice =
         options.may_be_shorter && !options.load && !options.period && !options.insists_on_latencies;
     const bool is_dear = affordable_wait() > longest_wait || mean_wait() > longest_debt;
@@ -257,9 +274,6 @@ void Shadows::look_after_replicas() {
         are_too_dear_ = true;
         impossible_ = {"it is so large that forking it costs too much"};
     }
-    next_look_ = alive_ > 0   ? now + between_looks
-                 : forks_ > 0 ? now + between_later_looks
-                              : Clock::time_point::max();
 }
 
 std::optional<double> Shadows::instructions_a_second() const {

@@ -54,6 +54,10 @@ class Shadows : public Bursts {
     std::uint32_t weight_of(const emu::translator::TranslatedReplica::Length& length);
     void is_refused(const std::optional<ptrace::Obstacle>& obstacle);
     void look_after_replicas();
+    void count_living(ptrace::Clock::time_point now);
+    void pay_for_copies();
+    void learn_from(const Replicas::Outcome& outcome, ptrace::Clock::time_point now);
+    void give_up_what_does_not_pay();
     void await_samples();
     void leave_no_trace();
     // There can be no more replicas, as things were at the last look.
