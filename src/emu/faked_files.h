@@ -40,6 +40,8 @@ class FileContents {
     // As pread(2): how many bytes, 0 behind the end, or -errno; nothing if the file has been
     // written to since then, for a program that reads what it wrote is ahead of its sample.
     virtual std::optional<std::int64_t> read(std::uint64_t offset, std::span<std::byte> into) = 0;
+    // Whether it has been written to since then, or somebody may have hidden that he has.
+    virtual bool has_changed() const = 0;
     // Whether somebody else than the target has a lock that is in the way of this one.
     virtual std::optional<bool> is_locked_by_others(const struct flock&) { return {}; }
 };

@@ -8,6 +8,7 @@ namespace shadowprof::emu::rules {
 
 inline constexpr const char* shows_faked = "would show a faked effect";
 inline constexpr const char* number_is_unknown = "with a number that is not known";
+inline constexpr const char* bytes_unknown = "of bytes that are not known";
 
 // --- Reading ---
 
@@ -32,7 +33,7 @@ inline ReplicaAction read_file_at(Request& request, const OpenFile& file, std::u
             bytes.resize(std::min(size, most_at_once));
             const auto got =
                 read_as_seen(request, file, offset + static_cast<std::uint64_t>(total), bytes);
-            if (!got) return request.end_because("of bytes that are not known");
+            if (!got) return request.end_because(bytes_unknown);
             if (*got <= 0) return Answer{total > 0 ? total : *got};
             const auto count = static_cast<std::uint64_t>(*got);
             if (!request.memory.write(begin, std::span{bytes}.first(count))) {

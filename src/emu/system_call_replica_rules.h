@@ -75,6 +75,8 @@ inline ReplicaAction map(Request& request) {
     if (request.facts.queries.is_mapped(file.id, Mapped::writable)) {
         return request.end_because("of a file that is mapped to be written");
     }
+    // The program, ahead of its replica, may have written what would be seen in memory.
+    if (!file.contents || file.contents->has_changed()) return request.end_because(bytes_unknown);
     if (type == MAP_PRIVATE) return execute_with(request, arguments);
     if ((type != MAP_SHARED && type != MAP_SHARED_VALIDATE) || (flags & MAP_SYNC) != 0) {
         return request.end();
@@ -86,8 +88,8 @@ inline ReplicaAction map(Request& request) {
     return execute_with(request, arguments);
 }
 inline constexpr ReplicaRule maps{
-    "anonymous memory and files: executed where there is room, shared mappings of files as private "
-    "ones; otherwise ends",
+    "anonymous memory, and files that nobody has written to since: executed where there is room, "
+    "shared mappings of files as private ones; otherwise ends",
     map};
 
 inline constexpr Condition leaves_engine_alone{

@@ -51,7 +51,8 @@ emu::Descriptor ReplicaQueries::opened_descriptor(int fd) {
     const auto open = ptrace::open_descriptor(replica_.pid(), fd);
     if (!open) return {std::make_shared<emu::OpenFile>(), {}};
     auto opened = describe(target_, replica_.pid(), *open);
-    if (is_since_birth(open->status.st_mtim)) opened.file->contents = nullptr;
+    if (is_since_birth(open->status.st_mtim) || is_since_birth(open->status.st_ctim))
+        opened.file->contents = nullptr;
     return opened;
 }
 

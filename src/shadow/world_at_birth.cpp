@@ -20,6 +20,10 @@ constexpr std::size_t most_details = 64;
 // Of more files it is not known how far they have been read: the target stands still meanwhile.
 constexpr std::size_t most_noted = 8;
 
+bool is_same_time(const timespec& one, const timespec& other) {
+    return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec;
+}
+
 class HeldFile : public emu::FileContents {
   public:
     HeldFile(int fd, pid_t target, const struct stat& status)
@@ -40,15 +44,16 @@ class HeldFile : public emu::FileContents {
         return found.l_type != F_UNLCK && found.l_pid != target_;
     }
 
-  private:
-    // Up to the tick of the kernel's clock.
-    bool has_changed() const {
+    // Up to the tick of the kernel's clock. Who puts the time of writing back (utimensat) changes
+    // that of the status, and so does who gives it other rights or another name.
+    bool has_changed() const override {
         struct stat now {};
         return fstat(fd_, &now) != 0 || now.st_size != status_.st_size ||
-               now.st_mtim.tv_sec != status_.st_mtim.tv_sec ||
-               now.st_mtim.tv_nsec != status_.st_mtim.tv_nsec;
+               !is_same_time(now.st_mtim, status_.st_mtim) ||
+               !is_same_time(now.st_ctim, status_.st_ctim);
     }
 
+  private:
     int fd_;
     pid_t target_;
     struct stat status_;

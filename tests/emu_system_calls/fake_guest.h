@@ -60,6 +60,7 @@ class FakeContents : public FileContents {
   public:
     explicit FakeContents(std::string text) : text_(std::move(text)) {}
     void change() { is_changed_ = true; }
+    bool has_changed() const override { return is_changed_; }
     std::optional<bool> is_locked;  // by others
     std::optional<bool> is_locked_by_others(const struct flock& wanted) override {
         asked_from = wanted.l_whence == SEEK_SET ? wanted.l_start : -1;

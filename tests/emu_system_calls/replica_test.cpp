@@ -765,6 +765,16 @@ TEST_CASE("mmap") {
           ends("mmap"));
 }
 
+TEST_CASE("a file that was written to since is not mapped") {
+    FakeGuest guest;
+    const std::array<std::uint64_t, 6> arguments{0, 4096, PROT_READ, MAP_PRIVATE, 7, 0};
+    CHECK(guest.replica(SYS_mmap, arguments) == execute);
+    static_cast<FakeContents&>(*guest.queries.files[7].file->contents).change();
+    CHECK(guest.replica(SYS_mmap, arguments) == ends("mmap of bytes that are not known"));
+    guest.queries.files[7].file->contents = nullptr;
+    CHECK(guest.replica(SYS_mmap, arguments) == ends("mmap of bytes that are not known"));
+}
+
 TEST_CASE("a file that is in memory, too, is not changed in one of the two") {
     FakeGuest guest;
     const auto rw = PROT_READ | PROT_WRITE;

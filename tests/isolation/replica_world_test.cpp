@@ -42,7 +42,7 @@ struct Scene {
     Address shared, mapped, mapped_twice;
 
     // As if the program made it.
-    std::optional<std::string> serve(std::int64_t number, std::array<std::uint64_t, 4> arguments,
+    std::optional<std::string> serve(std::int64_t number, std::array<std::uint64_t, 6> arguments,
                                      std::int64_t& result) const {
         auto registers = *replica.registers();
         registers.raw.rip = nursery.place().begin.value + 2;  // behind a `syscall`
@@ -51,17 +51,19 @@ struct Scene {
         registers.raw.rsi = arguments[1];
         registers.raw.rdx = arguments[2];
         registers.raw.r10 = arguments[3];
+        registers.raw.r8 = arguments[4];
+        registers.raw.r9 = arguments[5];
         auto reason = world.serve(registers);
         result = registers.result();
         return reason;
     }
-    std::int64_t result_of(std::int64_t number, std::array<std::uint64_t, 4> arguments) const {
+    std::int64_t result_of(std::int64_t number, std::array<std::uint64_t, 6> arguments) const {
         std::int64_t result = 0;
         const auto reason = serve(number, arguments, result);
         CHECK_MESSAGE(!reason, reason.value_or(""));
         return result;
     }
-    std::string end_of(std::int64_t number, std::array<std::uint64_t, 4> arguments) const {
+    std::string end_of(std::int64_t number, std::array<std::uint64_t, 6> arguments) const {
         std::int64_t result = 0;
         return serve(number, arguments, result).value_or("does not end");
     }
@@ -258,6 +260,22 @@ TEST_CASE("a file that is written to after the birth is not what the sample woul
         std::ofstream{scene.directory / "file", std::ios::in | std::ios::out} << "new";
         CHECK(scene.end_of(SYS_pread64, {3, buffer.value, 1, 0}) ==
               "system call pread64 of bytes that are not known");
+    });
+}
+
+TEST_CASE("a file is known to be written to if its times are put back, or before it is mapped") {
+    with_replica([](const Scene& scene) {
+        const auto path = scene.directory / "file";
+        const auto buffer = scene.stack();
+        const auto file = static_cast<std::uint64_t>(scene.open("file", O_RDONLY));
+        CHECK(scene.result_of(SYS_pread64, {file, buffer.value, 1, 0}) == 1);
+        const auto before = std::filesystem::last_write_time(path);
+        std::ofstream{path, std::ios::in | std::ios::out} << "new";
+        std::filesystem::last_write_time(path, before);
+        CHECK(scene.end_of(SYS_pread64, {3, buffer.value, 1, 0}) ==
+              "system call pread64 of bytes that are not known");
+        CHECK(scene.end_of(SYS_mmap, {0, 4096, PROT_READ, MAP_PRIVATE, file}) ==
+              "system call mmap of bytes that are not known");
     });
 }
 
