@@ -36,7 +36,7 @@ bool FakedFile::read_real(std::uint64_t offset, std::span<std::byte> into) {
 }
 
 std::optional<std::int64_t> FakedFile::read(std::uint64_t offset, std::span<std::byte> into) {
-    if (!contents_are_known_) return {};
+    if (!contents_are_known_ || !size_is_known_) return {};
     if (offset >= size_) return 0;
     into = into.first(std::min<std::uint64_t>(into.size(), size_ - offset));
     for (std::uint64_t done = 0; done < into.size();) {
@@ -86,6 +86,7 @@ void FakedFile::write(std::uint64_t offset, std::span<const std::byte> bytes) {
 
 void FakedFile::resize(std::uint64_t size) {
     real_size_ = std::min(real_size_, size);
+    size_is_known_ = true;
     if (size < size_) {
         pages_.erase(pages_.lower_bound((size + page_size - 1) / page_size), pages_.end());
         const auto last = pages_.find(size / page_size);
@@ -127,7 +128,7 @@ void FakedFile::change_names(int more) {
 }
 
 std::optional<struct stat> FakedFile::status() const {
-    if (!status_is_known_) return {};
+    if (!status_is_known_ || !size_is_known_) return {};
     auto status = status_;
     constexpr blkcnt_t sector = 512;
     status.st_size = static_cast<off_t>(size_);

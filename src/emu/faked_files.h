@@ -60,7 +60,10 @@ class FakedFile {
     void write(std::uint64_t offset, std::span<const std::byte> bytes);
     void resize(std::uint64_t size);
 
-    std::uint64_t size() const { return size_; }
+    // Nothing if it was not known to begin with, until it is set.
+    std::optional<std::uint64_t> size() const {
+        return size_is_known_ ? std::optional{size_} : std::nullopt;
+    }
     std::shared_ptr<FileContents> real() const { return real_; }
     // Nothing once it was changed in ways that are not kept.
     std::optional<struct stat> status() const;
@@ -75,6 +78,7 @@ class FakedFile {
 
     void forget_contents() { contents_are_known_ = false; }
     void forget_status() { status_is_known_ = false; }
+    void forget_size() { size_is_known_ = false; }
 
   private:
     using Page = std::array<std::byte, page_size>;
@@ -91,6 +95,7 @@ class FakedFile {
     std::map<std::uint64_t, std::unique_ptr<Page>> pages_;
     bool contents_are_known_ = true;
     bool status_is_known_ = true;
+    bool size_is_known_ = true;
     bool has_other_rights_ = false;
 };
 

@@ -459,11 +459,14 @@ inline bool is_writable(const OpenFile& file) {
 
 // The file as the sample would see it from now on; null if nothing is known of it.
 inline FakedFile* faked(GuestFacts& facts, const OpenFile& file) {
-    if (file.kind != OpenFile::Kind::file || !file.status) return nullptr;
+    if (file.kind != OpenFile::Kind::file) return nullptr;
+    if (auto* known = facts.faked.file(file.id)) {
+        known->provide(file.contents);
+        return known;
+    }
+    if (!file.status) return nullptr;
     const auto status = facts.faked.status_of(file.id, *file.status);
-    auto& seen = facts.faked.files.try_emplace(file.id, file.contents, status).first->second;
-    seen.provide(file.contents);
-    return &seen;
+    return &facts.faked.files.try_emplace(file.id, file.contents, status).first->second;
 }
 
 inline void write_to(FakedFile& file, std::uint64_t offset, GuestMemory& memory,
@@ -513,7 +516,11 @@ inline MaybeAnswer accept(Request& request, const std::optional<Pieces>& pieces,
     const bool moves = offset == own_offset;
     if (moves && !file.offset) return {};
     auto at = moves ? *file.offset : static_cast<std::uint64_t>(offset);
-    if ((*file.status_flags & O_APPEND) != 0) at = as_seen->size();
+    if ((*file.status_flags & O_APPEND) != 0) {
+        const auto size = as_seen->size();
+        if (!size) return {};
+        at = *size;
+    }
     write_to(*as_seen, at, request.memory, *pieces);
     if (moves) file.offset = at + static_cast<std::uint64_t>(pieces->size);
     return Answer{pieces->size};
@@ -647,7 +654,9 @@ inline MaybeAnswer allocate_accepted(Request& request) {
         const auto end = static_cast<std::uint64_t>(offset) + static_cast<std::uint64_t>(length);
         constexpr int keep_size = 1;
         const auto mode = request.int_argument(1);
-        if (mode == 0 && end > file->size()) file->resize(end);
+        const auto size = file->size();
+        if (!size) return {};
+        if (mode == 0 && end > *size) file->resize(end);
         if ((mode & ~keep_size) != 0) file->forget_contents();
     }
     return answer;
@@ -690,8 +699,9 @@ inline constexpr BurstRule closes_if_known{"answered, if the descriptor is known
 // With what the sample changed.
 inline std::optional<struct stat> status_as_seen(GuestFacts& facts, const OpenFile& file) {
     const auto& names = facts.faked.names;
-    if (!file.status || names.changed_directories.count(file.id) != 0) return {};
+    if (names.changed_directories.count(file.id) != 0) return {};
     if (const auto* changed = facts.faked.file(file.id)) return changed->status();
+    if (!file.status) return {};
     return facts.faked.status_of(file.id, *file.status);
 }
 

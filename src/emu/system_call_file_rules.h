@@ -234,6 +234,7 @@ struct Place {
     std::uint64_t path_at = 0;  // in the program's memory
     FileId id;                  // of what is there
     bool is_changed = false;    // the name stands for what it did not, or for nothing
+    bool is_written = false;    // since the birth: size and times are not known
     // The name, if it has one of its own ("." and "/" have none) and somebody needed it.
     std::optional<FakedNames::Name> name;
 
@@ -359,11 +360,13 @@ inline PlaceOrAction place_of(Request& request, int directory, int path_argument
     if (there->is_new && if_new == IfNew::give_up) return request.end_because(was_replaced);
     place.error = there->error;
     place.status = there->status;
+    place.is_written = there->is_written;
     place.id = id_of(there->status);
     if (place.exists() && files.count(place.id) != 0) {
         const auto status = files.at(place.id).status();
         if (!status) return request.end_because(shows_faked);
         place.status = *status;
+        place.is_written = false;
     }
     return place;
 }
@@ -376,7 +379,9 @@ inline FakedFile& faked_at(Request& request, const Place& place) {
     auto contents = place.is(S_IFREG)
                         ? request.facts.queries.contents_of(place.directory, place.path)
                         : nullptr;
-    return files.try_emplace(place.id, std::move(contents), place.status).first->second;
+    auto& file = files.try_emplace(place.id, std::move(contents), place.status).first->second;
+    if (place.is_written) file.forget_size();
+    return file;
 }
 
 // A link of /proc, whatever path leads there. Those of /sys are the same for all.
@@ -471,9 +476,11 @@ ReplicaAction tell_status(Request& request) {
     const auto& place = std::get<Place>(found);
     if (!place.exists()) return Answer{-place.error};
     if (is_changed_directory(request, place)) return request.end_because(shows_faked);
+    if (place.is_written) return request.end_because(was_written);
     return Answer{request.memory.write_as(request.address(buffer), place.status) ? 0 : -EFAULT};
 }
-inline constexpr const char* tells_status_text = "answered, with what the replica pretended";
+inline constexpr const char* tells_status_text =
+    "answered, with what the replica pretended; files that were written to since: ends";
 inline constexpr ReplicaRule tells_status{tells_status_text, tell_status<0, no_directory, 1>};
 
 inline ReplicaAction tell_status_at(Request& request) {
@@ -525,13 +532,15 @@ inline ReplicaAction tell_extended_status(Request& request) {
         const auto& place = std::get<Place>(found);
         if (!place.exists()) return Answer{-place.error};
         if (is_changed_directory(request, place)) return request.end_because(shows_faked);
+        if (place.is_written) return request.end_because(was_written);
         if (!place.is_changed && request.facts.faked.file(place.id) == nullptr) return Execute{};
         status = place.status;
     }
     return Answer{request.memory.write_as(request.address(4), extended(*status)) ? 0 : -EFAULT};
 }
 inline constexpr ReplicaRule tells_extended_status{
-    "executed, or answered with what the replica pretended", tell_extended_status};
+    "executed, or answered with what the replica pretended; files that were written to since: ends",
+    tell_extended_status};
 
 // --- Opening ---
 //

@@ -108,7 +108,8 @@ struct Descriptor {
 struct PathStatus {
     int error = 0;  // an errno, and no status
     struct stat status {};
-    bool is_new = false;  // the path leads there only since the sample began, or that may be so
+    bool is_new = false;      // the path leads there only since the sample began, or that may be so
+    bool is_written = false;  // a file that was written to since: its size and times are not known
 };
 
 // A file that is in memory, too, can be changed and seen in two ways, and the sample keeps them
@@ -276,6 +277,7 @@ std::optional<End> end_for_want_of_room(const SystemCall& call, std::int64_t res
 std::string system_call_end_reason(std::int32_t number);
 // Behind that: the program is ahead of its replica, and what was just there may have gone.
 inline constexpr const char* was_replaced = "of what was replaced meanwhile";
+inline constexpr const char* was_written = "of what was written to meanwhile";
 
 // --- The table, for those who show it ---
 

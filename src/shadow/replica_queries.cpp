@@ -51,8 +51,13 @@ emu::Descriptor ReplicaQueries::opened_descriptor(int fd) {
     const auto open = ptrace::open_descriptor(replica_.pid(), fd);
     if (!open) return {std::make_shared<emu::OpenFile>(), {}};
     auto opened = describe(target_, replica_.pid(), *open);
-    if (is_since_birth(open->status.st_mtim) || is_since_birth(open->status.st_ctim))
+    const bool is_written =
+        S_ISREG(open->status.st_mode) &&
+        (is_since_birth(open->status.st_mtim) || is_since_birth(open->status.st_ctim));
+    if (is_written) {
         opened.file->contents = nullptr;
+        opened.file->status = status_at_birth(opened.file->id);
+    }
     return opened;
 }
 
@@ -105,7 +110,20 @@ std::optional<emu::PathStatus> ReplicaQueries::status_of(int directory, const st
     if (*result < 0) return emu::PathStatus{static_cast<int>(-*result), {}};
     const auto status = replica_.memory().read_as<struct stat>(scratch_ + result_offset);
     if (!status) return {};
-    return emu::PathStatus{0, *status, has_come_since_birth(directory, flags, *status)};
+    emu::PathStatus found{0, *status, has_come_since_birth(directory, flags, *status)};
+    const bool is_written =
+        S_ISREG(status->st_mode) && is_since_birth(status->st_mtim) && !is_made_up(status->st_dev);
+    if (!is_written) return found;
+    const auto before = status_at_birth({status->st_dev, status->st_ino});
+    if (before) found.status = *before;
+    found.is_written = !before;
+    return found;
+}
+
+std::optional<struct stat> ReplicaQueries::status_at_birth(const emu::FileId& file) const {
+    for (const auto& [number, descriptor] : at_birth_.open)
+        if (descriptor.file->id == file && descriptor.file->status) return descriptor.file->status;
+    return {};
 }
 
 // To a tick of the kernel's clock.

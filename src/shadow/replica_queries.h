@@ -47,6 +47,8 @@ class ReplicaQueries : public emu::GuestQueries {
 
   private:
     bool is_since_birth(const timespec& time) const;
+    // If it was open then.
+    std::optional<struct stat> status_at_birth(const emu::FileId& file) const;
     // The path put last leads there only since the birth: made since, or renamed. Where that cannot
     // be told, of what was changed since.
     bool has_come_since_birth(int directory, int flags, const struct stat& status);

@@ -90,6 +90,7 @@ class FakeQueries : public GuestQueries {
         std::uint64_t device = 1;
         uid_t owner = 0;
         nlink_t names = 1;
+        bool is_written = false;  // since the birth
     };
     std::map<int, Descriptor> files;
     std::map<std::string, File> paths;           // all others are missing
@@ -121,7 +122,7 @@ class FakeQueries : public GuestQueries {
     std::optional<PathStatus> status_of(int, const std::string& path, bool) override {
         const auto* file = find(path);
         if (file == nullptr) return PathStatus{ENOENT, {}};
-        return PathStatus{0, status(*file)};
+        return PathStatus{0, status(*file), false, file->is_written};
     }
     std::optional<int> access_to(int, const std::string&, int) override { return access_error; }
     bool is_made_up(std::uint64_t device) override { return device == made_up; }

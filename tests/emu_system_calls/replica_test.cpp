@@ -116,6 +116,48 @@ TEST_CASE("a file that was written to meanwhile cannot be read, but for what was
     CHECK(guest.replica(SYS_pwrite64, {4, from, 5, 10}) == answer(5));
 }
 
+TEST_CASE("the size of a file that was written to meanwhile is told only once it is set here") {
+    FakeGuest guest;
+    auto& real = guest.queries.paths["/file"];
+    real.is_written = true;
+    const auto file = guest.memory.put_text("/file");
+    const std::string why = " of what was written to meanwhile";
+    CHECK(guest.replica(SYS_stat, {file, 0x18000}) == ends("stat" + why));
+    CHECK(guest.replica(SYS_newfstatat, {cwd, file, 0x18000, 0}) == ends("newfstatat" + why));
+    CHECK(guest.replica(SYS_statx, {cwd, file, 0, STATX_BASIC_STATS, 0x18000}) ==
+          ends("statx" + why));
+    CHECK(guest.replica(SYS_access, {file, R_OK}) == execute);
+    CHECK(guest.replica(SYS_open, {file, O_RDONLY}) == opens(cwd, file, 0));
+    SUBCASE("written") {
+        CHECK(guest.replica(SYS_open, {file, O_RDWR}) == answer(8));
+        CHECK(guest.replica(SYS_write, {8, 0x18000, 5}) == answer(5));
+        CHECK(guest.replica(SYS_lseek, {8, 0, SEEK_CUR}) == answer(5));
+        CHECK(guest.replica(SYS_lseek, {8, 0, SEEK_END}) == ends("lseek"));
+        CHECK(guest.replica(SYS_fstat, {8, 0x18000}) == ends("fstat"));
+        CHECK(guest.replica(SYS_pread64, {8, 0x18000, 5, 0}) ==
+              ends("pread64 of bytes that are not known"));
+        CHECK(guest.replica(SYS_fallocate, {8, 0, 0, 6000}) == ends("fallocate"));
+        CHECK(guest.replica(SYS_ftruncate, {8, 3}) == answer(0));
+        CHECK(guest.replica(SYS_lseek, {8, 0, SEEK_END}) == answer(3));
+    }
+    SUBCASE("appended to") {
+        CHECK(guest.replica(SYS_open, {file, O_WRONLY | O_APPEND}) == answer(8));
+        CHECK(guest.replica(SYS_write, {8, 0x18000, 5}) == ends("write"));
+    }
+    SUBCASE("made anew") {
+        CHECK(guest.replica(SYS_open, {file, O_RDWR | O_CREAT | O_TRUNC, 0600}) == answer(8));
+        CHECK(guest.replica(SYS_write, {8, 0x18000, 5}) == answer(5));
+        CHECK(guest.replica(SYS_stat, {file, 0x18000}) == answer(0));
+        CHECK(guest.memory.read_as<struct stat>({0x18000})->st_size == 5);
+        CHECK(guest.replica(SYS_pread64, {8, 0x18000, 9, 0}) == answer(5));
+    }
+    SUBCASE("cut off") {
+        CHECK(guest.replica(SYS_truncate, {file, 7}) == answer(0));
+        CHECK(guest.replica(SYS_stat, {file, 0x18000}) == answer(0));
+        CHECK(guest.memory.read_as<struct stat>({0x18000})->st_size == 7);
+    }
+}
+
 TEST_CASE("what was pretended to be written is read back") {
     FakeGuest guest;
     guest.memory.write({0x10000}, std::as_bytes(std::span{"hello", 5}));

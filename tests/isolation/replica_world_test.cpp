@@ -279,6 +279,33 @@ TEST_CASE("a file is known to be written to if its times are put back, or before
     });
 }
 
+TEST_CASE("sizes and times are those of the birth, or are not told") {
+    with_replica([](const Scene& scene) {
+        const auto buffer = scene.stack() + 1024;
+        const auto cwd = static_cast<std::uint64_t>(AT_FDCWD);
+        const auto size_at = [&] {
+            return scene.replica.memory().read_as<struct stat>(buffer)->st_size;
+        };
+        for (const char* name : {"file", "ready"})
+            std::ofstream{scene.directory / name, std::ios::app} << "more";
+        // One is open in the program, and so it is known how it was.
+        scene.put("file");
+        CHECK(scene.result_of(SYS_newfstatat, {cwd, scene.stack().value, buffer.value}) == 0);
+        CHECK(size_at() == 1000);
+        const auto file = static_cast<std::uint64_t>(scene.open("file", O_RDONLY));
+        CHECK(scene.result_of(SYS_fstat, {file, buffer.value}) == 0);
+        CHECK(size_at() == 1000);
+        const auto other = static_cast<std::uint64_t>(scene.open("ready", O_RDONLY));
+        CHECK(scene.end_of(SYS_fstat, {other, buffer.value}) == "system call fstat");
+        CHECK(scene.end_of(SYS_lseek, {other, 0, SEEK_END}) == "system call lseek");
+        scene.put("ready");
+        CHECK(scene.end_of(SYS_newfstatat, {cwd, scene.stack().value, buffer.value}) ==
+              "system call newfstatat of what was written to meanwhile");
+        const auto log = static_cast<std::uint64_t>(scene.open("ready", O_WRONLY | O_APPEND));
+        CHECK(scene.end_of(SYS_write, {log, buffer.value, 5}) == "system call write");
+    });
+}
+
 TEST_CASE("what the program, ahead of its sample, has made or changed since is not found") {
     with_replica([](const Scene& scene) {
         const auto path = [&](const char* name) { return scene.directory / name; };
