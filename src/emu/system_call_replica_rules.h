@@ -19,10 +19,12 @@ inline ReplicaAction execute_with(const Request& request,
 // --- Files that are held ---
 
 inline constexpr Condition is_own_directory{
-    "the replica opened the directory itself", [](Request& request) {
+    "the replica opened the directory itself, and no names have come or gone since",
+    [](Request& request) {
         const auto& file = request.file();
         return file.kind == OpenFile::Kind::directory && file.opened_here && file.is_held &&
-               !request.facts.faked.names.any();
+               !request.facts.faked.names.any() &&
+               !request.facts.queries.has_other_names(request.int_argument(0));
     }};
 inline constexpr Condition is_own_and_unchanged{
     "the replica opened it itself, and it was not changed by faked output", [](Request& request) {

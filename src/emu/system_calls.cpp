@@ -15,6 +15,9 @@ Descriptor GuestQueries::descriptor(int) {
 Descriptor GuestQueries::opened_descriptor(int fd) {
     return descriptor(fd);
 }
+bool GuestQueries::has_other_names(int) {
+    return true;
+}
 std::optional<PathStatus> GuestQueries::status_of(int, const std::string&, bool) {
     return {};
 }

@@ -129,6 +129,9 @@ class GuestQueries {
     virtual Descriptor descriptor(int fd);
     // That the replica has just opened.
     virtual Descriptor opened_descriptor(int fd);
+    // Whether names have come into a directory since the sample's start, or gone, that the replica
+    // has opened; or nobody can tell.
+    virtual bool has_other_names(int fd);
     // `directory` as in openat(2).
     virtual std::optional<PathStatus> status_of(int directory, const std::string& path,
                                                 bool follow_links);

@@ -138,10 +138,18 @@ std::optional<OpenDescriptor::Details> OpenFilesWatch::details_of(int number) {
     return details;
 }
 
+std::optional<struct stat> status_of_descriptor(pid_t pid, int number) {
+    struct stat status {};
+    if (stat(path_of(pid, number).c_str(), &status) != 0) return {};
+    return status;
+}
+
 std::optional<OpenDescriptor> open_descriptor(pid_t pid, int number) {
     OpenDescriptor open;
     open.number = number;
-    if (stat(path_of(pid, number).c_str(), &open.status) != 0) return {};
+    const auto status = status_of_descriptor(pid, number);
+    if (!status) return {};
+    open.status = *status;
     open.details = details_of(pid, number);
     if (!open.details) return {};
     return open;

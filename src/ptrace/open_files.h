@@ -41,6 +41,8 @@ std::optional<std::vector<OpenDescriptor>> open_descriptors(pid_t pid);
 std::optional<OpenDescriptor::Details> details_of(pid_t pid, int number);
 std::optional<OpenDescriptor> open_descriptor(pid_t pid, int number);  // with details
 
+std::optional<struct stat> status_of_descriptor(pid_t pid, int number);
+
 // The same of one process again and again.
 class OpenFilesWatch {
   public:

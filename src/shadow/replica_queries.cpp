@@ -61,6 +61,12 @@ emu::Descriptor ReplicaQueries::opened_descriptor(int fd) {
     return opened;
 }
 
+// What is in /proc changes all the time, and its times say nothing of it.
+bool ReplicaQueries::has_other_names(int fd) {
+    const auto status = ptrace::status_of_descriptor(replica_.pid(), fd);
+    return !status || (is_since_birth(status->st_mtim) && !is_made_up(status->st_dev));
+}
+
 std::optional<AddressRange> ReplicaQueries::scratch() const {
     if (scratch_ == Address{}) return {};
     return AddressRange{scratch_, scratch_ + scratch_size};

@@ -32,6 +32,7 @@ class ReplicaQueries : public emu::GuestQueries {
 
     emu::Descriptor descriptor(int fd) override;
     emu::Descriptor opened_descriptor(int fd) override;
+    bool has_other_names(int fd) override;
     std::optional<emu::PathStatus> status_of(int directory, const std::string& path,
                                              bool follow_links) override;
     std::optional<int> access_to(int directory, const std::string& path, int mode) override;

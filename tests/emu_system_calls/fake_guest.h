@@ -96,6 +96,7 @@ class FakeQueries : public GuestQueries {
     std::map<std::string, File> paths;           // all others are missing
     static constexpr std::uint64_t made_up = 2;  // a device
     int access_error = 0;
+    bool other_names = false;
     std::optional<std::uint64_t> cpu_time;
     std::map<int, struct rusage> usages;
     std::optional<AddressRange> scratch_memory;
@@ -124,6 +125,7 @@ class FakeQueries : public GuestQueries {
         if (file == nullptr) return PathStatus{ENOENT, {}};
         return PathStatus{0, status(*file), false, file->is_written};
     }
+    bool has_other_names(int) override { return other_names; }
     std::optional<int> access_to(int, const std::string&, int) override { return access_error; }
     bool is_made_up(std::uint64_t device) override { return device == made_up; }
     std::shared_ptr<FileContents> contents_of(int, const std::string& path) override {

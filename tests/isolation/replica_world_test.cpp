@@ -306,6 +306,16 @@ TEST_CASE("sizes and times are those of the birth, or are not told") {
     });
 }
 
+TEST_CASE("a directory is not listed if the program has made or removed a name in it since") {
+    with_replica([](const Scene& scene) {
+        const auto directory = static_cast<std::uint64_t>(scene.open(".", O_RDONLY | O_DIRECTORY));
+        CHECK(scene.result_of(SYS_getdents64, {directory, scene.stack().value, 1024}) > 0);
+        std::ofstream{scene.directory / "made"} << "since";
+        CHECK(scene.end_of(SYS_getdents64, {directory, scene.stack().value, 1024}) ==
+              "system call getdents64");
+    });
+}
+
 TEST_CASE("what the program, ahead of its sample, has made or changed since is not found") {
     with_replica([](const Scene& scene) {
         const auto path = [&](const char* name) { return scene.directory / name; };
