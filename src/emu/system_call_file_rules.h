@@ -14,7 +14,7 @@ inline constexpr const char* bytes_unknown = "of bytes that are not known";
 
 inline std::optional<std::int64_t> read_as_seen(Request& request, const OpenFile& file,
                                                 std::uint64_t offset, std::span<std::byte> into) {
-    if (request.facts.queries.is_mapped(file.id, Mapped::written)) return {};
+    if (request.facts.queries.is_mapped(file.id, Mapped::writable)) return {};
     if (request.facts.faked.file(file.id) != nullptr) {
         return faked(request.facts, file)->read(offset, into);
     }

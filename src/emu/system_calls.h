@@ -116,8 +116,7 @@ struct PathStatus {
 // apart.
 enum class Mapped : std::uint8_t {
     at_all,    // who writes to the file changes memory
-    writable,  // and shared: who writes to memory changes the file
-    written,   // and the sample has done so
+    writable,  // and shared: who writes to memory changes the file, and its times only at first
 };
 
 // What the caller can find out about the guest without any effect on it. Whoever cannot tell keeps

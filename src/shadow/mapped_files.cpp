@@ -27,9 +27,4 @@ bool MappedFiles::contains(const emu::FileId& wanted, emu::Mapped how) {
     return false;
 }
 
-void MappedFiles::note_written(const emu::FileId& numbers) {
-    const auto file = files_.find(numbers);
-    if (file != files_.end()) file->second.how = emu::Mapped::written;
-}
-
 }  // namespace shadowprof::shadow

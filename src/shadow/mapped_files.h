@@ -19,8 +19,6 @@ class MappedFiles {
     MappedFiles(pid_t pid, const ptrace::Maps& maps);
 
     bool contains(const emu::FileId& file, emu::Mapped how);
-    // Through a shared mapping; `numbers` are those in the maps.
-    void note_written(const emu::FileId& numbers);
 
   private:
     struct File {

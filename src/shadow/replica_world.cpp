@@ -55,7 +55,7 @@ ReplicaWorld::ReplicaWorld(ptrace::Replica& replica, pid_t target, const ptrace:
                            WorldAtBirth at_birth, const ptrace::Maps& maps)
     : replica_(replica),
       mapped_files_(replica.pid(), maps),
-      withdrawn_(replica, mapped_files_),
+      withdrawn_(replica),
       memory_(std::make_unique<Memory>(replica, withdrawn_)),
       queries_(replica, target, birth.thread, std::move(at_birth), mapped_files_),
       facts_(queries_) {}

@@ -65,8 +65,7 @@ bool WithdrawnMemory::withdraw(const ptrace::Maps& maps,
         const bool is_mapped_twice = std::any_of(
             maps.mappings().begin(), maps.mappings().end(),
             [&](const auto& other) { return &other != &mapping && show_the_same(mapping, other); });
-        parts_[mapping.range.begin.value] = {
-            mapping.range.end, protection, {mapping.device, mapping.inode}, is_mapped_twice};
+        parts_[mapping.range.begin.value] = {mapping.range.end, protection, is_mapped_twice};
     }
     return true;
 }
@@ -118,7 +117,6 @@ bool WithdrawnMemory::copy_around(Address address) {
         has_refused_ = true;
         return false;
     }
-    files_.note_written(part->second.file);
     const auto protection = part->second.protection;
     const auto first = page_begin(address);
     at_a_time_ = first == last_end_ ? std::min(at_a_time_ * 2, most_pages_at_a_time) : 1;

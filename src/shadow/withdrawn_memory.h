@@ -18,15 +18,12 @@
 #include "base/address.h"
 #include "ptrace/maps.h"
 #include "ptrace/replica.h"
-#include "shadow/mapped_files.h"
 
 namespace shadowprof::shadow {
 
 class WithdrawnMemory {
   public:
-    // It tells `files` which were written in memory.
-    WithdrawnMemory(ptrace::Replica& replica, MappedFiles& files)
-        : replica_(replica), files_(files) {}
+    explicit WithdrawnMemory(ptrace::Replica& replica) : replica_(replica) {}
 
     // Of the newborn, except what lies in `engine_memory`. False and `why` if that failed.
     bool withdraw(const ptrace::Maps& maps, const std::vector<AddressRange>& engine_memory,
@@ -47,7 +44,6 @@ class WithdrawnMemory {
     struct Part {
         Address end;
         std::uint64_t protection = 0;  // before
-        emu::FileId file;              // as the maps tell
         bool is_mapped_twice = false;  // somewhere else, too
     };
     std::map<std::uint64_t, Part>::const_iterator part_at(Address address) const;
@@ -55,7 +51,6 @@ class WithdrawnMemory {
     bool copy_around(Address address);
 
     ptrace::Replica& replica_;
-    MappedFiles& files_;
     bool has_refused_ = false;
     std::vector<AddressRange> shared_, devices_;
     std::map<std::uint64_t, Part> parts_;  // by where they begin
