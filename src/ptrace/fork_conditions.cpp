@@ -7,6 +7,9 @@
 //   pid namespaces  The init of one cannot have siblings and adopts every orphan; and whoever has a
 //                   new namespace for its children would have the replica as that one's init.
 //   memory          What program and replica write is copied, in the worst case all.
+//   processes       A replica is one of its user's. Where few are allowed (RLIMIT_NPROC), the
+//   program
+//                   could not fork itself, nor start a thread, because of them.
 //   its end         When a program's first thread has ended, others may go on; but /proc tells
 //                   nothing of its memory and descriptors any more.
 #include "ptrace/fork_conditions.h"
@@ -19,6 +22,7 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -124,6 +128,14 @@ bool may_make_calls(bool launched) {
     return status == 0;
 }
 
+// Far above what a user has, and what replicas add: to know how many he has, all processes of the
+// machine would have to be asked. It does not bind the real user 0.
+bool may_have_few_processes(pid_t pid) {
+    constexpr rlim_t enough = 1024;
+    struct rlimit limit {};
+    return prlimit(pid, RLIMIT_NPROC, nullptr, &limit) == 0 && limit.rlim_cur < enough;
+}
+
 std::string why_confined(pid_t pid, pid_t tid, bool launched) {
     const auto theirs = confinement_of(pid, tid);
     const auto ours = confinement_of(getpid(), getpid());
@@ -180,6 +192,8 @@ std::optional<Obstacle> obstacle_now(pid_t pid) {
     const auto status = read_proc_file(fmt::format("/proc/{}/status", pid));
     if (status_field(status, "State").starts_with('Z'))
         return Obstacle{"its first thread has ended"};
+    if (number_in(status, "Uid") != 0 && may_have_few_processes(pid))
+        return Obstacle{"its limit on processes (RLIMIT_NPROC) is low, and replicas count"};
     const auto wanted = number_in(status, "RssAnon");
     const auto available = number_in(read_proc_file("/proc/meminfo"), "MemAvailable");
     constexpr long kilobytes_in_megabyte = 1024;

@@ -220,11 +220,13 @@ std::set<std::uint64_t> devices_told_of_closing(pid_t pid) {
     });
 }
 
-bool is_userfaultfd(pid_t pid, int number) {
-    constexpr std::string_view name = "anon_inode:[userfaultfd]";
-    std::array<char, name.size() + 1> text{};
+std::string anonymous_kind(pid_t pid, int number) {
+    constexpr std::string_view begin = "anon_inode:";
+    std::array<char, 64> text{};
     const auto length = readlink(path_of(pid, number).c_str(), text.data(), text.size());
-    return length > 0 && std::string_view{text.data(), static_cast<std::size_t>(length)} == name;
+    const std::string_view name{text.data(),
+                                static_cast<std::size_t>(std::max<ssize_t>(length, 0))};
+    return name.starts_with(begin) ? std::string{name.substr(begin.size())} : std::string{};
 }
 
 std::optional<mode_t> creation_mask(pid_t pid) {

@@ -76,7 +76,8 @@ std::set<std::uint64_t> made_up_devices(pid_t pid);
 // opened, and may send what was written somewhere before they go on.
 std::set<std::uint64_t> devices_told_of_closing(pid_t pid);
 
-bool is_userfaultfd(pid_t pid, int number);
+// Of what is on no file system: "[userfaultfd]", "[fanotify]", … Empty of all else.
+std::string anonymous_kind(pid_t pid, int number);
 
 // umask(2)
 std::optional<mode_t> creation_mask(pid_t pid);

@@ -112,12 +112,18 @@ void BirthWatch::look_around(const Open& before) {
 }
 
 // A fork is an event of userfaultfd(2), for which the forking thread may wait until somebody, it
-// itself perhaps, has read it. And who forks closes the program's descriptors in a table of his
-// own.
+// itself perhaps, has read it. Whoever opens a file that fanotify(7) guards waits for an answer:
+// of the program, that is, which may be waiting for us. Counters may be inherited
+// (perf_event_open(2)). And who forks closes the program's descriptors in a table of his own.
 void BirthWatch::look_for_obstacle(const ptrace::OpenDescriptor& open) {
     const bool has_no_type = (open.status.st_mode & S_IFMT) == 0;
-    if (has_no_type && ptrace::is_userfaultfd(target_, open.number))
+    const auto kind = has_no_type ? ptrace::anonymous_kind(target_, open.number) : std::string{};
+    if (kind == "[userfaultfd]")
         obstacle_ = {"it serves page faults (userfaultfd), which a fork would disturb"};
+    if (kind == "[fanotify]")
+        obstacle_ = {"it watches who opens files (fanotify), which shadowprof would have to open"};
+    if (kind == "[perf_event]")
+        obstacle_ = {"it counts events (perf_event_open), and might count those of replicas"};
     if (!is_file(open) || !is_told_of_closing(open.status.st_dev)) return;
     const auto details = files_.details_of(open.number);
     if (details && (details->flags & O_ACCMODE) != O_RDONLY)
@@ -154,6 +160,11 @@ WorldAtBirth BirthWatch::look(const ptrace::Nursery& nursery, const ptrace::Birt
     world.is_complete = !seen_->empty() && !nursery.has_returned(birth);
     // Who is between thread and newborn may be waiting for our processor, and the thread for it.
     nursery.await_return(birth);
+    // It came up just now: nothing is opened then.
+    if (obstacle_) {
+        world.is_complete = false;
+        return world;
+    }
     for (auto& [number, open] : *seen_) {
         // Those of files are known already.
         if (is_file(open) || world.open.size() < most_details) open.details = details(open);

@@ -2,15 +2,20 @@
 //
 //     hard-to-fork WAY SECONDS
 //
+//     counts         it has a performance counter that children inherit
+//     few            its user may have only few processes
 //     filter         it confines itself when a third of the time has passed
 //     first-thread   its first thread ends then, and another one goes on
 //     notified       it wants to be told of a message in a queue, which it sends at the end
 //     userfaults     it serves page faults itself
 //     namespace      from then on its children are in another pid namespace; it has one at the end
 //     nothing
+//     watches        it is told of what is done to files
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <linux/fanotify.h>
 #include <linux/filter.h>
+#include <linux/perf_event.h>
 #include <linux/seccomp.h>
 #include <linux/userfaultfd.h>
 #include <mqueue.h>
@@ -23,6 +28,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -109,6 +115,25 @@ static void serve_page_faults(void) {
     if (faults < 0 || ioctl(faults, UFFDIO_API, &api) != 0) puts("no userfaultfd here");
 }
 
+static void watch_files(void) {
+    const int events = (int)syscall(SYS_fanotify_init, FAN_CLASS_NOTIF | FAN_REPORT_FID, 0);
+    if (events < 0) puts("no fanotify here");
+}
+
+static void count_events(void) {
+    struct perf_event_attr what = {.type = PERF_TYPE_SOFTWARE, .size = sizeof what};
+    what.config = PERF_COUNT_SW_TASK_CLOCK;
+    what.exclude_kernel = what.inherit = 1;
+    if (syscall(SYS_perf_event_open, &what, 0, -1, -1, 0) < 0) puts("no counters here");
+}
+
+static void be_one_of_few(void) {
+    const struct rlimit few = {100, 100};
+    const uid_t nobody = 65534;
+    if (setrlimit(RLIMIT_NPROC, &few) != 0 || (getuid() == 0 && setuid(nobody) != 0))
+        puts("no limit here");
+}
+
 int main(int argc, char** argv) {
     if (argc != 3) return 2;
     const char* const way = argv[1];
@@ -117,6 +142,9 @@ int main(int argc, char** argv) {
         be_notified();
     } else {
         if (strcmp(way, "userfaults") == 0) serve_page_faults();
+        if (strcmp(way, "watches") == 0) watch_files();
+        if (strcmp(way, "counts") == 0) count_events();
+        if (strcmp(way, "few") == 0) be_one_of_few();
         compute_for(seconds / 3);
         if (strcmp(way, "filter") == 0) confine();
         if (strcmp(way, "first-thread") == 0) leave_it_to_another();

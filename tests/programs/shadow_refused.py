@@ -29,6 +29,9 @@ with scratch():
         ("filter", "seccomp filter that it had not", 1),
         ("first-thread", "first thread has ended", 1),
         ("userfaults", "userfaultfd", 0),
+        ("watches", "fanotify", 0),
+        ("counts", "perf_event_open", 0),
+        ("few", "RLIMIT_NPROC", 0),
         ("namespace", "another pid namespace", 1),
     ):
         outcome = profiled([hard_to_fork, way, "2"], *OPTIONS)
