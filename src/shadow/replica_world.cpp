@@ -5,6 +5,7 @@
 #include <linux/close_range.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -22,6 +23,47 @@ constexpr const char* is_mapped_twice = "a write to memory that is mapped twice"
 std::array<std::uint64_t, 6> arguments_of(const ptrace::Registers& registers) {
     const auto& raw = registers.raw;
     return {raw.rdi, raw.rsi, raw.rdx, raw.r10, raw.r8, raw.r9};
+}
+
+// Where a call that is executed writes. Nothing of calls whose results are no larger than a page,
+// and that can be made a second time if they fail for want of memory to write to: these here would
+// then tell the new value for the old one, or had written a part.
+AddressRange result_of(const emu::SystemCall& call) {
+    const auto& a = call.arguments;
+    const auto at = [](std::uint64_t begin, std::uint64_t size) {
+        constexpr std::uint64_t most = 64u << 20;
+        return AddressRange{{begin}, Address{begin} + std::min(size, most)};
+    };
+    constexpr std::uint64_t size_of_action = 32;  // the kernel's
+    switch (call.number) {
+        case SYS_rt_sigaction:
+            return at(a[2], size_of_action);
+        case SYS_sigaltstack:
+            return at(a[1], sizeof(stack_t));
+        case SYS_prlimit64:
+            return at(a[3], sizeof(rlimit));
+        case SYS_mincore:
+            return at(a[2], round_up_to_page(a[1]) / page_size);
+        case SYS_getgroups:
+            return at(a[1], (a[0] & 0xffffffffu) * sizeof(gid_t));
+        case SYS_getxattr:
+        case SYS_lgetxattr:
+        case SYS_fgetxattr:
+        case SYS_readlinkat:
+            return at(a[2], a[3]);
+        case SYS_listxattr:
+        case SYS_llistxattr:
+        case SYS_flistxattr:
+        case SYS_readlink:
+        case SYS_getdents:
+        case SYS_getdents64:
+            return at(a[1], a[2]);
+        case SYS_getcwd:
+        case SYS_getrandom:
+            return at(a[0], a[1]);
+        default:
+            return {};
+    }
 }
 
 bool opens(const emu::SystemCall& call) {
@@ -211,10 +253,11 @@ std::optional<std::int64_t> ReplicaWorld::execute(const emu::SystemCall& call) {
         return replica_.call(static_cast<std::uint64_t>(static_cast<std::uint32_t>(call.number)),
                              {a[0], a[1], a[2], a[3], a[4], a[5]});
     };
+    if (const auto written = result_of(call); !written.empty()) withdrawn_.make_writable(written);
     const auto result = make();
     if (result != -EFAULT) return result;
-    // The kernel was to write to withdrawn memory. No result of a call that is executed is larger
-    // than a page.
+    // The kernel was to write to withdrawn memory: all the other calls can be made once more, and
+    // none has a result larger than a page.
     bool any = false;
     for (const auto argument : call.arguments) {
         constexpr std::uint64_t largest_result = 4096;

@@ -394,6 +394,24 @@ TEST_CASE("shared memory is read-only, and a page becomes the replica's own when
     });
 }
 
+TEST_CASE("an old value is told though the new one is set, and large results are told whole") {
+    with_replica([](const Scene& scene) {
+        const auto at = scene.stack();
+        struct rlimit before {
+        }, told{};
+        CHECK(scene.result_of(SYS_prlimit64, {0, RLIMIT_CORE, 0, at.value}) == 0);
+        before = *scene.replica.memory().read_as<struct rlimit>(at);
+        struct rlimit wanted {
+            before.rlim_cur == 4096u ? 8192u : 4096u, before.rlim_max
+        };
+        REQUIRE(scene.replica.memory().write(at, std::as_bytes(std::span{&wanted, 1})));
+        CHECK(scene.result_of(SYS_prlimit64, {0, RLIMIT_CORE, at.value, scene.shared.value}) == 0);
+        told = *scene.replica.memory().read_as<struct rlimit>(scene.shared);
+        CHECK(told.rlim_cur == before.rlim_cur);
+        CHECK(scene.result_of(SYS_getrandom, {scene.shared.value + 4000, 4000}) == 4000);
+    });
+}
+
 TEST_CASE("memory of devices cannot even be read") {
     with_replica([](const Scene& scene) {
         // As if it were a graphics card's.
