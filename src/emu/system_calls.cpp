@@ -49,13 +49,18 @@ bool GuestQueries::is_mapped(const FileId&, Mapped) {
 Descriptor& Descriptors::descriptor_at(int fd) {
     auto& descriptor = descriptors_[fd];
     if (!descriptor.file) {
-        const auto number = static_cast<unsigned>(fd);
-        const bool was_closed = std::any_of(
-            closed_ranges_.begin(), closed_ranges_.end(),
-            [&](const auto& range) { return range.first <= number && number <= range.second; });
+        const bool was_closed = contain(closed_ranges_, fd);
         descriptor = fd < 0 || was_closed ? closed_descriptor() : queries_.descriptor(fd);
+        if (contain(ranges_to_close_on_exec_, fd)) descriptor.closes_on_exec = true;
     }
     return descriptor;
+}
+
+bool Descriptors::contain(const Ranges& ranges, int fd) {
+    const auto number = static_cast<unsigned>(fd);
+    return std::any_of(ranges.begin(), ranges.end(), [&](const auto& range) {
+        return range.first <= number && number <= range.second;
+    });
 }
 
 Descriptor Descriptors::closed_descriptor() {
@@ -82,6 +87,14 @@ void Descriptors::close_range(unsigned first, unsigned last) {
         if (first <= number && number <= last) descriptor = closed_descriptor();
     }
     closed_ranges_.emplace_back(first, last);
+}
+
+void Descriptors::close_range_on_exec(unsigned first, unsigned last) {
+    for (auto& [fd, descriptor] : descriptors_) {
+        const auto number = static_cast<unsigned>(fd);
+        if (first <= number && number <= last) descriptor.closes_on_exec = true;
+    }
+    ranges_to_close_on_exec_.emplace_back(first, last);
 }
 
 void Descriptors::duplicate(int from, int to, std::optional<bool> closes_on_exec) {
@@ -621,6 +634,9 @@ void note_executed(const SystemCall& call, std::int64_t result, GuestFacts& fact
             if ((arguments[2] & CLOSE_RANGE_CLOEXEC) == 0) {
                 descriptors.close_range(static_cast<unsigned>(arguments[0]),
                                         static_cast<unsigned>(arguments[1]));
+            } else {
+                descriptors.close_range_on_exec(static_cast<unsigned>(arguments[0]),
+                                                static_cast<unsigned>(arguments[1]));
             }
             break;
         case SYS_dup:

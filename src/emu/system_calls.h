@@ -167,6 +167,7 @@ class Descriptors {
 
     void close(int fd);
     void close_range(unsigned first, unsigned last);
+    void close_range_on_exec(unsigned first, unsigned last);
     void duplicate(int from, int to, std::optional<bool> closes_on_exec);
     // By an executed call. Its flags are those the program asked for, as F_GETFL tells them; the
     // call that is executed in its place may have others.
@@ -181,7 +182,10 @@ class Descriptors {
 
     GuestQueries& queries_;
     std::map<int, Descriptor> descriptors_;
-    std::vector<std::pair<unsigned, unsigned>> closed_ranges_;  // of those not in descriptors_
+    // Of those not in descriptors_.
+    using Ranges = std::vector<std::pair<unsigned, unsigned>>;
+    static bool contain(const Ranges& ranges, int fd);
+    Ranges closed_ranges_, ranges_to_close_on_exec_;
     std::optional<int> flags_to_open_with_;
 };
 

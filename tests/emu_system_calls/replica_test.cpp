@@ -2,6 +2,7 @@
 #include <asm/prctl.h>
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <linux/openat2.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -665,6 +666,10 @@ TEST_CASE("descriptors of the replica's own") {
     CHECK(guest.replica(SYS_close, {2}) == answer(-EBADF));
     CHECK(guest.replica(SYS_dup, {3}) == answer(2));
 
+    note_executed({SYS_close_range, {0, 3, CLOSE_RANGE_CLOEXEC}}, 0, guest.facts);
+    CHECK(guest.replica(SYS_fcntl, {1, F_GETFD}) == answer(FD_CLOEXEC));  // nobody had asked
+    CHECK(guest.replica(SYS_fcntl, {3, F_GETFD}) == answer(FD_CLOEXEC));
+    CHECK(guest.replica(SYS_fcntl, {5, F_GETFD}) == answer(0));
     CHECK(guest.replica(SYS_close_range, {3, 0xffffffff, 0}) == execute);
     note_executed({SYS_close_range, {3, 0xffffffff, 0}}, 0, guest.facts);
     for (const std::uint64_t fd : {3, 4, 8, 20}) {  // 4 had not been looked at
