@@ -123,6 +123,7 @@ struct FakedNames {
     }
     // Of a file that exists only here.
     FileId next_file() { return {made_here, ++files_made_}; }
+    static bool is_made_here(const FileId& file) { return file.device == made_here; }
 
   private:
     static constexpr std::uint64_t made_here = ~std::uint64_t{0};  // is no device's number

@@ -315,6 +315,7 @@ inline MaybeAnswer change_signal_mask(Request& request) {
         // Its handler would run now.
         if ((request.facts.pending_signals & ~changed) != 0) return {};
         mask = changed;
+        request.facts.idle_signals &= changed;
     }
     if (!request.is_null(2) && !request.memory.write_as(request.address(2), old)) {
         return fails(EFAULT);
@@ -327,7 +328,8 @@ inline constexpr BurstRule keeps_signal_mask{
 
 inline MaybeAnswer pending_signals(Request& request) {
     if (request.argument(1) > kernel_sigset_size) return fails(EINVAL);
-    const auto pending = request.facts.pending_signals & request.facts.signal_mask;
+    const auto& facts = request.facts;
+    const auto pending = (facts.pending_signals | facts.idle_signals) & facts.signal_mask;
     const auto bytes = std::as_bytes(std::span{&pending, 1}).first(request.argument(1));
     return request.memory.write(request.address(0), bytes) ? Answer{0} : fails(EFAULT);
 }
@@ -490,6 +492,11 @@ inline void write_to(FakedFile& file, std::uint64_t offset, GuestMemory& memory,
 
 constexpr std::int64_t own_offset = -1;  // of the file, which moves
 
+inline bool has_no_offset(const OpenFile& file) {
+    const auto& status = file.status;
+    return status && (S_ISFIFO(status->st_mode) || S_ISSOCK(status->st_mode));
+}
+
 inline constexpr const char* would_show_in_memory = "to a file that is mapped";
 
 inline bool is_mapped(GuestFacts& facts, const FileId& file) {
@@ -528,6 +535,7 @@ inline MaybeAnswer accept(Request& request, const std::optional<Pieces>& pieces,
 inline MaybeAnswer accept_at(Request& request, const std::optional<Pieces>& pieces) {
     const auto offset = static_cast<std::int64_t>(request.argument(3));
     if (offset < 0) return fails(EINVAL);
+    if (has_no_offset(request.file())) return fails(ESPIPE);
     return accept(request, pieces, offset);
 }
 
@@ -732,8 +740,7 @@ inline MaybeAnswer move_offset(Request& request) {
     auto& file = request.file();
     if (file.kind == OpenFile::Kind::closed) return fails(EBADF);
     if (file.kind == OpenFile::Kind::withdrawn) {
-        const auto& status = file.status;
-        if (!status || !(S_ISFIFO(status->st_mode) || S_ISSOCK(status->st_mode))) return {};
+        if (!has_no_offset(file)) return {};
         return fails(ESPIPE);
     }
     if (file.kind != OpenFile::Kind::file || !file.offset) return {};
@@ -767,7 +774,8 @@ inline constexpr BurstRule moves_own_offset{
 // Nothing if nobody knows.
 inline std::optional<bool> is_locked_by_others(const OpenFile& file, struct flock wanted) {
     if (file.kind != OpenFile::Kind::file) return {};
-    if (!file.contents) return file.opened_here ? std::optional{false} : std::nullopt;
+    if (FakedNames::is_made_here(file.id)) return false;
+    if (!file.contents) return {};
     if (wanted.l_whence == SEEK_CUR) {
         if (!file.offset) return {};
         wanted.l_start += static_cast<off_t>(*file.offset);
@@ -779,6 +787,11 @@ inline std::optional<bool> is_locked_by_others(const OpenFile& file, struct floc
 inline MaybeAnswer set_lock(Request& request, const OpenFile& file) {
     const auto wanted = request.memory.read_as<struct flock>(request.address(2));
     if (!wanted) return fails(EFAULT);
+    const bool is_for_writing = wanted->l_type == F_WRLCK;
+    if (file.status_flags && wanted->l_type != F_UNLCK &&
+        (*file.status_flags & O_ACCMODE) == (is_for_writing ? O_RDONLY : O_WRONLY)) {
+        return fails(EBADF);
+    }
     // A burst may guess.
     if (wanted->l_type == F_UNLCK || file.kind == OpenFile::Kind::unknown) return Answer{0};
     if (is_locked_by_others(file, *wanted) != false) return {};

@@ -122,6 +122,7 @@ inline ReplicaAction readv_here(Request& r) {
 inline ReplicaAction read_there(Request& r, const Pieces& pieces) {
     const auto offset = static_cast<std::int64_t>(r.argument(3));
     if (offset < 0) return Answer{-EINVAL};
+    if (has_no_offset(r.file())) return Answer{-ESPIPE};
     return read_at(r, pieces, offset);
 }
 inline ReplicaAction pread_there(Request& r) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <asm/prctl.h>
+#include <sys/file.h>
 #include <sys/times.h>
 
 #include "emu/system_call_file_rules.h"
@@ -239,6 +240,28 @@ inline constexpr ReplicaRule controls_descriptor{
     "F_SETFL: answered from the replica's own flags, if known; owners: answered, success; locks: "
     "answered, if nobody else has one; otherwise ends",
     control_descriptor};
+
+// Who would wait for the lock has it in the end; who would not, may be told that another has it.
+inline ReplicaAction lock_file(Request& request) {
+    const auto& file = request.file();
+    if (file.kind == OpenFile::Kind::closed) return Answer{-EBADF};
+    const auto how = request.int_argument(1);
+    const bool may_fail = (how & LOCK_NB) != 0 && (how & LOCK_UN) == 0;
+    if (may_fail && !FakedNames::is_made_here(file.id)) return request.end();
+    return Answer{0};
+}
+inline constexpr ReplicaRule locks_file{
+    "answered: success; ends if another may have the lock, which the program does not wait for",
+    lock_file};
+
+// What is watched already is not known.
+inline ReplicaAction watch(Request& request) {
+    const auto answer = watch_accepted(request);
+    if (answer == Answer{0}) return request.end();
+    return or_end(answer, request);
+}
+inline constexpr ReplicaRule watches{"files and directories: answered, EPERM; otherwise ends",
+                                     watch};
 
 inline ReplicaAction control_device(Request& request) {
     const auto what = request.int_argument(1);

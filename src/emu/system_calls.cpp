@@ -199,7 +199,7 @@ constexpr Row rows[] = {
     { 70, "msgrcv",                  input,         ends,                             ends},
     { 71, "msgctl",                  unsafe,        ends,                             ends},
     { 72, "fcntl",                   miscellaneous, fcntl_if_known,                   controls_descriptor},
-    { 73, "flock",                   output,        descriptor_call_succeeds,         descriptor_call_succeeds},
+    { 73, "flock",                   output,        descriptor_call_succeeds,         locks_file},
     { 74, "fsync",                   output,        file_call_succeeds,               file_call_succeeds},
     { 75, "fdatasync",               output,        file_call_succeeds,               file_call_succeeds},
     { 76, "truncate",                output,        ends,                             changes_file<0>},
@@ -359,7 +359,7 @@ constexpr Row rows[] = {
     {230, "clock_nanosleep",         benign,        sleeps_no_time_if_relative,       sleeps_no_time_if_relative},
     {231, "exit_group",              unsafe,        ends,                             ends},
     {232, "epoll_wait",              input,         ends,                             ends},
-    {233, "epoll_ctl",               output,        accepts_watch,                    accepts_watch},
+    {233, "epoll_ctl",               output,        accepts_watch,                    watches},
     {234, "tgkill",                  unsafe,        thread_probe_succeeds,            thread_probe_succeeds},
     {235, "utimes",                  output,        ends,                             changes_file<0>},
     {236, "vserver",                 unsafe,        is_not_implemented,               is_not_implemented},
@@ -660,6 +660,15 @@ void note_executed(const SystemCall& call, std::int64_t result, GuestFacts& fact
         case SYS_munmap:
             forget_sharing(facts, {arguments[0]}, arguments[1]);
             break;
+        case SYS_rt_sigaction: {
+            // It may be caught from now on.
+            const auto now_acts = facts.idle_signals & signal_bit(static_cast<int>(arguments[0]));
+            if (arguments[1] != 0) {
+                facts.pending_signals |= now_acts;
+                facts.idle_signals &= ~now_acts;
+            }
+            break;
+        }
         case SYS_sigaltstack:
             facts.has_set_signal_stack |= arguments[0] != 0;
             break;

@@ -232,6 +232,7 @@ struct GuestFacts {
     bool same_time_namespace = false;   // the profiler's monotonic clocks are the program's
     std::uint64_t signal_mask = 0;      // bit n-1 is signal n; kept up to date
     std::uint64_t pending_signals = 0;  // of thread and process at the sample's start
+    std::uint64_t idle_signals = 0;     // pending as well, but delivery would do nothing
     mode_t creation_mask = 022;         // umask(2)
     Descriptors descriptors;
 

@@ -152,9 +152,10 @@ void ReplicaWorld::learn_facts(pid_t target, const ptrace::Birth& birth) {
     facts_.signal_mask = birth.signal_mask;
     facts_.same_time_namespace = ptrace::shares_time_namespace(target);
     const auto& signals = queries_.at_birth().signals;
-    facts_.pending_signals = signals.pending | signals.process_pending;
+    const auto pending = signals.pending | signals.process_pending;
     for (int signal = 1; signal <= 64; ++signal) {
-        if (!signals.acts_on(signal)) facts_.pending_signals &= ~(std::uint64_t{1} << (signal - 1));
+        const auto bit = pending & std::uint64_t{1} << (signal - 1);
+        (signals.acts_on(signal) ? facts_.pending_signals : facts_.idle_signals) |= bit;
     }
     if (const auto mask = ptrace::creation_mask(replica_.pid())) facts_.creation_mask = *mask;
     const auto& identity = birth.identity;

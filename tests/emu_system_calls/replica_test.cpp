@@ -5,6 +5,7 @@
 #include <linux/close_range.h>
 #include <linux/openat2.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -725,6 +726,9 @@ TEST_CASE("fcntl and ioctl") {
     // Nobody can tell of a real file here; one that exists only in the replica has no locks.
     struct flock lock {};
     lock.l_type = F_WRLCK;
+    CHECK(guest.replica(SYS_fcntl, {3, F_SETLK, guest.memory.put(lock)}) == answer(-EBADF));
+    lock.l_type = F_RDLCK;
+    CHECK(guest.replica(SYS_fcntl, {6, F_SETLK, guest.memory.put(lock)}) == answer(-EBADF));
     const auto at = guest.memory.put(lock);
     const std::uint64_t locks[] = {F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW};
     CHECK(guest.replica(SYS_fcntl, {3, F_GETLK, at}) == ends("fcntl"));
@@ -742,6 +746,10 @@ TEST_CASE("fcntl and ioctl") {
     CHECK(guest.replica(SYS_open, {directory, O_RDWR | O_TMPFILE, 0600}) == answer(8));
     CHECK(guest.replica(SYS_fcntl, {8, F_GETLK, at}) == answer(0));
     CHECK(guest.memory.read_as<struct flock>({at})->l_type == F_UNLCK);
+    CHECK(guest.replica(SYS_flock, {8, LOCK_EX | LOCK_NB}) == answer(0));
+    CHECK(guest.replica(SYS_flock, {3, LOCK_EX | LOCK_NB}) == ends("flock"));
+    CHECK(guest.replica(SYS_flock, {3, LOCK_EX}) == answer(0));
+    CHECK(guest.replica(SYS_flock, {3, LOCK_UN | LOCK_NB}) == answer(0));
     // Locks are got where nobody else has one.
     auto& contents = static_cast<FakeContents&>(*guest.queries.files[3].file->contents);
     const auto wanted = guest.memory.put(lock);
@@ -770,6 +778,34 @@ TEST_CASE("fcntl and ioctl") {
     CHECK(guest.replica(SYS_ioctl, {1, TCGETS, 0x10000}) == ends("ioctl"));
     CHECK(guest.replica(SYS_ioctl, {3, FIONREAD, 0x10000}) == ends("ioctl"));
     CHECK(guest.replica(SYS_ioctl, {1, TIOCSTI, 0x10000}) == ends("ioctl"));
+}
+
+TEST_CASE("pipes and sockets have no offsets") {
+    FakeGuest guest;
+    for (const std::uint64_t fd : {0, 2}) {
+        CHECK(guest.replica(SYS_pread64, {fd, 0x10000, 5, 0}) == answer(-ESPIPE));
+        CHECK(guest.replica(SYS_pwrite64, {fd, 0x10000, 5, 0}) == answer(-ESPIPE));
+        CHECK(guest.replica(SYS_pwrite64, {fd, 0x10000, 5, no_fd}) == answer(-EINVAL));
+    }
+}
+
+TEST_CASE("pending signals that would do nothing are told, until they are let in") {
+    FakeGuest guest;
+    const auto bit = [](int signal) { return std::uint64_t{1} << (signal - 1); };
+    const auto pending = [&] {
+        CHECK(guest.replica(SYS_rt_sigpending, {0x18000, 8}) == answer(0));
+        return guest.memory.read_as<std::uint64_t>({0x18000});
+    };
+    guest.facts.idle_signals = bit(SIGCHLD) | bit(SIGUSR1);
+    guest.facts.signal_mask = bit(SIGCHLD) | bit(SIGUSR1);
+    CHECK(pending() == (bit(SIGCHLD) | bit(SIGUSR1)));
+    const auto child = guest.memory.put(bit(SIGCHLD));
+    const auto user = guest.memory.put(bit(SIGUSR1));
+    CHECK(guest.replica(SYS_rt_sigprocmask, {SIG_UNBLOCK, child, 0, 8}) == answer(0));
+    CHECK(guest.replica(SYS_rt_sigprocmask, {SIG_BLOCK, child, 0, 8}) == answer(0));
+    CHECK(pending() == bit(SIGUSR1));
+    note_executed({SYS_rt_sigaction, {SIGUSR1, 0x10000, 0, 8}}, 0, guest.facts);
+    CHECK(guest.replica(SYS_rt_sigprocmask, {SIG_UNBLOCK, user, 0, 8}) == ends("rt_sigprocmask"));
 }
 
 TEST_CASE("mmap") {
@@ -1040,7 +1076,7 @@ TEST_CASE("signals, processes and options") {
     CHECK(guest.replica(SYS_setitimer, {ITIMER_REAL, 0x10000, 0}) == answer(0));
     CHECK(guest.replica(SYS_setitimer, {ITIMER_REAL, 0x10000, 0x11000}) == ends("setitimer"));
     CHECK(guest.replica(SYS_alarm, {5}) == ends("alarm"));  // tells what was left of another
-    CHECK(guest.replica(SYS_epoll_ctl, {2, 1, 0, 0x10000}) == answer(0));
+    CHECK(guest.replica(SYS_epoll_ctl, {2, 1, 0, 0x10000}) == ends("epoll_ctl"));
     CHECK(guest.replica(SYS_epoll_ctl, {2, 1, 3, 0x10000}) == answer(-EPERM));
     CHECK(guest.replica(SYS_exit_group, {0}) == ends("exit_group"));
     CHECK(guest.replica(SYS_clone, {0}) == ends("clone"));
