@@ -2,6 +2,8 @@
 // faked_files.h). Private to system_calls.cpp.
 #pragma once
 
+#include <filesystem>
+
 #include "emu/system_call_answers.h"
 
 namespace shadowprof::emu::rules {
@@ -212,7 +214,8 @@ inline bool is_same_of_all(const std::string& path) {
 }
 
 // What a process finds there depends on which process it is, and the replica is not the target.
-inline bool is_about_itself(const std::string& path) {
+inline bool is_about_itself(std::string path) {
+    if (path.starts_with('/')) path = std::filesystem::path{path}.lexically_normal().string();
     if (is_same_of_all(path)) return false;
     for (const char* own : {"/proc/self", "/proc/thread-self", "/dev/fd", "/dev/std"}) {
         if (path.starts_with(own)) return true;
@@ -321,6 +324,7 @@ inline PlaceOrAction place_of(Request& request, int directory, int path_argument
             if (!from.is_certain()) return request.end_because(directory_is_not_held);
             if (from.kind != OpenFile::Kind::directory) return Answer{-ENOTDIR};
             if (!from.is_held) return request.end_because(directory_is_not_held);
+            if (queries.is_made_up(from.id.device)) return request.end_because(about_itself);
         }
     }
     if (path->empty()) {
@@ -358,6 +362,8 @@ inline PlaceOrAction place_of(Request& request, int directory, int path_argument
     }
     const auto there = queries.status_of(place.directory, *path, follow);
     if (!there) return request.end();
+    const bool leads_to_made_up = there->error == 0 && queries.is_made_up(there->status.st_dev);
+    if (leads_to_made_up && !path->starts_with('/')) return request.end_because(about_itself);
     if (there->is_new && if_new == IfNew::give_up) return request.end_because(was_replaced);
     place.error = there->error;
     place.status = there->status;

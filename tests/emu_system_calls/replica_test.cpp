@@ -335,7 +335,8 @@ TEST_CASE("changes of names that are not kept") {
 TEST_CASE("a program that looks at itself would see the replica") {
     FakeGuest guest;
     const std::string about = "about the process itself";
-    for (const char* path : {"/proc/self/status", "/proc/4000/maps", "/dev/fd/3", "/dev/stdin"}) {
+    for (const char* path : {"/proc/self/status", "/proc/4000/maps", "/dev/fd/3", "/dev/stdin",
+                             "//proc/self/fd", "/proc/./self/fd", "/proc/../proc//4000/fd"}) {
         CAPTURE(path);
         const auto at = guest.memory.put_text(path);
         CHECK(guest.replica(SYS_open, {at, O_RDONLY}) == ends("open " + about));
@@ -354,6 +355,12 @@ TEST_CASE("a program that looks at itself would see the replica") {
         CHECK(guest.replica(SYS_readlink, {at, 0x11000, 100}) == ends("readlink " + about));
         CHECK(guest.replica(SYS_readlinkat, {5, at, 0x11000, 100}) == ends("readlinkat " + about));
     }
+    guest.queries.paths["meminfo"] = {73, S_IFREG | 0444, "", made_up};
+    const auto there = guest.memory.put_text("meminfo");
+    CHECK(guest.replica(SYS_access, {there, R_OK}) == ends("access " + about));
+    guest.queries.files[5].file->id.device = made_up;
+    const auto own = guest.memory.put_text("self/fd/9");
+    CHECK(guest.replica(SYS_newfstatat, {5, own, 0x11000, 0}) == ends("newfstatat " + about));
     for (const char* path : {"/sys/class/net/lo", "/link"}) {
         const auto device = path == std::string("/link") ? 1 : made_up;
         guest.queries.paths[path] = {72, S_IFLNK | 0777, "", device};
