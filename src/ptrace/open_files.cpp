@@ -13,7 +13,10 @@
 #include <array>
 #include <charconv>
 #include <cstdio>
+#include <cstdlib>
+#include <limits>
 #include <memory>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -180,6 +183,43 @@ std::optional<struct stat> status_of_path(pid_t pid, const std::string& path) {
 
 bool share_description(pid_t pid, int number, int other) {
     return syscall(SYS_kcmp, pid, pid, KCMP_FILE, number, other) == 0;
+}
+
+std::optional<bool> is_locked_by_others(pid_t pid, const struct stat& file,
+                                        const struct flock& wanted) {
+    if (wanted.l_whence != SEEK_SET || wanted.l_len < 0) return {};
+    constexpr auto end_of_file = std::numeric_limits<off_t>::max();
+    const auto last = wanted.l_len == 0 ? end_of_file : wanted.l_start + (wanted.l_len - 1);
+    std::istringstream lines{read_proc_file("/proc/locks")};
+    bool has_one_itself = false;
+    for (std::string line; std::getline(lines, line);) {
+        // 1: POSIX  ADVISORY  WRITE 1234 08:01:5678 0 EOF
+        std::array<char, 8> kind{}, access{};
+        std::array<char, 24> end{};
+        pid_t owner = 0;
+        unsigned major_number = 0, minor_number = 0;
+        unsigned long long inode = 0;
+        long long first = 0;
+        const auto count = std::sscanf(line.c_str(), "%*d: %7s %*s %7s %d %x:%x:%llu %lld %23s",
+                                       kind.data(), access.data(), &owner, &major_number,
+                                       &minor_number, &inode, &first, end.data());
+        constexpr int all = 8;
+        const bool is_of_whole_description = std::string_view{kind.data()} == "OFDLCK";
+        if (count != all || (std::string_view{kind.data()} != "POSIX" && !is_of_whole_description))
+            continue;
+        if (makedev(major_number, minor_number) != file.st_dev || inode != file.st_ino) continue;
+        if (owner == pid) {
+            has_one_itself = true;
+            continue;
+        }
+        const bool may_share =
+            wanted.l_type == F_RDLCK && std::string_view{access.data()} == "READ";
+        const auto until =
+            std::string_view{end.data()} == "EOF" ? end_of_file : std::atoll(end.data());
+        if (!may_share && first <= last && wanted.l_start <= until) return true;
+    }
+    // Otherwise the numbers are others, as they are on some file systems.
+    return has_one_itself ? std::optional{false} : std::nullopt;
 }
 
 namespace {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -69,6 +70,11 @@ std::optional<struct stat> status_of_path(pid_t pid, const std::string& path);
 
 // Whether two descriptors have one open file description; false if nobody can tell.
 bool share_description(pid_t pid, int number, int other);
+
+// Whether somebody has a lock (F_SETLK) of the file in the way of this one who is not the process,
+// which has one itself. Nothing if nobody can tell.
+std::optional<bool> is_locked_by_others(pid_t pid, const struct stat& file,
+                                        const struct flock& wanted);
 
 // Devices (st_dev) whose files the kernel makes up as they are read: /proc, /sys and their like.
 std::set<std::uint64_t> made_up_devices(pid_t pid);

@@ -41,7 +41,10 @@ class HeldFile : public emu::FileContents {
     std::optional<bool> is_locked_by_others(const struct flock& wanted) override {
         auto found = wanted;
         if (fcntl(fd_, F_GETLK, &found) != 0) return {};
-        return found.l_type != F_UNLCK && found.l_pid != target_;
+        if (found.l_type == F_UNLCK) return false;
+        if (found.l_pid != target_) return true;
+        // Only the first is told.
+        return ptrace::is_locked_by_others(target_, status_, wanted);
     }
 
     // Up to the tick of the kernel's clock. Who puts the time of writing back (utimensat) changes

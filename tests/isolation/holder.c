@@ -1,6 +1,6 @@
-// Has one of each: 3 a file at offset 100, 4 and 5 a pipe, 6 a directory, 7 what 3 is, two pages of
-// shared memory that begin with "shared", a file "mapped" that is mapped, and one that is so twice.
-// Then it computes.
+// Has one of each: 3 a file at offset 100, with a lock of its first 10 bytes, 4 and 5 a pipe, 6 a
+// directory, 7 what 3 is, two pages of shared memory that begin with "shared", a file "mapped" that
+// is mapped, and one that is so twice. Then it computes.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -32,6 +32,8 @@ int main(int argc, char** argv) {
     int ends[2];
     if (file != 3 || lseek(file, 100, SEEK_SET) != 100 || pipe(ends) != 0) return 2;
     if (open(".", O_RDONLY | O_DIRECTORY) != 6 || dup(file) != 7) return 2;
+    struct flock lock = {.l_type = F_RDLCK, .l_whence = SEEK_SET, .l_len = 10};
+    if (fcntl(file, F_SETLK, &lock) != 0) return 2;
     char text[64];
     const int ready = open("ready", O_WRONLY | O_CREAT | O_EXCL, 0600);
     const int length =

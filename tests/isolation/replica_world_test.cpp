@@ -412,6 +412,28 @@ TEST_CASE("an old value is told though the new one is set, and large results are
     });
 }
 
+TEST_CASE("a lock is got unless another process has one, though it be behind the program's own") {
+    with_replica([](const Scene& scene) {
+        const auto at = scene.stack();
+        struct flock lock {};
+        lock.l_type = F_WRLCK;
+        lock.l_len = 20;
+        REQUIRE(scene.replica.memory().write(at, std::as_bytes(std::span{&lock, 1})));
+        CHECK(scene.result_of(SYS_fcntl, {3, F_SETLK, at.value}) == 0);
+        const int file = open((scene.directory / "file").c_str(), O_RDWR);
+        lock.l_type = F_RDLCK;
+        lock.l_start = 5;
+        lock.l_len = 2;
+        REQUIRE(fcntl(file, F_OFD_SETLK, &lock) == 0);
+        CHECK(scene.end_of(SYS_fcntl, {3, F_SETLK, at.value}) == "system call fcntl");
+        lock.l_type = F_WRLCK;
+        lock.l_start = 7;
+        REQUIRE(scene.replica.memory().write(at, std::as_bytes(std::span{&lock, 1})));
+        CHECK(scene.result_of(SYS_fcntl, {3, F_SETLK, at.value}) == 0);
+        close(file);
+    });
+}
+
 TEST_CASE("memory of devices cannot even be read") {
     with_replica([](const Scene& scene) {
         // As if it were a graphics card's.
