@@ -455,6 +455,7 @@ inline std::optional<Pieces> array_to_write(Request& r) {
 }
 
 inline bool is_writable(const OpenFile& file) {
+    if (file.is_read_end) return false;
     if (!file.status_flags) return true;
     return (*file.status_flags & O_PATH) == 0 && (*file.status_flags & O_ACCMODE) != O_RDONLY;
 }

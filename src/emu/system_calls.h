@@ -93,6 +93,7 @@ struct OpenFile {
     // executed. To a directory that was open at birth it leads, and no more (O_PATH).
     bool is_held = false;
     bool opened_here = false;  // by the program in the replica
+    bool is_read_end = false;  // of a pipe
 
     // Nobody knows of the others whether they were open, or as what, when the sample began.
     bool is_certain() const {

@@ -119,8 +119,14 @@ std::optional<std::vector<OpenDescriptor>> OpenFilesWatch::all() {
         OpenDescriptor open;
         open.number = number;
         const auto name = std::to_string(number);
-        if (fstatat(dirfd(directory_.get()), name.c_str(), &open.status, 0) == 0)
-            all.push_back(open);
+        if (fstatat(dirfd(directory_.get()), name.c_str(), &open.status, 0) != 0) continue;
+        // What a descriptor is for is told by its link, which holds nothing.
+        struct stat link {};
+        open.is_read_end =
+            S_ISFIFO(open.status.st_mode) &&
+            fstatat(dirfd(directory_.get()), name.c_str(), &link, AT_SYMLINK_NOFOLLOW) == 0 &&
+            (link.st_mode & S_IWUSR) == 0;
+        all.push_back(open);
     }
     return all;
 }

@@ -21,6 +21,7 @@ namespace shadowprof::ptrace {
 struct OpenDescriptor {
     int number = -1;
     struct stat status {};
+    bool is_read_end = false;  // of a pipe
     // What is not in its status: of the open file description, and of the descriptor.
     struct Details {
         int flags = 0;  // as F_GETFL tells them

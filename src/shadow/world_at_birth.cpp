@@ -75,6 +75,7 @@ emu::Descriptor describe(pid_t target, pid_t pid, const ptrace::OpenDescriptor& 
                                                 : Kind::withdrawn;
     file->id = {open.status.st_dev, open.status.st_ino};
     file->status = open.status;
+    file->is_read_end = open.is_read_end;
     file->is_held = file->kind == Kind::directory;
     if (!open.details) return {std::move(file), {}};
     file->status_flags = open.details->flags;

@@ -193,6 +193,8 @@ TEST_CASE("calls are told about the target, and of files what is at the replica'
         CHECK(scene.result_of(SYS_lseek, {7, 0, SEEK_CUR}) == 112);  // one description
         CHECK(ptrace::open_descriptor(scene.tracer.pid(), 3)->details->offset == 100);
         CHECK(scene.end_of(SYS_read, {4, buffer.value, 1}) == "system call read");
+        CHECK(scene.result_of(SYS_write, {4, buffer.value, 1}) == -EBADF);
+        CHECK(scene.result_of(SYS_write, {5, buffer.value, 1}) == 1);
 
         scene.put("written");
         CHECK(scene.result_of(SYS_write, {7, buffer.value, 7}) == 7);
