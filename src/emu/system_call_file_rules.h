@@ -239,6 +239,7 @@ struct Place {
     FileId id;                  // of what is there
     bool is_changed = false;    // the name stands for what it did not, or for nothing
     bool is_written = false;    // since the birth: size and times are not known
+    bool is_earlier = false;    // since the birth, of which the status is
     // The name, if it has one of its own ("." and "/" have none) and somebody needed it.
     std::optional<FakedNames::Name> name;
 
@@ -368,6 +369,7 @@ inline PlaceOrAction place_of(Request& request, int directory, int path_argument
     place.error = there->error;
     place.status = there->status;
     place.is_written = there->is_written;
+    place.is_earlier = there->is_earlier;
     place.id = id_of(there->status);
     if (place.exists() && files.count(place.id) != 0) {
         const auto status = files.at(place.id).status();
@@ -540,7 +542,8 @@ inline ReplicaAction tell_extended_status(Request& request) {
         if (!place.exists()) return Answer{-place.error};
         if (is_changed_directory(request, place)) return request.end_because(shows_faked);
         if (place.is_written) return request.end_because(was_written);
-        if (!place.is_changed && request.facts.faked.file(place.id) == nullptr) return Execute{};
+        const bool is_as_it_was = !place.is_changed && !place.is_earlier;
+        if (is_as_it_was && request.facts.faked.file(place.id) == nullptr) return Execute{};
         status = place.status;
     }
     return Answer{request.memory.write_as(request.address(4), extended(*status)) ? 0 : -EFAULT};

@@ -109,7 +109,9 @@ struct Descriptor {
 struct PathStatus {
     int error = 0;  // an errno, and no status
     struct stat status {};
-    bool is_new = false;      // the path leads there only since the sample began, or that may be so
+    bool is_new = false;  // the path leads there only since the sample began, or that may be so
+    bool is_earlier =
+        false;  // the status is that of the sample's start, and no longer the kernel's
     bool is_written = false;  // a file that was written to since: its size and times are not known
 };
 

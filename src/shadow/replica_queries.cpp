@@ -122,6 +122,7 @@ std::optional<emu::PathStatus> ReplicaQueries::status_of(int directory, const st
     if (!is_written) return found;
     const auto before = status_at_birth({status->st_dev, status->st_ino});
     if (before) found.status = *before;
+    found.is_earlier = before.has_value();
     found.is_written = !before;
     return found;
 }

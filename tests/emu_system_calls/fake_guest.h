@@ -123,7 +123,9 @@ class FakeQueries : public GuestQueries {
     std::optional<PathStatus> status_of(int, const std::string& path, bool) override {
         const auto* file = find(path);
         if (file == nullptr) return PathStatus{ENOENT, {}};
-        return PathStatus{0, status(*file), false, file->is_written};
+        PathStatus found{0, status(*file)};
+        found.is_written = file->is_written;
+        return found;
     }
     bool has_other_names(int) override { return other_names; }
     std::optional<int> access_to(int, const std::string&, int) override { return access_error; }

@@ -294,6 +294,9 @@ TEST_CASE("sizes and times are those of the birth, or are not told") {
         scene.put("file");
         CHECK(scene.result_of(SYS_newfstatat, {cwd, scene.stack().value, buffer.value}) == 0);
         CHECK(size_at() == 1000);
+        CHECK(scene.result_of(SYS_statx, {cwd, scene.stack().value, 0, STATX_SIZE, buffer.value}) ==
+              0);
+        CHECK(scene.replica.memory().read_as<struct statx>(buffer)->stx_size == 1000);
         const auto file = static_cast<std::uint64_t>(scene.open("file", O_RDONLY));
         CHECK(scene.result_of(SYS_fstat, {file, buffer.value}) == 0);
         CHECK(size_at() == 1000);
