@@ -444,7 +444,7 @@ constexpr Row rows[] = {
     {315, "sched_getattr",           benign,        ends,                             asks_about_target<0>},
     {316, "renameat2",               output,        ends,                             gives_name<1, 0, 3, 2>},
     {317, "seccomp",                 unsafe,        ends,                             ends},
-    {318, "getrandom",               benign,        gives_random_bytes,               executes},
+    {318, "getrandom",               benign,        gives_random_bytes,               gives_random_bytes},
     {319, "memfd_create",            unsafe,        ends,                             ends},
     {320, "kexec_file_load",         unsafe,        ends,                             ends},
     {321, "bpf",                     unsafe,        ends,                             ends},

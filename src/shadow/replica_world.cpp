@@ -27,7 +27,7 @@ std::array<std::uint64_t, 6> arguments_of(const ptrace::Registers& registers) {
 
 // Where a call that is executed writes. Nothing of calls whose results are no larger than a page,
 // and that can be made a second time if they fail for want of memory to write to: these here would
-// then tell the new value for the old one, or had written a part.
+// then tell the new value for the old one, or want more than that.
 AddressRange result_of(const emu::SystemCall& call) {
     const auto& a = call.arguments;
     const auto at = [](std::uint64_t begin, std::uint64_t size) {
@@ -59,7 +59,6 @@ AddressRange result_of(const emu::SystemCall& call) {
         case SYS_getdents64:
             return at(a[1], a[2]);
         case SYS_getcwd:
-        case SYS_getrandom:
             return at(a[0], a[1]);
         default:
             return {};
