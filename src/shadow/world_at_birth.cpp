@@ -24,6 +24,10 @@ bool is_same_time(const timespec& one, const timespec& other) {
     return one.tv_sec == other.tv_sec && one.tv_nsec == other.tv_nsec;
 }
 
+bool is_before(const timespec& one, const timespec& other) {
+    return std::pair{one.tv_sec, one.tv_nsec} < std::pair{other.tv_sec, other.tv_nsec};
+}
+
 class HeldFile : public emu::FileContents {
   public:
     HeldFile(int fd, pid_t target, const struct stat& status)
@@ -173,7 +177,15 @@ WorldAtBirth BirthWatch::look(const ptrace::Nursery& nursery, const ptrace::Birt
         // Those of files are known already.
         if (is_file(open) || world.open.size() < most_details) open.details = details(open);
         auto& descriptor = world.open[number] = describe_with(world, open);
-        if (world.is_complete || (is_file(open) && open.details)) continue;
+        if (world.is_complete) continue;
+        if (is_file(open) && open.details) {
+            // The thread may have written to it before we looked.
+            if (!is_before(open.status.st_mtim, moment_)) {
+                descriptor.file->status.reset();
+                descriptor.file->contents = nullptr;
+            }
+            continue;
+        }
         const auto earlier = before.find(number);
         if (earlier != before.end() && ptrace::is_same_file(earlier->second.status, open.status))
             continue;
