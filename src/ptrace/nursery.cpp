@@ -61,8 +61,11 @@
 namespace shadowprof::ptrace {
 namespace {
 
-// A page of code, a page with an answer of the first calls, and the slots.
+// A page of code, the stub and then that for the rests of calls, a page with an answer of the first
+// calls and then a word for each of those rests, and the slots.
+constexpr std::size_t rests_at = 1024;
 constexpr std::size_t answer_at = page_size;
+constexpr std::size_t words_of_rests_at = answer_at + 64;
 constexpr std::size_t slots_at = 2 * page_size;
 
 // Longer than births of small programs take. Of others it is a small part that who is between may
@@ -183,6 +186,8 @@ std::unique_ptr<Nursery> Nursery::create(Tracer& tracer, Thread& stopped, std::s
     }
     nursery->ours_ = static_cast<std::byte*>(ours);
     const auto code = stub().code;
+    static_assert(rests_at + most_rests * RestOfCall::room <= page_size);
+    SHADOWPROF_ASSERT(code.size() <= rests_at, "the rests of calls lie behind it");
     std::memcpy(ours, code.data(), code.size());
     for (std::size_t number = 0; number < slots; ++number)
         (new (&nursery->slot(number)) Slot)->patience = {patience.count(), 0};
@@ -284,12 +289,49 @@ std::optional<Birth> Nursery::fork(Thread& stopped, const std::function<void()>&
     return birth;
 }
 
+// A handler may run in the midst of it: that its thread is seen elsewhere says nothing before it is
+// complete.
+bool Nursery::has_returned(std::size_t number, Rest& use) const {
+    return use.number == 0 || (load(complete_word(number)) == use.number && has_returned(use));
+}
+
+std::uint32_t& Nursery::complete_word(std::size_t rest) const {
+    return *std::launder(reinterpret_cast<std::uint32_t*>(ours_ + words_of_rests_at) + rest);
+}
+
+bool Nursery::finish_call(Thread& stopped, const RestOfCall& rest) {
+    std::size_t index = 0;
+    while (index < most_rests && !has_returned(index, rests_.at(index))) ++index;
+    if (index == most_rests) return false;
+    auto& use = rests_.at(index);
+    const auto offset = rests_at + index * RestOfCall::room;
+    const auto place = place_.begin + offset;
+    const auto number = ++rests_so_far_;
+    const auto word = place_.begin + (words_of_rests_at + index * sizeof number);
+    const auto code = rest.code(place, word, number);
+    std::memcpy(ours_ + offset, code.data(), code.size());
+    // After an exec the area is not there any more.
+    std::vector<std::byte> seen(code.size());
+    if (Memory{stopped.tid()}.read(place, seen) != seen.size() || seen != code) return false;
+    use.thread = stopped.tid();
+    use.left = false;
+    use.cpu_time.reset();
+    use.number = number;
+    if (stopped.set_registers(rest.at(place))) return true;
+    use.number = 0;
+    return false;
+}
+
 // The thread that last used it has.
 bool Nursery::has_returned(std::size_t number) {
     auto& use = uses_.at(number);
     const auto& slot = this->slot(number);
     if (slot.number == 0 || use.left) return true;
-    if (load(slot.complete) != slot.number) return false;
+    return load(slot.complete) == slot.number && has_returned(use);
+}
+
+bool Nursery::has_returned(Use& use) const {
+    if (use.left) return true;
     if (const auto next = goes_on_at(pid_, use.thread); next && !place_.contains(*next)) {
         use.left = true;
         return true;
@@ -308,6 +350,8 @@ bool Nursery::remove(Tracer& tracer, Thread& stopped) {
         if (use.thread == stopped.tid()) use.left = true;
     for (std::size_t number = 0; number < slots; ++number)
         if (!has_returned(number)) return false;
+    for (std::size_t number = 0; number < most_rests; ++number)
+        if (!has_returned(number, rests_.at(number))) return false;
     Plan plan;
     plan.calls = {{SYS_munmap, {place_.begin.value, place_.size()}}};
     std::string why;

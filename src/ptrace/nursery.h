@@ -19,6 +19,7 @@
 #include "ptrace/proc_file.h"
 #include "ptrace/process_info.h"
 #include "ptrace/registers.h"
+#include "ptrace/rest_of_call.h"
 #include "ptrace/tracer.h"
 
 namespace shadowprof::ptrace {
@@ -56,6 +57,11 @@ class Nursery {
     // care: it goes on even if we die. Nothing (and the thread still stopped) if that is impossible
     // at this moment. `when_let_go` is called first when it goes on.
     std::optional<Birth> fork(Thread& stopped, const std::function<void()>& when_let_go = {});
+
+    // The call that our interruption of the stopped thread broke off half-way is made for the rest,
+    // by code in the area, when the thread goes on. False if that is impossible: the thread is as
+    // it was.
+    bool finish_call(Thread& stopped, const RestOfCall& rest);
 
     // Why the last fork() had nothing to offer, if that will last.
     const std::optional<Obstacle>& obstacle() const { return obstacle_; }
@@ -96,6 +102,11 @@ class Nursery {
         std::optional<std::uint64_t> cpu_time;   // of the thread when it was about to return
         std::atomic<bool> is_looked_for = true;  // somebody waits, or waited, for the newborn
     };
+    // The same of code for the rest of a call.
+    static constexpr std::size_t most_rests = 12;
+    struct Rest : Use {
+        std::uint32_t number = 0;
+    };
 
     Nursery(pid_t pid, bool sibling, const Confinement&);
 
@@ -103,6 +114,9 @@ class Nursery {
     Address place_of(std::size_t slot) const;
     bool is_free(std::size_t slot);
     bool has_returned(std::size_t slot);
+    bool has_returned(Use& use) const;  // which is complete
+    bool has_returned(std::size_t rest, Rest& use) const;
+    std::uint32_t& complete_word(std::size_t rest) const;
 
     // Waits for the newborn; nothing and `why` if there is none. Any thread, once for each birth.
     std::optional<pid_t> wait_for(const Birth& birth, std::string& why);
@@ -128,6 +142,8 @@ class Nursery {
     std::uint32_t births_ = 0;
     std::atomic<bool> abandoned_ = false;
     std::array<Use, slots> uses_;
+    std::array<Rest, most_rests> rests_;
+    std::uint32_t rests_so_far_ = 0;
     std::optional<std::uint32_t> free_slot_;
 };
 

@@ -7,12 +7,19 @@
 #include <cstdint>
 #include <utility>
 
+#include "emu/translator/replica_cache.h"
 #include "ptrace/interrupted_calls.h"
+#include "ptrace/rest_of_call.h"
 #include "shadow/choose_thread.h"
 
 namespace shadowprof::shadow {
 
 namespace {
+
+// For the nursery to be taken out, and before that for a thread that runs.
+constexpr std::chrono::milliseconds await_removal{20'000}, await_running{100};
+
+using ptrace::Clock;
 
 ptrace::Clock::time_point after(ptrace::Clock::time_point then, Seconds wait) {
     return then + std::chrono::duration_cast<ptrace::Clock::duration>(wait);
@@ -139,7 +146,10 @@ bool Bursts::may_begin() {
 
 bool Bursts::take(const ptrace::Event& event) {
     if (!event.thread) return false;
-    if (event.kind == ptrace::EventKind::exec) asked_.clear();  // all others are gone
+    if (event.kind == ptrace::EventKind::exec) {
+        asked_.clear();  // all others are gone
+        nursery_.reset();
+    }
     if (in_progress() && take_own(event)) return true;
     if (const auto asked = asked_.find(event.thread); asked != asked_.end()) {
         price_.stopped(asked->second.when, asked->second.displaced);
@@ -172,8 +182,60 @@ void Bursts::use_stop(ptrace::Thread& thread, ptrace::Clock::time_point stopped)
         schedule(patience);
         begin(thread, *registers);
     } else {
+        finish_call(thread);
         thread.resume();
         finished(ptrace::Clock::now() - stopped);
+    }
+}
+
+bool Bursts::found(ptrace::Thread& thread) {
+    if (is_nursery_refused_) return false;
+    std::string why;
+    nursery_ = ptrace::Nursery::create(place_.tracer, thread,
+                                       emu::translator::ReplicaCache::file_size, why);
+    is_nursery_refused_ = !why.empty();
+    return nursery_ != nullptr;
+}
+
+void Bursts::finish_call(ptrace::Thread& thread) {
+    const auto undone = ptrace::rest_of_call(place_.tracer.pid(), thread);
+    if (undone && (nursery_ || found(thread))) nursery_->finish_call(thread, *undone);
+}
+
+// The area is taken out again by the program itself: by a thread that runs, or, if none does for a
+// while, by one that does not mind being woken.
+void Bursts::leave_no_trace() {
+    const auto nursery = std::move(nursery_);
+    if (!nursery) return;
+    const auto began = Clock::now();
+    pid_t asked = 0;
+    while (place_.tracer.alive() && Clock::now() < began + await_removal) {
+        if (asked == 0) {
+            auto* thread = choose_running_thread(place_.tracer, place_.random);
+            if (!thread && Clock::now() > began + await_running)
+                thread = choose_thread_at_rest(place_.tracer);
+            if (thread && thread->interrupt()) asked = thread->tid();
+        }
+        const auto event = place_.tracer.wait(Clock::now() + std::chrono::milliseconds{2});
+        if (!event) continue;
+        // That is the session's to hear, and of the program that was there is nothing left.
+        if (event->kind == ptrace::EventKind::process_gone ||
+            event->kind == ptrace::EventKind::exec) {
+            place_.tracer.give_back(*event);
+            return;
+        }
+        const bool is_it = event->thread && event->thread->tid() == asked;
+        if (is_it) asked = 0;
+        if (!is_it || event->kind != ptrace::EventKind::interrupted) {
+            place_.tracer.pass_on(*event);
+            continue;
+        }
+        place_.tracer.repair_interrupted_call(*event->thread);
+        const auto undone = ptrace::rest_of_call(place_.tracer.pid(), *event->thread);
+        const bool is_finishing = undone && nursery->finish_call(*event->thread, *undone);
+        const bool done = !is_finishing && nursery->remove(place_.tracer, *event->thread);
+        event->thread->resume();
+        if (done) return;
     }
 }
 

@@ -7,10 +7,12 @@
 #include <array>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <variant>
 
 #include "ptrace/displacer.h"
+#include "ptrace/nursery.h"
 #include "ptrace/process_info.h"
 #include "shadow/budget.h"
 #include "shadow/price.h"
@@ -44,6 +46,8 @@ class Bursts : public Sampling {
     // Before a thread is stopped: what takes time and can be done while the target runs. False: not
     // now.
     virtual bool prepare() { return true; }
+    // There is a nursery now. False, at this moment or for good, if that is impossible.
+    virtual bool found(ptrace::Thread& thread);
 
     trace::TraceStart next_sample();
     // On average exactly that; what is left of whole numbers is left to chance.
@@ -68,6 +72,8 @@ class Bursts : public Sampling {
     // When nothing else is to be done before that.
     void schedule(Wait wait);
     void schedule_next() { schedule(budget_.draw(samples_ == 0)); }
+    // The nursery is taken out of the program again.
+    void leave_no_trace();
     // Events go to somebody else from now on.
     void forget_asked() { asked_.clear(); }
 
@@ -75,6 +81,9 @@ class Bursts : public Sampling {
     static constexpr Seconds patience{0.1};
 
     Workplace place_;
+    // For those who have threads fork; and for calls that were broken off half-way, once there was
+    // one.
+    std::unique_ptr<ptrace::Nursery> nursery_;
 
   private:
     // A thread that is asked to stop must first get a core. Where many wait for one, that takes
@@ -111,6 +120,8 @@ class Bursts : public Sampling {
     std::optional<ptrace::Clock::time_point> displaced_since(
         const Running&, const ptrace::Displacer&, ptrace::Clock::time_point asking_since) const;
     void use_stop(ptrace::Thread& thread, ptrace::Clock::time_point stopped);
+    // The thread was stopped behind a system call, which that may have broken off half-way.
+    void finish_call(ptrace::Thread& thread);
 
     // One is sent beforehand. Who has just been somewhere would not displace anyone so soon again.
     std::array<ptrace::Displacer, 2> displacers_;
@@ -120,6 +131,7 @@ class Bursts : public Sampling {
     Seconds waited_{0};  // for the sample that begins
     Wait wait_;          // since then
     bool is_prepared_ = false;
+    bool is_nursery_refused_ = false;
     pid_t chosen_ = 0;
     int missed_ = 0;  // so many times
     ptrace::ThreadStatWatch stats_;

@@ -260,7 +260,7 @@ void EmulatedBursts::end(Burst& burst, const std::string& reason) {
 }
 
 bool EmulatedBursts::take(const ptrace::Event& event) {
-    if (event.kind == ptrace::EventKind::exec) wind_up("exec");
+    if (event.kind == ptrace::EventKind::exec) end_all("exec");
     const auto found = waiting_.find(event.thread);
     if (found == waiting_.end()) return Bursts::take(event);
     auto& burst = *found->second;
@@ -309,6 +309,11 @@ bool EmulatedBursts::go_on_after_call(Burst& burst, ptrace::Thread& thread) {
 }
 
 void EmulatedBursts::wind_up(const std::string& reason) {
+    end_all(reason);
+    leave_no_trace();
+}
+
+void EmulatedBursts::end_all(const std::string& reason) {
     for (auto& [thread, burst] : waiting_) end(*burst, reason);
     waiting_.clear();
 }

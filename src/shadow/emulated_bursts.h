@@ -47,6 +47,7 @@ class EmulatedBursts : public Bursts {
     bool is_complete() const override { return Bursts::is_complete() && waiting_.empty(); }
 
   private:
+    void end_all(const std::string& reason);
     class Pages;
     class Recording;
     struct Burst;

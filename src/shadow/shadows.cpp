@@ -19,7 +19,6 @@ using ptrace::Clock;
 constexpr std::chrono::milliseconds between_looks{5}, between_later_looks{100};
 // At the end.
 constexpr std::chrono::milliseconds await_first_sample{3000}, await_last_samples{200};
-constexpr std::chrono::milliseconds await_removal{20'000}, await_running{100};
 // Shorter samples than the shortest are the business of bursts, which go on after any system call.
 constexpr std::uint64_t shortest_length = 80'000;
 // Replicas that were of no use, one after the other, before we give up: what makes all processors
@@ -84,7 +83,6 @@ void Shadows::tick() {
 bool Shadows::take(const ptrace::Event& event) {
     if (event.kind == ptrace::EventKind::exec) {
         replicas_.reset();
-        nursery_.reset();
         watch_ = BirthWatch{place_.tracer.pid()};
     }
     return Bursts::take(event);
@@ -293,8 +291,7 @@ void Shadows::wind_up(const std::string& reason) {
         replicas_->end_all(reason);
     }
     replicas_.reset();
-    if (nursery_ && place_.tracer.alive()) leave_no_trace();
-    nursery_.reset();
+    leave_no_trace();
 }
 
 // The program is over, and they are of what it did at last; or, if it ran only briefly, all there
@@ -307,39 +304,6 @@ void Shadows::await_samples() {
         if (Clock::now() > ended + longest) return;
         std::this_thread::sleep_for(std::chrono::milliseconds{1});
         look_after_replicas();
-    }
-}
-
-// The area is taken out again by the program itself: by a thread that runs, or, if none does for a
-// while, by one that does not mind being woken.
-void Shadows::leave_no_trace() {
-    const auto began = Clock::now();
-    pid_t asked = 0;
-    while (place_.tracer.alive() && Clock::now() < began + await_removal) {
-        if (asked == 0) {
-            auto* thread = choose_running_thread(place_.tracer, place_.random);
-            if (!thread && Clock::now() > began + await_running)
-                thread = choose_thread_at_rest(place_.tracer);
-            if (thread && thread->interrupt()) asked = thread->tid();
-        }
-        const auto event = place_.tracer.wait(Clock::now() + std::chrono::milliseconds{2});
-        if (!event) continue;
-        // That is the session's to hear, and of the program that was there is nothing left.
-        if (event->kind == ptrace::EventKind::process_gone ||
-            event->kind == ptrace::EventKind::exec) {
-            place_.tracer.give_back(*event);
-            return;
-        }
-        const bool is_it = event->thread && event->thread->tid() == asked;
-        if (is_it) asked = 0;
-        if (!is_it || event->kind != ptrace::EventKind::interrupted) {
-            place_.tracer.pass_on(*event);
-            continue;
-        }
-        place_.tracer.repair_interrupted_call(*event->thread);
-        const bool done = nursery_->remove(place_.tracer, *event->thread);
-        event->thread->resume();
-        if (done) return;
     }
 }
 

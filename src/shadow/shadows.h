@@ -49,7 +49,7 @@ class Shadows : public Bursts {
     bool lets_go_at_once() const override { return true; }
     bool prepare() override;
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
-    bool found(ptrace::Thread& thread);
+    bool found(ptrace::Thread& thread) override;
     emu::translator::TranslatedReplica::Length length_of_next() const;
     std::uint32_t weight_of(const emu::translator::TranslatedReplica::Length& length);
     void is_refused(const std::optional<ptrace::Obstacle>& obstacle);
@@ -59,12 +59,10 @@ class Shadows : public Bursts {
     void learn_from(const Replicas::Outcome& outcome, ptrace::Clock::time_point now);
     void give_up_what_does_not_pay();
     void await_samples();
-    void leave_no_trace();
     // There can be no more replicas, as things were at the last look.
     bool is_full(ptrace::Clock::time_point now) const;
 
-    std::unique_ptr<ptrace::Nursery> nursery_;
-    std::unique_ptr<Replicas> replicas_;  // in that nursery
+    std::unique_ptr<Replicas> replicas_;  // in the nursery
     BirthWatch watch_;
     PageCopies copies_;
     Seconds copies_since_birth_{0};

@@ -46,6 +46,11 @@ void StepBursts::end_burst(bool thread_is_there) {
 }
 
 void StepBursts::wind_up(const std::string& reason) {
+    end_burst_in_progress(reason);
+    leave_no_trace();
+}
+
+void StepBursts::end_burst_in_progress(const std::string& reason) {
     if (!stepper_) return;
     stepper_->request_end(reason);
     const auto deadline = ptrace::Clock::now() + std::chrono::seconds{1};

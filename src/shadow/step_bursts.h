@@ -14,6 +14,7 @@ class StepBursts : public Bursts {
     void wind_up(const std::string& reason) override;
 
   private:
+    void end_burst_in_progress(const std::string& reason);
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
     bool in_progress() const override { return stepper_ != nullptr; }
     bool take_own(const ptrace::Event& event) override;

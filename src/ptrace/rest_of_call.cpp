@@ -1,0 +1,198 @@
+#include "ptrace/rest_of_call.h"
+
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+
+#include "base/error.h"
+#include "ptrace/memory.h"
+#include "ptrace/movable.h"
+#include "ptrace/process_info.h"
+
+namespace shadowprof::ptrace {
+
+namespace {
+
+using Argument = unsigned long long user_regs_struct::*;
+constexpr Argument first = &user_regs_struct::rdi, second = &user_regs_struct::rsi,
+                   third = &user_regs_struct::rdx, fourth = &user_regs_struct::r10;
+
+// Where pieces lie, behind the code.
+constexpr std::size_t pieces_at = 128;
+static_assert(pieces_at + RestOfCall::most_pieces * sizeof(iovec) == RestOfCall::room);
+
+// What else there must be for an answer to be short because of us. What a file had no room for, or
+// a pipe no bytes, was not our doing.
+enum class Condition { none, to_stream, to_socket, from_endless_device, waits_for_all };
+
+struct Call {
+    std::uint64_t number;
+    Condition condition;
+    Argument count;
+    Argument buffer;  // moves on by what is done; null: the kernel does that, or it is an array
+};
+
+constexpr Call calls[] = {
+    {SYS_write, Condition::to_stream, third, second},
+    {SYS_writev, Condition::to_stream, third, nullptr},
+    {SYS_sendto, Condition::to_stream, third, second},
+    {SYS_sendfile, Condition::to_socket, fourth, nullptr},
+    {SYS_recvfrom, Condition::waits_for_all, third, second},
+    {SYS_read, Condition::from_endless_device, third, second},
+    {SYS_getrandom, Condition::none, second, first},
+};
+
+bool is_endless(const struct stat& status) {
+    constexpr unsigned memory_devices = 1, zero = 5, full = 7, random = 8, urandom = 9;
+    const auto number = minor(status.st_rdev);
+    return S_ISCHR(status.st_mode) && major(status.st_rdev) == memory_devices &&
+           (number == zero || number == full || number == random || number == urandom);
+}
+
+bool holds(Condition condition, pid_t process, const Registers& registers) {
+    if (condition == Condition::none) return true;
+    if (condition == Condition::waits_for_all) return (registers.raw.r10 & MSG_WAITALL) != 0;
+    const auto path =
+        fmt::format("/proc/{}/fd/{}", process, static_cast<std::int32_t>(registers.raw.rdi));
+    struct stat status {};
+    if (stat(path.c_str(), &status) != 0) return false;
+    if (condition == Condition::from_endless_device) return is_endless(status);
+    // Of a file a pipe is only given what it has room for.
+    if (condition == Condition::to_socket) return S_ISSOCK(status.st_mode);
+    return S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) || S_ISCHR(status.st_mode);
+}
+
+// After a handler the program expects that.
+bool has_cause_of_its_own(pid_t process, pid_t tid) {
+    const auto sets = signal_sets(process, tid);
+    if (!sets) return true;
+    const auto causes = (sets->pending | sets->process_pending) & ~sets->blocked;
+    for (int signal = 1; signal <= 64; ++signal)
+        if ((causes >> (signal - 1) & 1) && sets->acts_on(signal)) return true;
+    return false;
+}
+
+// What is left of an array of pieces; nothing if it is not to be had, or has too many, or all is
+// done.
+std::optional<std::vector<iovec>> rest_of_pieces(pid_t tid, const Registers& registers,
+                                                 std::uint64_t done) {
+    constexpr std::uint64_t most = 64;
+    if (registers.raw.rdx > most) return {};
+    std::vector<iovec> pieces(registers.raw.rdx);
+    const auto bytes = std::as_writable_bytes(std::span{pieces});
+    if (Memory{tid}.read({registers.raw.rsi}, bytes) != bytes.size()) return {};
+    while (!pieces.empty() && done >= pieces.front().iov_len) {
+        done -= pieces.front().iov_len;
+        pieces.erase(pieces.begin());
+    }
+    if (pieces.empty() || pieces.size() > RestOfCall::most_pieces) return {};
+    pieces.front().iov_base = static_cast<std::byte*>(pieces.front().iov_base) + done;
+    pieces.front().iov_len -= done;
+    return pieces;
+}
+
+class Code {
+  public:
+    template <typename... Bytes>
+    void add(Bytes... bytes) {
+        (bytes_.push_back(static_cast<std::byte>(bytes)), ...);
+    }
+    template <typename T>
+    void add_number(T number) {
+        const auto* const begin = reinterpret_cast<const std::byte*>(&number);
+        bytes_.insert(bytes_.end(), begin, begin + sizeof number);
+    }
+    // mov register, number
+    void set(int rex, int opcode, std::uint64_t number) {
+        add(rex, opcode);
+        add_number(number);
+    }
+    std::size_t size() const { return bytes_.size(); }
+    // A jump of one byte was written before `from`, which leads here.
+    void lands_here(std::size_t from) { bytes_[from - 1] = static_cast<std::byte>(size() - from); }
+    std::vector<std::byte> take() { return std::move(bytes_); }
+
+  private:
+    std::vector<std::byte> bytes_;
+};
+
+}  // namespace
+
+std::vector<std::byte> RestOfCall::code(Address place, Address complete,
+                                        std::uint32_t number) const {
+    Code code;
+    code.add(0x0f, 0x05);        // syscall
+    code.add(0x48, 0x99);        // cqo
+    code.add(0x48, 0x89, 0xd1);  // mov rcx, rdx
+    code.add(0xe3, 0);           // jrcxz
+    const auto was_positive = code.size();
+    code.set(0x48, 0xb8, done);  // mov rax, done
+    code.add(0xeb, 0);           // jmp
+    const auto was_error = code.size();
+    code.lands_here(was_positive);
+    code.set(0x48, 0xb9, done);        // mov rcx, done
+    code.add(0x48, 0x8d, 0x04, 0x08);  // lea rax, [rax + rcx]
+    code.lands_here(was_error);
+    code.set(0x48, 0xbf, program.raw.rdi);
+    code.set(0x48, 0xbe, program.raw.rsi);
+    code.set(0x48, 0xba, program.raw.rdx);
+    code.set(0x49, 0xba, program.raw.r10);
+    code.set(0x48, 0xb9, program.raw.rip);  // as behind any system call
+    code.add(0xc7, 0x05);                   // mov dword [rip + …], number
+    constexpr std::uint64_t size_of_numbers = 8;
+    const auto behind = place + (code.size() + size_of_numbers);
+    code.add_number(static_cast<std::int32_t>(complete.value - behind.value));
+    code.add_number(number);
+    code.add(0xff, 0xe1);  // jmp rcx
+    SHADOWPROF_ASSERT(code.size() <= pieces_at, "the pieces lie behind it");
+    if (!pieces.empty()) {
+        while (code.size() < pieces_at) code.add(0xcc);
+        for (const auto& piece : pieces) code.add_number(piece);
+    }
+    return code.take();
+}
+
+Registers RestOfCall::at(Address place) const {
+    auto registers = rest;
+    registers.raw.rip = place.value;
+    if (!pieces.empty()) {
+        registers.raw.rsi = (place + pieces_at).value;
+        registers.raw.rdx = pieces.size();
+    }
+    return registers;
+}
+
+std::optional<RestOfCall> rest_of_call(pid_t process, const Thread& stopped) {
+    const auto registers = stopped.registers();
+    if (!registers || !registers->in_system_call() || registers->result() <= 0) return {};
+    const auto* const call = std::find_if(std::begin(calls), std::end(calls), [&](const Call& c) {
+        return c.number == registers->raw.orig_rax;
+    });
+    if (call == std::end(calls)) return {};
+    const auto done = static_cast<std::uint64_t>(registers->result());
+    const bool is_array = call->number == SYS_writev;
+    if (!is_array && done >= registers->raw.*call->count) return {};
+    const auto state = state_if_movable(stopped);
+    if (!state || !holds(call->condition, process, *registers)) return {};
+    RestOfCall found{state->registers, state->registers, done, {}};
+    auto& rest = found.rest.raw;
+    rest.rax = call->number;
+    if (is_array) {
+        auto pieces = rest_of_pieces(stopped.tid(), *registers, done);
+        if (!pieces) return {};
+        found.pieces = std::move(*pieces);
+    } else {
+        rest.*call->count -= done;
+        if (call->buffer != nullptr) rest.*call->buffer += done;
+    }
+    if (has_cause_of_its_own(process, stopped.tid())) return {};
+    return found;
+}
+
+}  // namespace shadowprof::ptrace

@@ -1,0 +1,59 @@
+// Calls that our interruption broke off half-way.
+//
+// Who writes a megabyte to a pipe and is interrupted is told how much was written until then. After
+// a signal that is what programs expect; but this one had no signal, and may not look: `dd bs=64M`
+// counted such records as full, and lost six in a hundred of its bytes. A call that has done
+// nothing yet is issued again (interrupted_calls.h). This one has, so the thread makes a second
+// call, for the rest, and the program is told the sum.
+//
+// Nobody but the thread itself may have to add up, for we may be killed before the call is over,
+// and it may take long. So the second call is made by a piece of code that knows everything that is
+// to be known, and leaves flags, stack and signal mask as the program has them:
+//
+//     syscall                      ; for the rest
+//     rdx = sign of rax            ; without flags: cqo
+//     if rdx == 0: rax += done     ; jrcxz, lea
+//     else:        rax = done      ; an error is told by the next call
+//     restore the arguments
+//     complete = number            ; nothing is left but to
+//     jump to where the program was
+//
+// A handler that runs meanwhile returns into it. If the thread is interrupted in it once more,
+// there is a rest of the rest, whose code returns behind this syscall.
+#pragma once
+
+#include <sys/types.h>
+#include <sys/uio.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "base/address.h"
+#include "ptrace/registers.h"
+#include "ptrace/tracer.h"
+
+namespace shadowprof::ptrace {
+
+struct RestOfCall {
+    Registers program;  // behind the call that was broken off
+    Registers rest;     // for the second one: the number in rax, the arguments
+    std::uint64_t done = 0;
+    std::vector<iovec> pieces;  // rsi is to point to them, if there are any
+
+    static constexpr std::size_t most_pieces = 8;
+    static constexpr std::size_t room = 256;  // for the code and the pieces
+
+    // At `place`, in memory that the thread can read and execute; it writes `number` to `complete`,
+    // which is within 2 GB.
+    std::vector<std::byte> code(Address place, Address complete, std::uint32_t number) const;
+    // To set out with.
+    Registers at(Address place) const;
+};
+
+// Nothing if the stopped thread is not behind a call that has done less than it should have, or
+// would have without us.
+std::optional<RestOfCall> rest_of_call(pid_t process, const Thread& stopped);
+
+}  // namespace shadowprof::ptrace
