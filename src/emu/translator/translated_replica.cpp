@@ -109,7 +109,10 @@ TranslatedReplica::Next TranslatedReplica::on_guest_call(const Registers& regist
     native_ = guest_registers(cache_.area(guest_), registers);
     native_.raw.rip = native_.raw.rcx = target.value;
     if (!replica_.set_registers(native_)) return end("the replica is gone");
-    return serve_call();
+    const auto next = serve_call();
+    // What was executed since the last look is part of the sample, but for its warming up.
+    if (next == Next::end && (!time_ || is_warm_)) recording_.read();
+    return next;
 }
 
 // The replica is behind it, with the guest's registers.
