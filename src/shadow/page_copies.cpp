@@ -104,7 +104,11 @@ Seconds PageCopies::price_so_far(std::size_t alive) {
     const auto were_alive = std::exchange(alive_, alive);
     if (!before || passed <= Seconds{0}) return Seconds{0};
     const auto count = static_cast<double>(*faults - *before);
-    const auto extra = std::clamp(count - own_rate_ * passed.count(), 0.0, protected_);
+    // A page that it has never touched before is its own, too: a copy is not one more.
+    const auto pages_now = static_cast<double>(ptrace::anonymous_pages(target_).value_or(0));
+    const auto grown = std::max(0.0, pages_now - std::exchange(anonymous_pages_, pages_now));
+    const auto own = std::max(own_rate_ * passed.count(), grown);
+    const auto extra = std::clamp(count - own, 0.0, protected_);
     protected_ -= extra;
     extra_ += extra;
     auto price = extra * prices().of_aftermath;
@@ -114,7 +118,7 @@ Seconds PageCopies::price_so_far(std::size_t alive) {
         price = extra * (prices().of_copy + of_fresh_page) + trying;
     }
     if (alive > were_alive) {
-        protected_ = static_cast<double>(ptrace::anonymous_pages(target_).value_or(0));
+        protected_ = pages_now;
         price += prices().of_fork + of_one_between + protected_ / pages_in_table * of_page_table;
     }
     if (were_alive == 0) {

@@ -42,6 +42,7 @@ class PageCopies {
     double own_rate_ = 0;   // faults a second
     bool knows_own_rate_ = false;
     double extra_ = 0;
+    double anonymous_pages_ = 0;  // of the target's, at the last look
     FreshPages fresh_pages_;
 };
 

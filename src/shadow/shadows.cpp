@@ -268,9 +268,11 @@ void Shadows::give_up_what_does_not_pay() {
     const bool is_our_choice =
         options.may_be_shorter && !options.load && !options.period && !options.insists_on_latencies;
     const bool is_dear = affordable_wait() > longest_wait || mean_wait() > longest_debt;
-    if (is_our_choice && forks_ >= enough_to_know && is_dear && !impossible_) {
+    // Nobody waits for a third where the first has such a debt.
+    const bool is_known = forks_ >= enough_to_know || mean_wait() > 2 * longest_debt;
+    if (is_our_choice && is_known && is_dear && !impossible_) {
         are_too_dear_ = true;
-        impossible_ = {"it is so large that forking it costs too much"};
+        impossible_ = {"forking it, or tracing it at all, costs too much"};
     }
 }
 
