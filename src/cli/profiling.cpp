@@ -308,7 +308,14 @@ shadow::Result profile_target(const ProfilingOptions& options, const shadow::Tar
     const auto profile = report::assemble(
         facts_of(options, sampling, target, result, started, std::move(command)), result.hotlists,
         session.blocks(), session.modules(), symbols, {.limit = options.limit});
-    report::write_profile(profile, options.output);
+    try {
+        report::write_profile(profile, options.output);
+    } catch (const UserError& error) {
+        // The program has ended as it has, whatever becomes of its profile.
+        if (attach) throw;
+        say("{}", error.what());
+        return result;
+    }
 
     if (!options.quiet) {
         for (const auto& warning : result.warnings) say("{}", warning);

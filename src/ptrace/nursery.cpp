@@ -38,6 +38,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -49,6 +50,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "ptrace/maps.h"
 #include "ptrace/memory.h"
 #include "ptrace/movable.h"
 #include "ptrace/nursery_stub.h"
@@ -227,6 +229,10 @@ std::optional<Obstacle> Nursery::obstacle_to(const Thread& stopped, std::string_
     if (const auto confinement = confinement_in(status); confinement && confinement != confinement_)
         return Obstacle{"it has a seccomp filter that it had not when profiling began"};
     if (dispatches_system_calls(stopped.tid())) return Obstacle{dispatches_its_calls};
+    // A copy of such a page needs another one, and there may be none.
+    if (const auto huge = status_field(status, "HugetlbPages");
+        !huge.empty() && !huge.starts_with("0 "))
+        return Obstacle{"it uses huge pages of a pool (MAP_HUGETLB), which copies may exhaust"};
     if (!childrens_namespace_.is_its_own(stopped.tid()))
         return Obstacle{ChildrensNamespace::is_another};
     return {};
@@ -256,7 +262,8 @@ std::optional<Birth> Nursery::fork(Thread& stopped, const std::function<void()>&
     const auto seen = word_at(stopped.tid(), place_of(index) + offsetof(Slot, number));
     if (!seen || static_cast<std::uint32_t>(*seen) != slot.number) {
         slot.number = last_number;
-        if (!seen) obstacle_ = Obstacle{"its memory cannot be read (any more)"};
+        obstacle_ = Obstacle{seen ? "it has put something else in the place of shadowprof's memory"
+                                  : "its memory cannot be read (any more)"};
         return {};
     }
 
@@ -342,7 +349,26 @@ bool Nursery::has_returned(Use& use) const {
     return use.left;
 }
 
+// A filter that came later forbids what it likes.
+bool Nursery::may_be_removed_by(const Thread& stopped) const {
+    return confinement_of(pid_, stopped.tid()) == confinement_ &&
+           !dispatches_system_calls(stopped.tid());
+}
+
+bool Nursery::is_there() const {
+    struct stat ours {};
+    const auto maps = Maps::of(pid_);
+    if (!maps || fstat(file_, &ours) != 0) return false;
+    for (auto at = place_.begin; at < place_.end;) {
+        const auto* const mapping = maps->mapping_at(at);
+        if (mapping == nullptr || mapping->inode != ours.st_ino || !mapping->shared) return false;
+        at = mapping->range.end;
+    }
+    return true;
+}
+
 bool Nursery::remove(Tracer& tracer, Thread& stopped) {
+    if (!may_be_removed_by(stopped)) return false;
     issue_again(stopped);
     const auto state = state_if_movable(stopped);
     if (!state || place_.contains(state->registers.rip())) return false;
@@ -352,6 +378,7 @@ bool Nursery::remove(Tracer& tracer, Thread& stopped) {
         if (!has_returned(number)) return false;
     for (std::size_t number = 0; number < most_rests; ++number)
         if (!has_returned(number, rests_.at(number))) return false;
+    if (!is_there()) return true;
     Plan plan;
     plan.calls = {{SYS_munmap, {place_.begin.value, place_.size()}}};
     std::string why;

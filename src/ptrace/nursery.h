@@ -70,6 +70,8 @@ class Nursery {
     // nothing was done, if that is impossible at this moment: a thread is still in it, or this one
     // cannot be moved.
     bool remove(Tracer& tracer, Thread& stopped);
+    // False: the stopped thread may be ended for the call that takes it out. Then it stays.
+    bool may_be_removed_by(const Thread& stopped) const;
 
     // The thread is about to return to the program from the last fork, or has.
     bool has_returned(const Birth& birth) const;
@@ -117,6 +119,8 @@ class Nursery {
     bool has_returned(Use& use) const;  // which is complete
     bool has_returned(std::size_t rest, Rest& use) const;
     std::uint32_t& complete_word(std::size_t rest) const;
+    // The program has not put something else in its place.
+    bool is_there() const;
 
     // Waits for the newborn; nothing and `why` if there is none. Any thread, once for each birth.
     std::optional<pid_t> wait_for(const Birth& birth, std::string& why);

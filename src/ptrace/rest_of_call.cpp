@@ -55,11 +55,11 @@ bool is_endless(const struct stat& status) {
            (number == zero || number == full || number == random || number == urandom);
 }
 
-bool holds(Condition condition, pid_t process, const Registers& registers) {
+bool holds(Condition condition, pid_t process, pid_t tid, const Registers& registers) {
     if (condition == Condition::none) return true;
     if (condition == Condition::waits_for_all) return (registers.raw.r10 & MSG_WAITALL) != 0;
-    const auto path =
-        fmt::format("/proc/{}/fd/{}", process, static_cast<std::int32_t>(registers.raw.rdi));
+    const auto path = fmt::format("/proc/{}/task/{}/fd/{}", process, tid,
+                                  static_cast<std::int32_t>(registers.raw.rdi));
     struct stat status {};
     if (stat(path.c_str(), &status) != 0) return false;
     if (condition == Condition::from_endless_device) return is_endless(status);
@@ -179,7 +179,7 @@ std::optional<RestOfCall> rest_of_call(pid_t process, const Thread& stopped) {
     const bool is_array = call->number == SYS_writev;
     if (!is_array && done >= registers->raw.*call->count) return {};
     const auto state = state_if_movable(stopped);
-    if (!state || !holds(call->condition, process, *registers)) return {};
+    if (!state || !holds(call->condition, process, stopped.tid(), *registers)) return {};
     RestOfCall found{state->registers, state->registers, done, {}};
     auto& rest = found.rest.raw;
     rest.rax = call->number;

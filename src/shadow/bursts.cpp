@@ -233,6 +233,10 @@ void Bursts::leave_no_trace() {
         place_.tracer.repair_interrupted_call(*event->thread);
         const auto undone = ptrace::rest_of_call(place_.tracer.pid(), *event->thread);
         const bool is_finishing = undone && nursery->finish_call(*event->thread, *undone);
+        if (!nursery->may_be_removed_by(*event->thread)) {
+            event->thread->resume();
+            return;
+        }
         const bool done = !is_finishing && nursery->remove(place_.tracer, *event->thread);
         event->thread->resume();
         if (done) return;
