@@ -60,6 +60,8 @@ class GuestCode : public trace::CodeSource {
 
     std::size_t read_code(Address at, std::span<std::byte> into) override;
     std::shared_ptr<const ptrace::Maps> maps();
+    // Whose it is.
+    pid_t pid() const { return pid_; }
     const ptrace::Memory& memory() const { return memory_; }
     trace::CapturePlan plan() const { return plan_; }
     const trace::Block& block(trace::BlockId id) const { return blocks_.at(id); }

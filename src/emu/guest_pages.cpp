@@ -28,7 +28,7 @@ bool copy_if_accessible(Address from, std::byte* into) {
 
 }  // namespace
 
-GuestPages::GuestPages(ptrace::Memory memory, bool shares_our_clocks) : memory_(memory) {
+GuestPages::GuestPages(bool shares_our_clocks) {
     if (!shares_our_clocks) return;
     if (const auto ours = ptrace::Maps::of(getpid()))
         for (const auto& mapping : ours->mappings())

@@ -16,17 +16,20 @@ namespace shadowprof::emu {
 
 class GuestPages : public PageSource {
   public:
-    GuestPages(ptrace::Memory memory, bool shares_our_clocks);
+    explicit GuestPages(bool shares_our_clocks);
 
-    // Before a burst: where things are in the guest.
-    void use(std::shared_ptr<const ptrace::Maps> maps) { maps_ = std::move(maps); }
+    // Before a burst: the guest, and where things are in it.
+    void use(ptrace::Memory memory, std::shared_ptr<const ptrace::Maps> maps) {
+        memory_ = memory;
+        maps_ = std::move(maps);
+    }
 
     Fetched fetch(Address page, std::byte* into, std::size_t begin, std::size_t end) override;
 
   private:
     bool fetch_clock_page(const ptrace::Mapping& mapping, Address at, std::byte* into) const;
 
-    ptrace::Memory memory_;
+    ptrace::Memory memory_{0};
     std::shared_ptr<const ptrace::Maps> maps_;
     std::vector<ptrace::Mapping> our_clock_pages_;
 };

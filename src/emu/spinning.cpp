@@ -41,8 +41,8 @@ class RememberedPages : public PageSource {
 
 class OwnPages : public PageSource {
   public:
-    explicit OwnPages(GuestCode& code) : maps_(code.maps()), pages_(code.memory(), false) {
-        pages_.use(maps_);
+    explicit OwnPages(GuestCode& code) : maps_(code.maps()), pages_(false) {
+        pages_.use(code.memory(), maps_);
     }
 
     Fetched fetch(Address page, std::byte* into, std::size_t begin, std::size_t end) override {

@@ -8,8 +8,7 @@
 //                   new namespace for its children would have the replica as that one's init.
 //   memory          What program and replica write is copied, in the worst case all.
 //   processes       A replica is one of its user's. Where few are allowed (RLIMIT_NPROC), the
-//   program
-//                   could not fork itself, nor start a thread, because of them.
+//                   program could not fork itself, nor start a thread, because of them.
 //   its end         When a program's first thread has ended, others may go on; but /proc tells
 //                   nothing of its memory and descriptors any more.
 #include "ptrace/fork_conditions.h"
@@ -22,7 +21,6 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -129,11 +127,18 @@ bool may_make_calls(bool launched) {
 }
 
 // Far above what a user has, and what replicas add: to know how many he has, all processes of the
-// machine would have to be asked. It does not bind the real user 0.
+// machine would have to be asked. It does not bind the real user 0. (Read from /proc, for prlimit(2)
+// tells others only with CAP_SYS_RESOURCE, which containers lack.)
 bool may_have_few_processes(pid_t pid) {
-    constexpr rlim_t enough = 1024;
-    struct rlimit limit {};
-    return prlimit(pid, RLIMIT_NPROC, nullptr, &limit) == 0 && limit.rlim_cur < enough;
+    constexpr long enough = 1024;
+    constexpr std::string_view key = "Max processes";
+    const auto limits = read_proc_file(fmt::format("/proc/{}/limits", pid));
+    const auto at = limits.find(key);
+    if (at == std::string::npos) return false;
+    const auto value = limits.find_first_not_of(' ', at + key.size());
+    // Without a limit there is a word.
+    return value != std::string::npos && limits[value] >= '0' && limits[value] <= '9' &&
+           std::atol(&limits[value]) < enough;
 }
 
 std::string why_confined(pid_t pid, pid_t tid, bool launched) {

@@ -204,6 +204,17 @@ std::vector<pid_t> threads_of(pid_t pid) {
     return tids;
 }
 
+pid_t one_with_memory(pid_t pid) {
+    const auto has_ended = [pid](pid_t tid) {
+        const auto stat = thread_stat(pid, tid);
+        return !stat || stat->state == 'Z' || stat->state == 'X';
+    };
+    if (!has_ended(pid)) return pid;
+    for (const auto tid : threads_of(pid))
+        if (!has_ended(tid)) return tid;
+    return pid;
+}
+
 std::optional<Address> random_bytes_of(pid_t pid) {
     const auto text = read_proc_file("/proc/" + std::to_string(pid) + "/auxv");
     for (std::size_t at = 0; at + sizeof(Elf64_auxv_t) <= text.size(); at += sizeof(Elf64_auxv_t)) {

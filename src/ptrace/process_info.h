@@ -66,6 +66,9 @@ std::optional<std::uint64_t> minor_faults(pid_t pid);
 // Pages in memory that are no file's.
 std::optional<std::uint64_t> anonymous_pages(pid_t pid);
 std::vector<pid_t> threads_of(pid_t pid);
+// When a process's first thread has ended its number stands for nothing any more: one of the
+// others, whose memory is the same. Otherwise the process.
+pid_t one_with_memory(pid_t pid);
 std::vector<std::string> command_line(pid_t pid);
 // Where the kernel put the random bytes that a program makes its stack protector's value of.
 std::optional<Address> random_bytes_of(pid_t pid);

@@ -154,10 +154,13 @@ bool Bursts::take(const ptrace::Event& event) {
     if (const auto asked = asked_.find(event.thread); asked != asked_.end()) {
         price_.stopped(asked->second.when, asked->second.displaced);
         asked_.erase(asked);
-        if (event.kind == ptrace::EventKind::interrupted && !in_progress() && !has_enough()) {
-            use_stop(*event.thread, ptrace::Clock::now());
-            has_let_go();
-            return true;
+        if (event.kind == ptrace::EventKind::interrupted) {
+            if (!in_progress() && !has_enough()) {
+                use_stop(*event.thread, ptrace::Clock::now());
+                has_let_go();
+                return true;
+            }
+            finish_call(*event.thread);
         }
     }
     if (event.kind != ptrace::EventKind::thread_gone) {
@@ -224,22 +227,20 @@ void Bursts::leave_no_trace() {
             place_.tracer.give_back(*event);
             return;
         }
-        const bool is_it = event->thread && event->thread->tid() == asked;
-        if (is_it) asked = 0;
-        if (!is_it || event->kind != ptrace::EventKind::interrupted) {
+        if (event->thread && event->thread->tid() == asked) asked = 0;
+        if (!event->thread || event->kind != ptrace::EventKind::interrupted) {
             place_.tracer.pass_on(*event);
             continue;
         }
-        place_.tracer.repair_interrupted_call(*event->thread);
-        const auto undone = ptrace::rest_of_call(place_.tracer.pid(), *event->thread);
-        const bool is_finishing = undone && nursery->finish_call(*event->thread, *undone);
-        if (!nursery->may_be_removed_by(*event->thread)) {
-            event->thread->resume();
-            return;
-        }
-        const bool done = !is_finishing && nursery->remove(place_.tracer, *event->thread);
-        event->thread->resume();
-        if (done) return;
+        // It may also be one that was asked before.
+        auto& thread = *event->thread;
+        place_.tracer.repair_interrupted_call(thread);
+        const auto undone = ptrace::rest_of_call(place_.tracer.pid(), thread);
+        const bool is_finishing = undone && nursery->finish_call(thread, *undone);
+        const bool stays = !nursery->may_be_removed_by(thread);
+        const bool done = !stays && !is_finishing && nursery->remove(place_.tracer, thread);
+        thread.resume();
+        if (done || stays) return;
     }
 }
 

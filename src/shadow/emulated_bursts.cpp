@@ -87,26 +87,28 @@ class Nowhere : public emu::BlockSink {
 }  // namespace
 
 // The target's pages. The mappings were read before the thread was stopped; where they show nothing
-// they are read again, for the target may just have mapped it.
+// they are read again, for the target may just have mapped it, or its first thread has ended.
 class EmulatedBursts::Pages : public emu::PageSource {
   public:
-    Pages(emu::GuestCode& code, bool shares_our_clocks)
-        : code_(code), pages_(code.memory(), shares_our_clocks) {}
+    Pages(pid_t target, emu::GuestCode& code, bool shares_our_clocks)
+        : target_(target), code_(code), pages_(shares_our_clocks) {}
 
     void look_at_mappings() {
         code_.mappings_may_have_changed();
-        pages_.use(code_.maps());
+        pages_.use(code_.memory(), code_.maps());
         looked_again_ = false;
     }
     Fetched fetch(Address page, std::byte* into, std::size_t begin, std::size_t end) override {
         const auto fetched = pages_.fetch(page, into, begin, end);
         if (fetched.readable || looked_again_) return fetched;
+        code_.look_through(ptrace::one_with_memory(target_), nullptr);
         look_at_mappings();
         looked_again_ = true;
         return pages_.fetch(page, into, begin, end);
     }
 
   private:
+    pid_t target_;
     emu::GuestCode& code_;
     emu::GuestPages pages_;
     bool looked_again_ = false;  // in this burst
@@ -151,7 +153,8 @@ struct EmulatedBursts::Burst {
 EmulatedBursts::EmulatedBursts(Workplace place)
     : Bursts(std::move(place)),
       pages_(
-          std::make_unique<Pages>(place_.code, ptrace::shares_time_namespace(place_.tracer.pid()))),
+          std::make_unique<Pages>(place_.tracer.pid(), place_.code,
+                                  ptrace::shares_time_namespace(place_.tracer.pid()))),
       view_(*pages_),
       blocks_(place_.code),
       interpreter_(blocks_),
@@ -385,7 +388,7 @@ void EmulatedBursts::learn_facts(ptrace::Thread& thread) {
 ptrace::StackSnapshot EmulatedBursts::stack_of(const emu::GuestState& state,
                                                ptrace::Registers registers) const {
     state.store_into(registers);
-    auto snapshot = ptrace::snapshot_stack(place_.tracer.pid(), registers);
+    auto snapshot = ptrace::snapshot_stack(place_.code.pid(), registers);
     const auto begin = registers.rsp();
     const auto end = begin + snapshot.bytes.size();
     for (auto piece = begin.value & emu::piece_mask; piece < end.value; piece += emu::piece_size) {

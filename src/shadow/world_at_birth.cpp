@@ -111,6 +111,9 @@ void BirthWatch::look_around(const Open& before) {
     seen_.emplace();
     const auto all = files_.all();
     if (!all) return;
+    // It has nothing open; or nothing is told of it any more, and samples would end for that.
+    if (all->empty())
+        if (auto now = ptrace::obstacle_now(target_); now && !now->may_pass) obstacle_ = now;
     for (const auto& open : *all) {
         (*seen_)[open.number] = open;
         const auto earlier = before.find(open.number);
@@ -164,7 +167,6 @@ WorldAtBirth BirthWatch::look(const ptrace::Nursery& nursery, const ptrace::Birt
     world.moment = moment_;
     const auto before = std::exchange(seen_, std::nullopt).value_or(Open{});
     look_around(before);
-    // Of a program whose first thread has ended there is nothing to be seen.
     world.is_complete = !seen_->empty() && !nursery.has_returned(birth);
     // Who is between thread and newborn may be waiting for our processor, and the thread for it.
     nursery.await_return(birth);

@@ -46,7 +46,7 @@ Interpretation::Interpretation(emu::GuestCode& code, const trace::ModuleTable& m
     : code_(code),
       modules_(modules),
       blocks_(code),
-      guest_pages_(code.memory(), shares_our_clocks),
+      guest_pages_(shares_our_clocks),
       view_(pages_),
       interpreter_(blocks_) {}
 
@@ -56,7 +56,7 @@ void Interpretation::begin(const EndState& start) {
     start_ = start;
     pages_.forget();
     code_.mappings_may_have_changed();
-    guest_pages_.use(code_.maps());
+    guest_pages_.use(code_.memory(), code_.maps());
     if (code_.epoch() == code_epoch_) return;
     interpreter_.forget_code();
     code_epoch_ = code_.epoch();

@@ -13,13 +13,13 @@ OPTIONS = ["-m", "shadow", "--overhead", "20%"]
 MEMORY = "MemTotal: 100000 kB\nMemFree: 8 kB\nMemAvailable: 8 kB\n"
 
 
-def check_profile(why, least_forks):
+def check_profile(way, why, least_forks):
     profile = read_profile()
     warnings, cost, coverage = profile["run"]["warnings"], profile["cost"], profile["coverage"]
     told = [w for w in warnings if why and why in w or "all processors are busy" in w]
-    check(told if why else not warnings or told, f"{warnings}, {cost}, {coverage}")
-    check(cost["forks"] >= least_forks or "busy" in str(warnings), f"{warnings}, {cost}, {coverage}")
-    check(coverage["samples"] >= 1, f"{warnings}, {cost}, {coverage}")
+    check(told if why else not warnings or told, f"{way}: {warnings}, {cost}, {coverage}")
+    check(cost["forks"] >= least_forks or "busy" in str(warnings), f"{way}: {warnings}, {cost}, {coverage}")
+    check(coverage["instructions"] >= 1, f"{way}: {warnings}, {cost}, {coverage}")
 
 
 with scratch():
@@ -38,7 +38,7 @@ with scratch():
         if outcome.stdout.startswith(b"no ") and b" here" in outcome.stdout:
             continue
         check_equal(f"how {way} ended", (outcome.status, outcome.stdout), (0, b"fine\n"))
-        check_profile(why, least_forks)
+        check_profile(way, why, least_forks)
 
     # What the kernel tells of the machine's memory is put in its place, where we may do that.
     with open("meminfo", "w", encoding="ascii") as file:
@@ -48,4 +48,4 @@ with scratch():
         command = [*in_its_place, SHADOWPROF, "run", "-q", "-o", "profile.json", *OPTIONS, "--", hard_to_fork, "nothing", "2"]
         done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
         check_equal("how it ended without memory", (done.returncode, done.stdout), (0, b"fine\n"))
-        check_profile("only 0 MB of memory are available", 0)
+        check_profile("no memory", "only 0 MB of memory are available", 0)
