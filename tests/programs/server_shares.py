@@ -20,7 +20,7 @@ def share_of(function):
 
 
 with scratch():
-    for mode, count, size in (("burst", "300k", "10k"), ("shadow", "200k", "30k"), ("burst", "3k", "1M")):
+    for mode, count, size in (("burst", "300k", "10k"), ("shadow", "400k", "30k"), ("burst", "3k", "1M")):
         # A quarter of each request's instructions follow the read.
         options = ["-m", mode, "--overhead", "30%", "-p", "method", "--seed", "1"]
         check_equal("the server's exit status", profiled([SERVER, count, size, "25"], *options).status, 0)
