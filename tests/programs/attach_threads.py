@@ -29,7 +29,7 @@ with scratch():
             if number % 2:
                 options += ["--mode", "step", "--overhead", "50%"]
             else:
-                # By default a program of so many threads has one sample in seconds on a slow machine.
+                # By default two of eight such rounds had a sample on a slow machine.
                 options += ["--overhead", "20%"]
             outcome = run([SHADOWPROF, "attach", *options, "-o", "profile.json", str(target.pid)])
             check(outcome.status == 0, f"round {number}: {outcome.status}, {outcome.stderr.decode()}")
