@@ -48,9 +48,11 @@ with scratch():
         if profile["latencies"]["clock"]["usable"]:
             check(load["timed"] > 100, f"only {load['timed']} loads were timed")
 
-    profiled([CHASE, "67108864", "1.5"], "-m", "full", "-p", "latency", CACHES)
+    # A machine that is slow or full needs seconds for the two stretches of addresses that tell what
+    # is touched again: of those modelled in a single one no level is known.
+    profiled([CHASE, "16777216", "4"], "-m", "full", "-p", "latency", CACHES)
     load, _ = hottest_load(read_profile(), "chase")
-    check(level_share(load, "memory") > 0.9, f"of 64 MB the levels hold {load['levels']}")
+    check(level_share(load, "memory") > 0.9, f"of 16 MB the levels hold {load['levels']}, of {load}")
 
     profiled([KNOWN, "rows", "0.5"], "-m", "full", "-p", "latency", CACHES)
     load, _ = hottest_load(read_profile(), "by_rows")
