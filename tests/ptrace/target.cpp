@@ -207,7 +207,9 @@ int atomic_wait(const char* rounds) {
 }
 
 // SIGCHLD as most programs have it, default and so ignored, while children end and the program
-// waits. Natively the wait is not disturbed. The timeout is long, so that only EINTR can end it.
+// waits. Natively the wait is not disturbed. The timeout is long, so that only EINTR can end it. The
+// children end one at a time, when all threads are there: otherwise one may disturb it if it is
+// traced (docs/architecture.md, "What the program must not notice").
 int children_end(const char* number) {
     const int epoll = epoll_create1(EPOLL_CLOEXEC);
     int done[2];
@@ -219,7 +221,7 @@ int children_end(const char* number) {
     const int children = std::atoi(number);
     for (int n = 0; n < children; ++n)
         if (fork() == 0) {
-            std::this_thread::sleep_for(20ms + n * 2ms);
+            std::this_thread::sleep_for(200ms + n * 10ms);
             _exit(0);
         }
     std::thread last([&] {
