@@ -7,9 +7,7 @@ namespace shadowprof::report {
 
 namespace {
 
-constexpr std::string_view level_names[memory_levels] = {"L1", "L2", "L3", "memory"};
-
-class Writer {
+class ProfileWriter {
   public:
     std::string write(const Profile& p) {
         out_.open_object();
@@ -415,7 +413,7 @@ class Writer {
 }  // namespace
 
 std::string to_json(const Profile& profile) {
-    return Writer().write(profile);
+    return ProfileWriter().write(profile);
 }
 
 void write_profile(const Profile& profile, const std::string& path) {

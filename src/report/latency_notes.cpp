@@ -10,8 +10,6 @@ namespace shadowprof::report {
 
 namespace {
 
-constexpr std::array<const char*, memory_levels> level_names = {"L1", "L2", "L3", "memory"};
-
 std::string size_text(std::uint64_t bytes) {
     if (bytes == 0) return "none";
     if (bytes < (1u << 20)) return fmt::format("{} KB", bytes >> 10);
@@ -31,7 +29,7 @@ std::string levels_text(const LatencyEntry& entry) {
     if (entry.modelled == 0) return {};
     constexpr double shown = 0.005;
     std::string text;
-    const auto add = [&](std::uint64_t n, const char* name) {
+    const auto add = [&](std::uint64_t n, std::string_view name) {
         const auto share = static_cast<double>(n) / static_cast<double>(entry.modelled);
         if (share < shown) return;
         text += (text.empty() ? "" : ", ") + fmt::format("{} {:.0f} %", name, share * 100);

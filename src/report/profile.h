@@ -213,6 +213,9 @@ using profile::AddressPattern;
 using profile::latency_bins;
 using profile::LatencyScale;
 using profile::memory_levels;
+// Of profiles and reports alike.
+inline constexpr std::array<std::string_view, memory_levels> level_names = {"L1", "L2", "L3",
+                                                                            "memory"};
 
 struct LatencyEntry {
     LocationIndex location = 0;

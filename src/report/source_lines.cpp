@@ -34,7 +34,7 @@ std::uint64_t number(Dwarf_Die& die, unsigned which) {
     return dwarf_formudata(dwarf_attr(&die, which, &attribute), &value) == 0 ? value : 0;
 }
 
-std::string file_name(Dwarf_Die& unit, std::size_t index) {
+std::string file_of_unit(Dwarf_Die& unit, std::size_t index) {
     Dwarf_Files* files = nullptr;
     std::size_t count = 0;
     if (dwarf_getsrcfiles(&unit, &files, &count) != 0 || index >= count) return {};
@@ -97,7 +97,7 @@ std::vector<InlinedFrame> SourceLines::inlined_at(Dwarf_Die unit, Dwarf_Die func
             if (!is_scope || dwarf_haspc(&child, address) <= 0) return true;
             if (is_inlined)
                 frames.push_back({function_name(child),
-                                  file_name(unit, number(child, DW_AT_call_file)),
+                                  file_of_unit(unit, number(child, DW_AT_call_file)),
                                   static_cast<std::uint32_t>(number(child, DW_AT_call_line))});
             scope = child;
             deeper = true;

@@ -19,17 +19,6 @@ namespace {
 
 constexpr unsigned discriminator_attribute = 0x2136;  // DW_AT_GNU_discriminator
 
-struct Row {
-    std::uint64_t begin, end;
-    std::uint32_t line, discriminator;
-};
-
-struct Scope {
-    std::uint64_t begin, end;
-    Dwarf_Die die;
-    bool is_clangs;
-};
-
 std::uint32_t number(Dwarf_Die& die, unsigned which) {
     Dwarf_Attribute attribute;
     Dwarf_Word value = 0;
@@ -63,6 +52,17 @@ std::uint32_t line_offset(std::uint32_t line, std::uint32_t declared) {
 }  // namespace
 
 struct SourceScopes::Tables {
+    struct Row {
+        std::uint64_t begin, end;
+        std::uint32_t line, discriminator;
+    };
+
+    struct Scope {
+        std::uint64_t begin, end;
+        Dwarf_Die die;
+        bool is_clangs;
+    };
+
     std::unique_ptr<ElfImage> image;
     std::vector<Row> rows;
     std::vector<Scope> functions;
@@ -115,7 +115,7 @@ void SourceScopes::Tables::add_functions(Dwarf_Die parent, bool is_clangs) {
     } while (dwarf_siblingof(&child, &child) == 0);
 }
 
-const Scope* SourceScopes::Tables::function_at(std::uint64_t address) const {
+const SourceScopes::Tables::Scope* SourceScopes::Tables::function_at(std::uint64_t address) const {
     const auto after = std::upper_bound(functions.begin(), functions.end(), address,
                                         [](auto a, const Scope& s) { return a < s.begin; });
     if (after == functions.begin() || std::prev(after)->end <= address) return nullptr;
@@ -182,7 +182,7 @@ SourceScopes::~SourceScopes() = default;
 void SourceScopes::each(std::uint64_t begin, std::uint64_t last,
                         const std::function<void(const std::vector<ScopeFrame>&)>& use) {
     auto row = std::upper_bound(tables_->rows.begin(), tables_->rows.end(), begin,
-                                [](auto a, const Row& r) { return a < r.begin; });
+                                [](auto a, const auto& each) { return a < each.begin; });
     if (row != tables_->rows.begin()) --row;
     for (; row != tables_->rows.end() && row->begin <= last; ++row) {
         if (row->end <= begin) continue;

@@ -11,10 +11,6 @@ namespace {
 
 constexpr std::size_t farthest_block_start = 128;  // points to look back for it
 
-double real(std::uint64_t n) {
-    return static_cast<double>(n);
-}
-
 }  // namespace
 
 std::string ratio_text(const Ratio& r) {

@@ -16,6 +16,10 @@
 
 namespace shadowprof::report {
 
+inline double real(std::uint64_t n) {
+    return static_cast<double>(n);
+}
+
 // An instruction that the profile mentions, in the order of addresses.
 using Point = std::size_t;
 

@@ -16,10 +16,6 @@ constexpr std::array<RegisterFamily, 6> kept_by_calls{RegisterFamily::rbx, Regis
                                                       RegisterFamily::r12, RegisterFamily::r13,
                                                       RegisterFamily::r14, RegisterFamily::r15};
 
-double real(std::uint64_t n) {
-    return static_cast<double>(n);
-}
-
 class Trail {
   public:
     Trail(const Evidence& evidence, RegisterFamily family)

@@ -15,11 +15,7 @@ namespace shadowprof::report {
 
 namespace {
 
-constexpr std::size_t loads_told = 3;
-
-double real(std::uint64_t n) {
-    return static_cast<double>(n);
-}
+constexpr std::size_t loads_of_a_line_told = 3;
 
 // The 95 % interval of a load's mean, by how its readings vary.
 Ratio mean_of(const LatencyEntry& e) {
@@ -129,12 +125,12 @@ Finding waiting_finding(const Evidence& e, const WaitingLoads& group, const std:
     f.location = first.location;
     f.what = fmt::format("waits {} ({:.0f}–{:.0f}) in each of {}, {}", nanoseconds_text(mean.share),
                          mean.low, mean.high, counted("load", first.loads), why);
-    for (std::size_t i = 0; i < std::min(loads_told, group.loads.size()); ++i)
+    for (std::size_t i = 0; i < std::min(loads_of_a_line_told, group.loads.size()); ++i)
         f.evidence.push_back(fmt::format("{}: {}", p.at(group.loads[i]->location).text,
                                          times_text(*group.loads[i])));
-    if (group.loads.size() > loads_told)
+    if (group.loads.size() > loads_of_a_line_told)
         f.evidence.push_back(
-            fmt::format("and {} more in this line", group.loads.size() - loads_told));
+            fmt::format("and {} more in this line", group.loads.size() - loads_of_a_line_told));
     f.evidence.push_back(ratio_text(group.of_waiting) + " of all waiting");
     f.touches = group.touches;
     f.interval = scaled_interval(group.of_waiting, group.touches);
