@@ -181,7 +181,7 @@ double median_of_chases(Cycle& cycle, std::size_t steps) {
     return pieces[pieces.size() / 2];
 }
 
-double nanoseconds_in(std::size_t bytes) {
+double nanoseconds_in_cache(std::size_t bytes) {
     Cycle cycle{bytes};
     if (!cycle) return 0;
     cycle.chase(cycle.lines());
@@ -334,7 +334,7 @@ LatencyScale calibrate() {
     scale.resolution_ticks = resolution();
     for (std::size_t level = 0; level < scale.caches.levels.size(); ++level)
         if (const auto size = size_for(scale.caches, level))
-            scale.typical_ns[level] = nanoseconds_in(size);
+            scale.typical_ns[level] = nanoseconds_in_cache(size);
     scale.typical_ns.back() = nanoseconds_in_memory();
     for (std::size_t level = 0; level < scale.limits_ns.size(); ++level)
         scale.limits_ns[level] = std::sqrt(scale.typical_ns[level] * scale.typical_ns[level + 1]);

@@ -15,7 +15,7 @@ namespace {
 constexpr unsigned most_between_teachers = 64;
 // With fewer faults there is nothing to gain.
 constexpr std::uint64_t worth_learning = 128;
-constexpr std::uint64_t most_copied = 1u << 15;  // pages
+constexpr std::uint64_t most_copied_ahead = 1u << 15;  // pages
 // A copy made in vain is so much cheaper than a trap.
 constexpr std::uint64_t copies_for_a_fault = 8;
 
@@ -59,7 +59,7 @@ void PagesAhead::learn(const Beginning& beginning, pid_t replica, const ptrace::
     if (beginning.teaches) {
         auto pages = faults < worth_learning ? Pages{} : ptrace::pages_in_memory(replica, maps).own;
         const bool useful =
-            pages.size() <= most_copied && price(0, pages.size()) <= worth_copying * paid;
+            pages.size() <= most_copied_ahead && price(0, pages.size()) <= worth_copying * paid;
         const std::lock_guard lock{mutex_};
         price_without_ = paid;
         pages_ = std::make_shared<Pages>(useful ? std::move(pages) : Pages{});

@@ -8,6 +8,7 @@
 #include "report/host_facts.h"
 #include "report/json_reader.h"
 #include "report/json_writer.h"
+#include "vocabulary.h"
 
 namespace shadowprof::report {
 
@@ -74,20 +75,15 @@ profile::Totals totals(std::uint64_t n) {
     return t;
 }
 
-profile::Statistics count(std::uint64_t x, std::uint64_t n) {
-    profile::Statistics s;
-    s.add_sample(x, n);
-    return s;
-}
-
 }  // namespace
 
 TEST_CASE("modules and locations are in the order of paths and offsets") {
     MadeUp run;
     Hotlists lists;
-    lists.edges = {totals(10),
-                   {{run.in_other(0x50), run.at(0x1000), profile::EdgeKind::return_, count(6, 10)},
-                    {run.at(0x1006), run.at(0x1000), profile::EdgeKind::taken, count(4, 10)}}};
+    lists.edges = {
+        totals(10),
+        {{run.in_other(0x50), run.at(0x1000), profile::EdgeKind::return_, exactly(6, 10)},
+         {run.at(0x1006), run.at(0x1000), profile::EdgeKind::taken, exactly(4, 10)}}};
     const auto p = run.assemble(lists);
     REQUIRE(p.modules.size() == 2);
     CHECK(p.modules[0] == Module{"/a/program", "11"});
@@ -106,7 +102,7 @@ TEST_CASE("instructions are quoted with link-time addresses") {
     MadeUp run;
     Hotlists lists;
     lists.edges = {totals(1),
-                   {{run.at(0x1006), run.at(0x1000), profile::EdgeKind::taken, count(1, 1)}}};
+                   {{run.at(0x1006), run.at(0x1000), profile::EdgeKind::taken, exactly(1, 1)}}};
     const auto p = run.assemble(lists);
     CHECK(p.locations[0].text == "mov eax, [rdi+0x8]");
     CHECK(p.locations[1].text == "jne 0x1000");
@@ -121,9 +117,9 @@ TEST_CASE("what --limit drops becomes unknown; ties go by place, not by order of
     // 97 = 7 + 10 × 9; the ties in descending order of place.
     for (std::uint64_t i = 10; i > 0; --i)
         edges.entries.push_back(
-            {run.in_other(i), run.at(0x1000), profile::EdgeKind::indirect, count(9, 100)});
+            {run.in_other(i), run.at(0x1000), profile::EdgeKind::indirect, exactly(9, 100)});
     edges.entries.push_back(
-        {run.at(0x1006), run.at(0x1000), profile::EdgeKind::taken, count(7, 100)});
+        {run.at(0x1006), run.at(0x1000), profile::EdgeKind::taken, exactly(7, 100)});
 
     AssembleOptions options;
     options.limit = 3;
@@ -145,8 +141,9 @@ TEST_CASE("what --limit drops becomes unknown; ties go by place, not by order of
 TEST_CASE("blocks of paths say where they end") {
     MadeUp run;
     Hotlists lists;
-    lists.paths = {totals(5),
-                   {{{{run.at(0x1000), 3}}, count(4, 5)}, {{{run.at(0x1000), 2}}, count(1, 5)}}};
+    lists.paths = {
+        totals(5),
+        {{{{run.at(0x1000), 3}}, exactly(4, 5)}, {{{run.at(0x1000), 2}}, exactly(1, 5)}}};
     const auto p = run.assemble(lists);
     const auto& entries = p.paths->entries;
     CHECK(p.at(entries[0].blocks[0].end).offset == 0x1006);
@@ -161,8 +158,8 @@ TEST_CASE("methods keep both totals") {
     auto& methods = lists.methods.emplace();
     methods.totals = totals(10);
     methods.instructions = totals(1000);
-    methods.entries = {{run.at(0x1000), count(8, 10), 5, 1, 3, count(600, 1000)},
-                       {run.in_other(1), count(2, 10), 2, 0, 0, count(390, 1000)}};
+    methods.entries = {{run.at(0x1000), exactly(8, 10), 5, 1, 3, exactly(600, 1000)},
+                       {run.in_other(1), exactly(2, 10), 2, 0, 0, exactly(390, 1000)}};
     AssembleOptions options;
     options.limit = 1;
     const auto p = run.assemble(lists, options);
@@ -181,16 +178,16 @@ TEST_CASE("values: operands by name, dropped values become unknown") {
     reg.bits = 32;
     reg.kind = static_cast<std::uint8_t>(trace::Capture::destination_values);
     reg.executions = totals(100);
-    for (std::uint64_t i = 0; i < 30; ++i) reg.top.push_back({i, count(3, 100)});
+    for (std::uint64_t i = 0; i < 30; ++i) reg.top.push_back({i, exactly(3, 100)});
     auto address = reg;
     address.operand = 1;
     address.kind = static_cast<std::uint8_t>(trace::Capture::memory_addresses);
     address.context = run.at(0x1003);
-    address.top = {{0x5000, count(100, 100)}};
+    address.top = {{0x5000, exactly(100, 100)}};
     address.stride = profile::ValueEntry::Stride{8, 0.5};
     auto overestimated = address;
     overestimated.kind = static_cast<std::uint8_t>(trace::Capture::loaded_values);
-    overestimated.top = {{1, count(80, 100)}, {2, count(30, 100)}, {3, count(5, 100)}};
+    overestimated.top = {{1, exactly(80, 100)}, {2, exactly(30, 100)}, {3, exactly(5, 100)}};
     values.entries = {reg, address, overestimated};
 
     const auto p = run.assemble(lists);
@@ -229,7 +226,7 @@ TEST_CASE("values: all executions count, whatever was read of them") {
     rare.kind = static_cast<std::uint8_t>(trace::Capture::destination_values);
     rare.executions = totals(20);
     rare.all_executions = 1000;
-    rare.top = {{7, count(15, 20)}};
+    rare.top = {{7, exactly(15, 20)}};
     auto frequent = rare;
     frequent.kind = static_cast<std::uint8_t>(trace::Capture::memory_addresses);
     frequent.operand = 1;
@@ -254,7 +251,7 @@ TEST_CASE("values: all executions count, whatever was read of them") {
 TEST_CASE("stacks: the first frame is an instruction, the others are return addresses") {
     MadeUp run;
     Hotlists lists;
-    lists.stacks = {totals(1), {{{run.at(0x1003), run.at(0x1003)}, count(1, 1)}}};
+    lists.stacks = {totals(1), {{{run.at(0x1003), run.at(0x1003)}, exactly(1, 1)}}};
     const auto p = run.assemble(lists);
     REQUIRE(p.locations.size() == 2);
     const auto& frames = p.stacks->entries[0].frames;

@@ -3,8 +3,6 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <sstream>
@@ -17,6 +15,7 @@
 #include "report/json_writer.h"
 #include "report/utf8.h"
 #include "sample_profile.h"
+#include "vocabulary.h"
 
 namespace shadowprof::report {
 
@@ -77,15 +76,6 @@ Profile shuffled(Profile p, std::uint32_t seed) {
             }
     }
     return from_json(tree.dump());
-}
-
-void check_golden(const std::string& name, const std::string& text) {
-    const auto path = std::string(GOLDEN_DIRECTORY) + "/" + name;
-    if (std::getenv("SHADOWPROF_UPDATE_GOLDEN")) std::ofstream(path) << text;
-    std::stringstream golden;
-    golden << std::ifstream(path).rdbuf();
-    CAPTURE(path);
-    CHECK(text == golden.str());
 }
 
 }  // namespace

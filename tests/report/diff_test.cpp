@@ -10,26 +10,11 @@
 #include "report/diff_text.h"
 #include "report/gate.h"
 #include "sample_profile.h"
+#include "vocabulary.h"
 
 namespace shadowprof::report {
 
 namespace {
-
-bool contains(const std::string& text, const std::string& part) {
-    return text.find(part) != text.npos;
-}
-
-Totals everything(std::uint64_t total) {
-    Totals t;
-    t.add_sample(total);
-    t.exhaustive = true;
-    return t;
-}
-Statistics count(std::uint64_t n, std::uint64_t of) {
-    Statistics s;
-    s.add_sample(n, of);
-    return s;
-}
 
 // A program of which all was counted: parse and print, and what main does itself.
 Profile counted_run(std::uint64_t parse, std::uint64_t print, std::string build = "aa",
@@ -60,13 +45,13 @@ Profile counted_run(std::uint64_t parse, std::uint64_t print, std::string build 
     auto& methods = p.methods.emplace();
     methods.totals = everything(3);
     methods.instructions = everything(total);
-    methods.entries = {{0, count(1, 3), 1, 0, 0, count(1000, total)},
-                       {1, count(1, 3), 1, 0, 0, count(parse, total)},
-                       {2, count(1, 3), 1, 0, 0, count(print, total)}};
+    methods.entries = {{0, exactly(1, 3), 1, 0, 0, exactly(1000, total)},
+                       {1, exactly(1, 3), 1, 0, 0, exactly(parse, total)},
+                       {2, exactly(1, 3), 1, 0, 0, exactly(print, total)}};
     auto& edges = p.edges.emplace();
     edges.totals = everything(parse + 7);
-    edges.entries = {{3, 1, EdgeKind::taken, count(parse, parse + 7)},
-                     {0, 2, EdgeKind::call, count(7, parse + 7)}};
+    edges.entries = {{3, 1, EdgeKind::taken, exactly(parse, parse + 7)},
+                     {0, 2, EdgeKind::call, exactly(7, parse + 7)}};
     REQUIRE(!defect_of(p));
     return p;
 }

@@ -15,7 +15,7 @@ namespace {
 //     a  add
 //     c  jmp 4          10 times
 //    10  ret
-std::vector<ListedInstruction> loop() {
+std::vector<ListedInstruction> code_of_a_loop() {
     return {{0x0, false, false}, {0x4, false, true}, {0x8, true, true},
             {0xa, false, true},  {0xc, true, true},  {0x10, true, true}};
 }
@@ -52,7 +52,7 @@ struct Built {
         e.executions.add_sample(n);
         profile.values->entries.push_back(e);
     }
-    std::vector<std::uint64_t> counts() { return *execution_counts(profile, 0, loop()); }
+    std::vector<std::uint64_t> counts() { return *execution_counts(profile, 0, code_of_a_loop()); }
 };
 
 using Counts = std::vector<std::uint64_t>;
@@ -97,7 +97,7 @@ TEST_CASE("where hotlists were cut, the one that saw more counts") {
 TEST_CASE("a profile of calls alone counts no instructions") {
     Profile p;
     p.calls.emplace();
-    CHECK(!execution_counts(p, 0, loop()));
+    CHECK(!execution_counts(p, 0, code_of_a_loop()));
 }
 
 }  // namespace shadowprof::report

@@ -15,14 +15,11 @@
 #include "report/exports/weighted_stacks.h"
 #include "sample_profile.h"
 #include "temporary_directory.h"
+#include "vocabulary.h"
 
 namespace shadowprof::report {
 
 namespace {
-
-bool contains(const std::string& text, const std::string& part) {
-    return text.find(part) != text.npos;
-}
 
 std::string exported(const std::string& format, const Profile& p, const std::string& module = "") {
     ExportOptions options;

@@ -15,6 +15,7 @@
 #include "report/json_writer.h"
 #include "sample_profile.h"
 #include "temporary_directory.h"
+#include "vocabulary.h"
 
 namespace shadowprof::report {
 
@@ -44,10 +45,6 @@ nlohmann::json tree() {
 
 std::string why_not(const nlohmann::json& broken) {
     return why_not(broken.dump());
-}
-
-bool contains(const std::string& text, std::string_view part) {
-    return text.find(part) != text.npos;
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "report/json_reader.h"
 #include "report/json_writer.h"
 #include "sample_profile.h"
+#include "vocabulary.h"
 
 namespace shadowprof::report {
 
@@ -30,10 +31,6 @@ std::string why_not(const Profile& a, const Profile& b, ExitStatus* status = nul
         return e.what();
     }
     return "";
-}
-
-bool contains(const std::string& text, const std::string& part) {
-    return text.find(part) != text.npos;
 }
 
 // Of loads on one of three machines.

@@ -12,23 +12,11 @@
 #include <doctest/doctest.h>
 
 #include "report/opportunities/last_writers.h"
+#include "vocabulary.h"
 
 namespace shadowprof::report {
 
 namespace {
-
-Statistics exactly(std::uint64_t count, std::uint64_t total) {
-    Statistics s;
-    s.add_sample(count, total);
-    return s;
-}
-
-Totals everything(std::uint64_t total) {
-    Totals t;
-    t.add_sample(total);
-    t.exhaustive = true;
-    return t;
-}
 
 enum : LocationIndex { write_7, call_7, write_any, call_any, copy, division, return_ };
 

@@ -4,27 +4,17 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
-#include <fstream>
 #include <sstream>
 
 #include "base/error.h"
 #include "report/text_table.h"
 #include "report/utf8.h"
 #include "sample_profile.h"
+#include "vocabulary.h"
 
 namespace shadowprof::report {
 
 namespace {
-
-void check_golden(const std::string& name, const std::string& text) {
-    const auto path = std::string(GOLDEN_DIRECTORY) + "/" + name;
-    if (std::getenv("SHADOWPROF_UPDATE_GOLDEN")) std::ofstream(path) << text;
-    std::stringstream golden;
-    golden << std::ifstream(path).rdbuf();
-    CAPTURE(path);
-    CHECK(text == golden.str());
-}
 
 std::string without_colors(const std::string& text) {
     std::string out;
