@@ -4,15 +4,25 @@ import signal
 import subprocess
 import time
 
-from vocabulary import SHADOWPROF, check, check_equal, read_profile, scratch, stop, tracer_of
+from vocabulary import SHADOWPROF, check, check_equal, read_profile, scratch, stop, tracer_of, wait_until
 
 
-def attach(pid):
-    return subprocess.Popen(
+def attach_for_a_second(pid):
+    """Since it traces the program: on a machine that is full it may come to that late."""
+    profiler = subprocess.Popen(
         [SHADOWPROF, "attach", "--no-progress", "-o", "profile.json", str(pid)],
         stdin=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
     )
+    wait_until(lambda: tracer_of(pid) or profiler.poll() is not None, "nobody traces it")
+    time.sleep(1)
+    return profiler
+
+
+def check_ends_well(profiler, when):
+    _, said = profiler.communicate(timeout=60)
+    check_equal(f"the status {when}, where it said {said!r}", profiler.returncode, 0)
 
 
 SCRIPT = "while [ ! -e stop ]; do i=$((i + 1)); done; echo finished; exit 6"
@@ -20,19 +30,17 @@ SCRIPT = "while [ ! -e stop ]; do i=$((i + 1)); done; echo finished; exit 6"
 with scratch():
     target = subprocess.Popen(["sh", "-c", SCRIPT], stdout=subprocess.PIPE)
     try:
-        profiler = attach(target.pid)
-        time.sleep(1)
+        profiler = attach_for_a_second(target.pid)
         profiler.send_signal(signal.SIGINT)
-        check_equal("the status after Ctrl-C", profiler.wait(60), 0)
+        check_ends_well(profiler, "after Ctrl-C")
         check_equal("tracers", tracer_of(target.pid), set())
         check(target.poll() is None, "the target has ended")
         read_profile()
 
-        profiler = attach(target.pid)
-        time.sleep(1)
+        profiler = attach_for_a_second(target.pid)
         with open("stop", "w", encoding="ascii"):
             pass
-        check_equal("the status at the program's end", profiler.wait(60), 0)
+        check_ends_well(profiler, "at the program's end")
         check_equal("what the target wrote", target.stdout.read(), b"finished\n")
         check_equal("the target's status", target.wait(60), 6)
         read_profile()
