@@ -251,10 +251,10 @@ class Reader {
     }
     template <class Number, class Read>
     void by_level(std::array<Number, memory_levels>& numbers, Read read_one) {
-        in_.object(required("L1", [&] { numbers[0] = read_one(); }),
-                   required("L2", [&] { numbers[1] = read_one(); }),
-                   required("L3", [&] { numbers[2] = read_one(); }),
-                   required("memory", [&] { numbers[3] = read_one(); }));
+        in_.object(required(level_names[0], [&] { numbers[0] = read_one(); }),
+                   required(level_names[1], [&] { numbers[1] = read_one(); }),
+                   required(level_names[2], [&] { numbers[2] = read_one(); }),
+                   required(level_names[3], [&] { numbers[3] = read_one(); }));
     }
 
     auto count(Statistics& s) {
