@@ -30,12 +30,22 @@ constexpr Seconds standstill{0.25};
 // was chased through at 300 ns a line for three times what the last cache holds.
 constexpr Seconds shortest_settling{5e-3}, usual_longest_settling{0.2}, longest_settling{0.5};
 
-// A copy of a page, by a trap. To make them beforehand displaces what is in the caches, so that
-// loads would wait for other lines than the original's: not where that is what is asked for.
-bool copies_are_dear(const Options& options) {
+// A copy of a page, by a trap.
+bool faults_are_dear() {
     constexpr Seconds dear{10e-6};
-    return !options.insists_on_latencies && PageCopies::prices().of_copy > dear;
+    return PageCopies::prices().of_copy > dear;
 }
+
+// To make copies beforehand displaces what is in the caches, so that loads would wait for other
+// lines than the original's: not where that is what is asked for.
+bool copies_ahead(const Options& options) {
+    return !options.insists_on_latencies && faults_are_dear();
+}
+
+// There, what only replicas wait for may be measured as the program's time, whatever is done
+// against it. So of what they tell of an instruction's time the least is believed, and what is more
+// by and by, as a program that goes over to waiting tells it again and again.
+constexpr double most_growth = 1.2, most_above_usual = 4;
 
 Seconds seconds_of(std::uint64_t nanoseconds) {
     constexpr double nanosecond = 1e-9;
@@ -96,8 +106,8 @@ Replicas::Replicas(const Workplace& place, ptrace::Nursery& nursery, std::size_t
     : place_(place),
       nursery_(nursery),
       cache_(place.tracer.pid(), place.blocks, place.modules, place.segments, place.code.plan()),
-      pages_ahead_(copies_are_dear(place.options)),
-      neighbour_pages_(copies_are_dear(place.options)),
+      pages_ahead_(copies_ahead(place.options)),
+      neighbour_pages_(copies_ahead(place.options)),
       target_(place.tracer.pid()),
       settling_(place.options.insists_on_latencies ? longest_settling : Seconds{0}) {
     for (std::size_t n = 0; n < most_at_once; ++n) workers_.emplace_back([this] { work(); });
@@ -284,8 +294,10 @@ Replicas::Outcome Replicas::live(Job& job) {
                                          beginning.teaches ? PagesAhead::faults_that_teach : 0,
                                          beginning.copied};
     registered.await_other_lines(settling_);
-    emu::translator::TranslatedReplica engine{*replica, cache_, *guest, *world, recording};
+    emu::translator::TranslatedReplica engine{*replica, cache_,    *guest,
+                                              *world,   recording, experience()};
     const auto end = engine.run(job.length, job.random);
+    if (end.nanoseconds_of_instruction) learn(*end.nanoseconds_of_instruction);
     const auto copied_meanwhile = neighbours.end();
     if (end.is_complete)
         pages_ahead_.learn(beginning, replica->pid(), *shared_maps, copied_meanwhile);
@@ -318,6 +330,24 @@ Replicas::Outcome Replicas::live(Job& job) {
     place_.digester.end_sample(job.start.sample);
     outcome.computed = seconds_of(replica->end());
     return told(std::move(outcome));
+}
+
+emu::translator::Experience Replicas::experience() const {
+    emu::translator::Experience experience;
+    constexpr double nanoseconds = 1e9;
+    const auto of_copy = nanoseconds * PageCopies::prices().of_copy.count();
+    experience.of_fault = std::max(experience.of_fault, of_copy);
+    if (const double usual = usual_of_instruction_; usual > 0 && faults_are_dear()) {
+        experience.of_instruction = usual;
+        experience.most_of_instruction = most_above_usual * usual;
+    }
+    return experience;
+}
+
+void Replicas::learn(double nanoseconds_of_instruction) {
+    const double usual = usual_of_instruction_;
+    usual_of_instruction_ = usual > 0 ? std::min(nanoseconds_of_instruction, most_growth * usual)
+                                      : nanoseconds_of_instruction;
 }
 
 // Where each load waits for memory a replica that begins at once finds in the cache that it shares

@@ -89,6 +89,8 @@ class Replicas {
     static bool is_starving(const Living& living, Seconds age);
     void work();
     Outcome live(Job& job);
+    emu::translator::Experience experience() const;
+    void learn(double nanoseconds_of_instruction);
     void adapt_settling(double nanoseconds_of_block);
     bool only_target_has(Address address, pid_t replica) const;
     // Lives on the worker's stack while the replica does.
@@ -100,7 +102,8 @@ class Replicas {
     PagesAhead pages_ahead_;
     NeighbourPages neighbour_pages_;
     pid_t target_;
-    std::atomic<Seconds> settling_;  // before a replica begins
+    std::atomic<Seconds> settling_;                 // before a replica begins
+    std::atomic<double> usual_of_instruction_ = 0;  // nanoseconds, or 0
 
     mutable std::mutex mutex_;
     std::condition_variable changed_;

@@ -23,6 +23,12 @@ using ptrace::Replica;
 // Where it does not come by: so many times as long as it should take.
 constexpr double patience = 4;
 
+// What a fault takes is known roughly: of a part that had more of them the rest tells nothing.
+constexpr double most_faults = 0.7;
+// Nanoseconds of an instruction. A processor waits as long for each that is a load, of memory that
+// is in no cache.
+constexpr double slowest = 100;
+
 std::uint64_t visits_in(double nanoseconds, double between_visits) {
     return static_cast<std::uint64_t>(nanoseconds / between_visits) + 1;
 }
@@ -30,12 +36,13 @@ std::uint64_t visits_in(double nanoseconds, double between_visits) {
 }  // namespace
 
 NativeStretch::NativeStretch(Replica& replica, ReplicaCache& cache, ReplicaCache::Guest& guest,
-                             Landmark landmark, const Serve& serve)
+                             Landmark landmark, const Serve& serve, double of_fault)
     : replica_(replica),
       cache_(cache),
       guest_(guest),
       landmark_(std::move(landmark)),
-      serve_(serve) {}
+      serve_(serve),
+      of_fault_(of_fault) {}
 
 bool NativeStretch::run(Registers& registers, double nanoseconds) {
     const auto counting = counting_code();
@@ -54,17 +61,29 @@ bool NativeStretch::run_parts(Registers& registers, double nanoseconds) {
     // How long it takes from one visit to the next was told from what it did in the cache, where
     // code may still have had to be translated.
     constexpr std::uint64_t most_growth = 16;
+    constexpr double longest = 16, steady = 0.67, few_faults = 0.4;
     auto visits = visits_in(nanoseconds, landmark_.nanoseconds);
-    for (double settled = 0; settled < nanoseconds;) {
-        const auto passed = run_part(registers, visits, patience * nanoseconds);
-        if (!passed) return is_alive_;
-        settled += std::max(*passed, 1.0);
-        const auto between_visits = std::max(*passed, 1.0) / static_cast<double>(visits);
-        visits = std::min(visits_in(nanoseconds, between_visits), most_growth * visits);
+    double passed = 0, settled = 0, before = 0, fewest_faults = most_faults;
+    while (passed < longest * nanoseconds) {
+        const auto expected = std::max(nanoseconds, before * static_cast<double>(visits));
+        const auto part = run_part(registers, visits, patience * expected);
+        if (!part) break;
+        passed += part->nanoseconds;
+        const auto between_visits = part->of_program() / static_cast<double>(visits);
+        if (between_visits <= 0) continue;
+        const bool has_settled = settled >= nanoseconds;
+        settled += part->of_program();
+        const auto rate = between_visits / landmark_.instructions;
+        if (has_settled && rate <= slowest && part->part_of_faults() <= fewest_faults) {
+            rate_ = rate;
+            fewest_faults = part->part_of_faults();
+            if (fewest_faults <= few_faults && between_visits >= steady * before) break;
+        }
+        before = between_visits;
+        // While pages are still to be mapped, twice as long brings less than twice as many.
+        visits = std::clamp(visits_in(nanoseconds, between_visits), has_settled ? 2 * visits : 1,
+                            most_growth * visits);
     }
-    const auto passed = run_part(registers, visits, patience * nanoseconds);
-    if (passed && *passed > 0)
-        rate_ = *passed / (landmark_.instructions * static_cast<double>(visits));
     return is_alive_;
 }
 
@@ -84,8 +103,8 @@ bool NativeStretch::put_jump(Address counting) {
     return replica_.write_code(place, std::as_bytes(std::span{jump}));
 }
 
-std::optional<double> NativeStretch::run_part(Registers& registers, std::uint64_t visits,
-                                              double longest) {
+std::optional<NativeStretch::Part> NativeStretch::run_part(Registers& registers,
+                                                           std::uint64_t visits, double longest) {
     // It stands before a visit already, or nearly.
     area().temp[0] = visits + 1;
     const auto pid = replica_.pid();
@@ -112,8 +131,9 @@ std::optional<double> NativeStretch::run_part(Registers& registers, std::uint64_
         if (is_counting && stop.info.si_signo == SIGTRAP) {
             const auto passed = ptrace::process_cpu_time(pid).value_or(began) - began;
             const auto more = ptrace::minor_faults(pid).value_or(faults) - faults;
-            return static_cast<double>(passed) - NativeTime::of_stop * static_cast<double>(stops) -
-                   NativeTime::of_fault * static_cast<double>(more);
+            const auto of_stops = NativeTime::of_stop * static_cast<double>(stops);
+            return Part{std::max(static_cast<double>(passed) - of_stops, 1.0),
+                        of_fault_ * static_cast<double>(more)};
         }
         is_alive_ = serve_(stop, registers);
         if (!is_alive_) return {};

@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 #include "emu/translator/segment_work.h"
@@ -27,10 +28,20 @@
 
 namespace shadowprof::emu::translator {
 
+// What is known before a replica begins, in nanoseconds.
+struct Experience {
+    double of_fault = 2'500;  // of a replica's time, on this host
+    // Of the program's, in replicas before, where what this one measures is to be doubted; and what
+    // is to be believed at most.
+    std::optional<double> of_instruction;
+    double most_of_instruction = std::numeric_limits<double>::infinity();
+};
+
 class NativeTime {
   public:
-    explicit NativeTime(pid_t replica)
+    NativeTime(pid_t replica, double of_fault)
         : replica_(replica),
+          of_fault_(of_fault),
           computed_(ptrace::process_cpu_time(replica).value_or(0)),
           faults_(ptrace::minor_faults(replica).value_or(0)) {}
 
@@ -54,7 +65,7 @@ class NativeTime {
     }
 
     // Nanoseconds of a replica's.
-    static constexpr double of_stop = 10'000, of_fault = 2'500;
+    static constexpr double of_stop = 10'000;
 
   private:
     double from_replica(const Work& work, std::uint64_t stops) const {
@@ -63,7 +74,7 @@ class NativeTime {
         const auto besides = of_block * static_cast<double>(work.blocks) +
                              of_indirect * static_cast<double>(work.indirect) +
                              of_stop * static_cast<double>(stops) +
-                             of_fault * static_cast<double>(faults);
+                             of_fault_ * static_cast<double>(faults);
         // Where much else goes on the prices are too rough.
         return std::max(static_cast<double>(computed) - besides,
                         smallest_part * static_cast<double>(computed));
@@ -76,6 +87,7 @@ class NativeTime {
     static constexpr double rate_holds_for = 2e6;
 
     pid_t replica_;
+    double of_fault_;
     std::uint64_t computed_;  // before
     std::uint64_t faults_;
     std::uint64_t last_look_ = computed_;

@@ -47,7 +47,7 @@ TranslatedReplica::End TranslatedReplica::run(Length length, Random& random) {
     native_ = *begin;
     auto next = enter() ? Next::go_on : Next::end;
     if (length.nanoseconds > 0)
-        time_.emplace(replica_.pid());
+        time_.emplace(replica_.pid(), before_.of_fault);
     else
         recording_.expect(static_cast<double>(length.instructions) / usual_instructions_in_block);
     while (next != Next::end) {
@@ -204,7 +204,7 @@ void TranslatedReplica::warm_up(ReplicaCache::Turn& turn, Random& random) {
     if (wanted_.nanoseconds >= shortest_stretch)
         landmark_ = choose_landmark(warmed_with_, part * took, cache_.segments(), cache_.code());
     warmed_with_ = {};
-    time_.emplace(replica_.pid());
+    time_.emplace(replica_.pid(), before_.of_fault);
     stops_ = 0;
     expect_rate(took / static_cast<double>(warming_.instructions));
     recording_.go_on_for(one_look);
@@ -241,11 +241,14 @@ TranslatedReplica::Next TranslatedReplica::measure_rate() {
         registers = native_;
         return goes_on;
     };
-    NativeStretch stretch{replica_, cache_, guest_, *std::exchange(landmark_, std::nullopt), serve};
+    NativeStretch stretch{
+        replica_, cache_, guest_, *std::exchange(landmark_, std::nullopt), serve, before_.of_fault};
     const bool goes_on = stretch.run(native_, std::min(wanted_.nanoseconds, longest_stretch));
     if (!goes_on) return end_.reason.empty() ? end("the replica is gone") : Next::end;
-    time_.emplace(replica_.pid());
-    if (const auto rate = stretch.rate()) {
+    time_.emplace(replica_.pid(), before_.of_fault);
+    end_.nanoseconds_of_instruction = stretch.rate();
+    const bool is_believed = stretch.rate() && *stretch.rate() <= before_.most_of_instruction;
+    if (const auto rate = is_believed ? stretch.rate() : before_.of_instruction) {
         time_->set_rate(*rate);
         expect_rate(*rate);
     }

@@ -35,12 +35,13 @@ class ReplicaServices {
 class TranslatedReplica {
   public:
     TranslatedReplica(ptrace::Replica& replica, ReplicaCache& cache, ReplicaCache::Guest& guest,
-                      ReplicaServices& services, ThreadRecording& recording)
+                      ReplicaServices& services, ThreadRecording& recording, Experience before)
         : replica_(replica),
           cache_(cache),
           guest_(guest),
           services_(services),
-          recording_(recording) {}
+          recording_(recording),
+          before_(before) {}
 
     // It spins on what another thread is to change, which it does not have.
     static constexpr const char* waits_in_a_loop = "spinning";
@@ -49,8 +50,9 @@ class TranslatedReplica {
         Address continuation;             // 0: unknown
         std::optional<Address> unmapped;  // it had nothing there, and needed it
         std::uint64_t instructions = 0;
-        bool is_complete = false;  // as many as were wanted
-        std::uint64_t blocks = 0;  // in the lean version
+        bool is_complete = false;                               // as many as were wanted
+        std::uint64_t blocks = 0;                               // in the lean version
+        std::optional<double> nanoseconds_of_instruction = {};  // as measured natively
     };
     // How much: whichever comes first, or a little more.
     struct Length {
@@ -92,6 +94,7 @@ class TranslatedReplica {
     ReplicaCache::Guest& guest_;
     ReplicaServices& services_;
     ThreadRecording& recording_;
+    Experience before_;
     ptrace::Registers native_;
     Length wanted_;
     std::optional<NativeTime> time_;
