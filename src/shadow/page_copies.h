@@ -26,10 +26,10 @@ class PageCopies {
     std::uint64_t extra_faults() const { return static_cast<std::uint64_t>(extra_); }
 
     // What a first write costs here, to a page that a replica shares and to one that a dead one
-    // shared; and what a fork of a small process does. Measured in one of our own, which takes some
-    // ten milliseconds.
+    // shared; and what a fork of a small process does, and that it is somebody else who forks it.
+    // Measured in one of our own, which takes some ten milliseconds.
     struct Prices {
-        Seconds of_copy, of_aftermath, of_fork;
+        Seconds of_copy, of_aftermath, of_fork, of_one_between;
     };
     static Prices prices();
 
