@@ -27,7 +27,7 @@ class PageCopies {
 
     // What a first write costs here, to a page that a replica shares and to one that a dead one
     // shared; and what a fork of a small process does, and that it is somebody else who forks it.
-    // Measured in one of our own, which takes some ten milliseconds.
+    // Measured in one of our own, which takes some ten milliseconds, or 150 where they are dear.
     struct Prices {
         Seconds of_copy, of_aftermath, of_fork, of_one_between;
     };

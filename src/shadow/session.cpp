@@ -106,7 +106,7 @@ Result Session::finish() {
 
 void Session::trace_target() {
     try {
-        // Takes some ten milliseconds, which the target need not wait for.
+        // Takes a while, which the target need not wait for.
         if (options_.mode == Mode::shadow) PageCopies::prices();
         const auto tracer = take_hold_of(target_, options_);
         if (tracer->launched())

@@ -5,7 +5,7 @@ import json
 import os
 import sys
 
-from vocabulary import check, check_equal, profiled, read_profile, scratch
+from vocabulary import check, check_equal, lacked_processors, profiled, read_profile, scratch
 
 SERVER = os.path.abspath(sys.argv[1])
 
@@ -27,8 +27,7 @@ with scratch():
         profile = read_profile()
         coverage = profile["coverage"]
         # A single replica before the bursts stands for most of the time, and alone tells nothing.
-        gave_up = any("all processors are busy" in warning for warning in profile["run"].get("warnings", []))
-        if coverage["samples"] < 20 or gave_up:
+        if coverage["samples"] < 20 or lacked_processors(profile):
             print(f"-m {mode}, requests of {size}: the machine is busy, {coverage}")
             continue
         share, low, high = share_of("after_read")

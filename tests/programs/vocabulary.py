@@ -90,6 +90,11 @@ def profiled(command, *options, **more):
     return run(profile_command(command, *options), **more)
 
 
+def lacked_processors(profile):
+    """Shadows were given up, for a while at least, as there was no processor for replicas."""
+    return any("all processors are busy" in warning for warning in profile["run"].get("warnings", []))
+
+
 def read_profile(path="profile.json"):
     """A profile that keeps what every profile promises."""
     with open(path, encoding="utf-8") as file:
