@@ -30,6 +30,8 @@ class Bursts : public Sampling {
     bool is_complete() const override { return has_enough() && !in_progress(); }
     Cost cost() const override { return cost_; }
     std::uint64_t samples() const { return samples_; }
+    // Others cost the target so much meanwhile, which comes off the budget.
+    void others_cost(Seconds price) { budget_.spent_besides(price); }
 
   protected:
     // The thread is stopped, in 64-bit code, and free of side effects of having been interrupted.

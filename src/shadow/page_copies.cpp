@@ -169,9 +169,10 @@ Seconds PageCopies::price_so_far(std::size_t alive) {
     if (!before || passed <= Seconds{0}) return Seconds{0};
     const auto count = static_cast<double>(*faults - *before);
     // A page that it has never touched before is its own, too: a copy is not one more.
-    const auto pages_now = static_cast<double>(ptrace::anonymous_pages(target_).value_or(0));
-    const auto grown = std::max(0.0, pages_now - std::exchange(anonymous_pages_, pages_now));
-    const auto own = std::max(own_rate_ * passed.count(), grown);
+    const auto pages_now = pages_of(target_);
+    const auto grown =
+        std::clamp(pages_now - std::exchange(anonymous_pages_, pages_now), 0.0, count);
+    const auto own = grown + own_rate_ * passed.count();
     const auto extra = std::clamp(count - own, 0.0, protected_);
     protected_ -= extra;
     extra_ += extra;
@@ -186,12 +187,10 @@ Seconds PageCopies::price_so_far(std::size_t alive) {
         price += prices().of_fork + prices().of_one_between +
                  protected_ / pages_in_table * of_page_table;
     }
-    if (were_alive == 0) {
-        // The last second counts most.
-        const auto weight = knows_own_rate_ ? std::min(1.0, passed.count()) : 1.0;
-        own_rate_ += weight * ((count - extra) / passed.count() - own_rate_);
-        knows_own_rate_ = true;
-    }
+    // The last second counts most. While pages are protected it is seen to fall, not to rise.
+    const auto weight = knows_own_rate_ ? std::min(1.0, passed.count()) : 1.0;
+    own_rate_ += weight * ((count - extra - grown) / passed.count() - own_rate_);
+    knows_own_rate_ = true;
     return price;
 }
 

@@ -18,11 +18,16 @@ namespace shadowprof::shadow {
 class PageCopies {
   public:
     explicit PageCopies(pid_t target)
-        : target_(target), faults_(ptrace::minor_faults(target)), at_(ptrace::Clock::now()) {}
+        : target_(target),
+          faults_(ptrace::minor_faults(target)),
+          at_(ptrace::Clock::now()),
+          anonymous_pages_(pages_of(target)) {}
 
     // Now there are so many replicas alive. What the faults since the last call cost the target
     // that it would not have had.
     Seconds price_so_far(std::size_t alive);
+    // The target has executed another program: what births protected is gone.
+    void memory_is_new() { protected_ = anonymous_pages_ = 0; }
     std::uint64_t extra_faults() const { return static_cast<std::uint64_t>(extra_); }
 
     // What a first write costs here, to a page that a replica shares and to one that a dead one
@@ -34,15 +39,19 @@ class PageCopies {
     static Prices prices();
 
   private:
+    static double pages_of(pid_t target) {
+        return static_cast<double>(ptrace::anonymous_pages(target).value_or(0));
+    }
+
     pid_t target_;
     std::optional<std::uint64_t> faults_;
     ptrace::Clock::time_point at_;
     std::size_t alive_ = 0;
     double protected_ = 0;  // pages, at most, that a birth has protected and nobody has written yet
-    double own_rate_ = 0;   // faults a second
+    double own_rate_ = 0;   // faults a second, without those by which it grows
     bool knows_own_rate_ = false;
     double extra_ = 0;
-    double anonymous_pages_ = 0;  // of the target's, at the last look
+    double anonymous_pages_;  // of the target's, at the last look
     FreshPages fresh_pages_;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace shadowprof::shadow {
 
@@ -24,7 +25,8 @@ ShadowSampling::ShadowSampling(Workplace place)
       shadow_options_(place_.options),
       burst_options_(place_.options),
       shadows_(std::make_unique<Shadows>(place_with(shadow_options_))),
-      bursts_began_(Clock::now()),
+      began_(Clock::now()),
+      bursts_began_(began_),
       pause_(shortest_pause) {
     burst_options_.mode = Mode::burst;
     burst_options_.sample_size = Options::default_burst;
@@ -38,15 +40,16 @@ Workplace ShadowSampling::place_with(const Options& options) {
 
 Clock::time_point ShadowSampling::next_tick() const {
     if (!bursts_) return shadows_->next_tick();
-    const auto next = std::min(bursts_->next_tick(), again_at_);
-    return may_return() ? std::min(next, shadows_->next_tick()) : next;
+    return std::min({bursts_->next_tick(), again_at_, shadows_->next_tick()});
 }
 
-// Replicas that are alive when there are to be no more of them are looked after.
+// When there are to be no more replicas, those that are alive are looked after, and what all of
+// them left behind is paid for.
 void ShadowSampling::tick() {
     const auto now = Clock::now();
     if (bursts_ && now >= bursts_->next_tick()) bursts_->tick();
-    if ((!bursts_ || may_return()) && now >= shadows_->next_tick()) shadows_->tick();
+    if (now >= shadows_->next_tick()) shadows_->tick();
+    if (bursts_) charge_bursts();
     change_way();
 }
 
@@ -85,6 +88,15 @@ void ShadowSampling::begin_bursts() {
         shadows_->wind_up("the end of shadows");
     }
     bursts_ = std::make_unique<EmulatedBursts>(place_with(burst_options_));
+    const Seconds elapsed = bursts_began_ - began_;
+    charged_ = std::min(shadows_->cost().price, place_.options.overhead * elapsed);
+    charge_bursts();
+}
+
+// What shadows have overdrawn, and what replicas go on to cost.
+void ShadowSampling::charge_bursts() {
+    const auto price = shadows_->cost().price;
+    bursts_->others_cost(price - std::exchange(charged_, price));
 }
 
 void ShadowSampling::end_bursts() {

@@ -27,19 +27,20 @@ class ShadowSampling : public Sampling {
     const Sampling& way() const {
         return bursts_ ? static_cast<const Sampling&>(*bursts_) : *shadows_;
     }
-    bool may_return() const { return again_at_ != ptrace::Clock::time_point::max(); }
     void change_way();
     void begin_bursts();
     void end_bursts();
+    void charge_bursts();
     Workplace place_with(const Options& options);
 
     Workplace place_;
     Options shadow_options_, burst_options_;
     std::unique_ptr<Shadows> shadows_;
     std::unique_ptr<EmulatedBursts> bursts_;  // meanwhile, or for good
-    ptrace::Clock::time_point bursts_began_;
+    ptrace::Clock::time_point began_, bursts_began_;
     ptrace::Clock::time_point again_at_ = ptrace::Clock::time_point::max();
     Seconds pause_;  // the next one
+    Seconds charged_{0};  // of what shadows cost: what bursts need not spare any more
     // Before these bursts.
     Cost cost_of_bursts_;
     Seconds without_shadows_{0};

@@ -66,6 +66,7 @@ Shadows::Shadows(Workplace place)
 Shadows::~Shadows() = default;
 
 Clock::time_point Shadows::next_birth() const {
+    if (impossible_) return Clock::time_point::max();
     return std::max(Bursts::next_tick(), paused_until_);
 }
 
@@ -84,6 +85,7 @@ bool Shadows::take(const ptrace::Event& event) {
     if (event.kind == ptrace::EventKind::exec) {
         replicas_.reset();
         watch_ = BirthWatch{place_.tracer.pid()};
+        copies_.memory_is_new();
     }
     return Bursts::take(event);
 }
