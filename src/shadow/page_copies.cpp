@@ -26,8 +26,11 @@ namespace {
 using ptrace::Clock;
 
 constexpr std::size_t line = 64;
-// More than a core's own caches hold, as are most programs' pages when they are written.
-constexpr std::size_t pages = 2048;
+// More than a core's own caches hold, as are most programs' pages when they are written. Where a
+// page costs that much anyway, caches do not matter, and fewer tell as well: so many would take a
+// tenth of a second.
+constexpr std::size_t most_pages = 2048, fewest_pages = 256;
+constexpr Seconds of_dear_page{5e-6};
 // The thread's own time in fork(2), in which nobody holds it: 800 MB in small pages took 12 ms.
 constexpr Seconds of_page_table{29e-6};
 // The replica is the child of a child, which the thread waits for: two wake-ups and an exit, at
@@ -39,9 +42,9 @@ constexpr double pages_in_table = 512;
 // What a program has in its caches, which copies displace.
 constexpr std::size_t working_set = 1u << 20;
 
-// Writes to all pages, and between two of them reads some of the working set. Of processor time:
+// Writes to each page, and between two of them reads some of the working set. Of processor time:
 // others that compute meanwhile do not make it dearer.
-Seconds write_to_all(volatile char* memory) {
+Seconds write_to(volatile char* memory, std::size_t pages) {
     static std::vector<char> others(working_set, 1);
     const volatile char* const used = others.data();
     constexpr std::size_t lines = working_set / line, reads = page_size / line, stride = 7919;
@@ -56,8 +59,9 @@ Seconds write_to_all(volatile char* memory) {
     return computed(CLOCK_THREAD_CPUTIME_ID) - began;
 }
 
-// Of all pages, with a child that shares them, alive or dead.
-std::optional<Seconds> write_to_shared(volatile char* memory, bool alive, Seconds& forked) {
+// With a child that shares them, alive or dead.
+std::optional<Seconds> write_to_shared(volatile char* memory, std::size_t pages, bool alive,
+                                       Seconds& forked) {
     const auto began = computed(CLOCK_THREAD_CPUTIME_ID);
     const pid_t us = getpid(), child = fork();
     forked = computed(CLOCK_THREAD_CPUTIME_ID) - began;
@@ -73,7 +77,7 @@ std::optional<Seconds> write_to_shared(volatile char* memory, bool alive, Second
         waitpid(child, nullptr, __WALL);
     };
     if (!alive) end();
-    const auto took = write_to_all(memory);
+    const auto took = write_to(memory, pages);
     if (alive) end();
     return took;
 }
@@ -135,19 +139,25 @@ Seconds measure_one_between() {
 PageCopies::Prices measure() {
     constexpr PageCopies::Prices usual{Seconds{2e-6}, Seconds{0.8e-6}, Seconds{60e-6},
                                        of_one_between};
-    auto* const memory = static_cast<char*>(mmap(nullptr, pages * page_size, PROT_READ | PROT_WRITE,
-                                                 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    constexpr std::size_t size = most_pages * page_size;
+    auto* const memory = static_cast<char*>(
+        mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
     if (memory == MAP_FAILED) return usual;
-    madvise(memory, pages * page_size, MADV_NOHUGEPAGE);
-    write_to_all(memory);
+    madvise(memory, size, MADV_NOHUGEPAGE);
+    const bool are_dear = write_to(memory, fewest_pages) > fewest_pages * of_dear_page;
+    const auto pages = are_dear ? fewest_pages : most_pages;
+    write_to(memory, pages);
     Seconds forked{}, forked_again{};
-    const auto shared = write_to_shared(memory, true, forked);
-    const auto left = write_to_shared(memory, false, forked_again);
-    const auto own = write_to_all(memory);
-    munmap(memory, pages * page_size);
+    const auto shared = write_to_shared(memory, pages, true, forked);
+    const auto left = write_to_shared(memory, pages, false, forked_again);
+    const auto own = write_to(memory, pages);
+    munmap(memory, size);
     if (!shared || !left) return usual;
-    const Seconds of_tables = of_page_table * pages / pages_in_table;
-    return {std::max(Seconds{0}, *shared - own) / pages, std::max(Seconds{0}, *left - own) / pages,
+    const Seconds of_tables = of_page_table * static_cast<double>(pages) / pages_in_table;
+    const auto of_each = [&](Seconds all) {
+        return std::max(Seconds{0}, all - own) / static_cast<double>(pages);
+    };
+    return {of_each(*shared), of_each(*left),
             std::max(usual.of_fork, std::min(forked, forked_again) - of_tables),
             measure_one_between()};
 }
