@@ -198,9 +198,9 @@ Seconds PageCopies::price_so_far(std::size_t alive) {
                  protected_ / pages_in_table * of_page_table;
     }
     // The last second counts most. While pages are protected it is seen to fall, not to rise.
-    const auto weight = knows_own_rate_ ? std::min(1.0, passed.count()) : 1.0;
+    known_for_ = std::min(known_for_ + passed, Seconds{1});
+    const auto weight = std::min(1.0, passed / known_for_);
     own_rate_ += weight * ((count - extra - grown) / passed.count() - own_rate_);
-    knows_own_rate_ = true;
     return price;
 }
 

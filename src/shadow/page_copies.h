@@ -32,7 +32,7 @@ class PageCopies {
 
     // What a first write costs here, to a page that a replica shares and to one that a dead one
     // shared; and what a fork of a small process does, and that it is somebody else who forks it.
-    // Measured in one of our own, which takes some ten milliseconds, or 150 where they are dear.
+    // Measured in one of our own, which takes some ten milliseconds, or 50 where they are dear.
     struct Prices {
         Seconds of_copy, of_aftermath, of_fork, of_one_between;
     };
@@ -49,7 +49,7 @@ class PageCopies {
     std::size_t alive_ = 0;
     double protected_ = 0;  // pages, at most, that a birth has protected and nobody has written yet
     double own_rate_ = 0;   // faults a second, without those by which it grows
-    bool knows_own_rate_ = false;
+    Seconds known_for_{0};
     double extra_ = 0;
     double anonymous_pages_;  // of the target's, at the last look
     FreshPages fresh_pages_;

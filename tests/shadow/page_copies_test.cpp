@@ -1,0 +1,130 @@
+#include "shadow/page_copies.h"
+
+#include <doctest/doctest.h>
+
+#include <chrono>
+#include <thread>
+
+#include "shared_pages.h"
+
+using namespace shadowprof;
+using namespace shadowprof::shadow;
+using namespace shadowprof::shadow_test;
+
+namespace {
+
+// What else the test has to do with memory, and what the kernel counts late.
+constexpr std::uint64_t some = 150;
+
+// We are the target. Since this was made, were so many faults extra?
+class Extra {
+  public:
+    explicit Extra(const PageCopies& copies) : copies_(copies), before_(copies.extra_faults()) {}
+    void check_about(std::uint64_t count) const {
+        const auto now = copies_.extra_faults() - before_;
+        CHECK(now + some >= count);
+        CHECK(now <= count + some);
+    }
+
+  private:
+    const PageCopies& copies_;
+    std::uint64_t before_;
+};
+
+void write(Memory& memory, std::size_t from, std::size_t to) {
+    for (auto n = from; n < to; ++n) memory.bytes()[n * page] += 1;
+}
+
+// Writes to pages that are given back each time: faults without growth.
+void give_back_and_write(Memory& memory, std::size_t count, std::chrono::milliseconds time) {
+    const auto end = std::chrono::steady_clock::now() + time;
+    while (std::chrono::steady_clock::now() < end) {
+        madvise(memory.bytes(), count * page, MADV_DONTNEED);
+        write(memory, 0, count);
+        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+    }
+}
+
+// So long that it is known to have hardly any faults of its own.
+void stay_quiet(PageCopies& copies) {
+    std::this_thread::sleep_for(std::chrono::milliseconds{200});
+    copies.price_so_far(0);
+}
+
+bool does_nothing() { return true; }
+
+}  // namespace
+
+TEST_CASE("the first writes to pages that a replica shares are extra, each once, and cost") {
+    Memory memory;
+    PageCopies copies{getpid()};
+    stay_quiet(copies);
+    {
+        Child replica{does_nothing};
+        CHECK(copies.price_so_far(1) > Seconds{0});
+        const Extra extra{copies};
+        write(memory, 0, 500);
+        CHECK(copies.price_so_far(1) > Seconds{0});
+        extra.check_about(500);
+        write(memory, 0, 500);
+        copies.price_so_far(1);
+        extra.check_about(500);
+        replica.live();
+        CHECK(replica.was_fine());
+    }
+    copies.price_so_far(0);
+    const Extra aftermath{copies};
+    write(memory, 500, 1000);
+    copies.price_so_far(0);
+    aftermath.check_about(500);
+}
+
+TEST_CASE("that the target's memory grows is its own") {
+    Memory memory;
+    PageCopies copies{getpid()};
+    stay_quiet(copies);
+    Child replica{does_nothing};
+    copies.price_so_far(1);
+    const Extra extra{copies};
+    Memory more;
+    write(memory, 0, 300);
+    copies.price_so_far(1);
+    extra.check_about(300);
+    replica.live();
+    CHECK(replica.was_fine());
+}
+
+TEST_CASE("as many faults as the target has by itself are its own") {
+    constexpr std::size_t count = 100;
+    Memory memory, others;
+    PageCopies copies{getpid()};
+    for (int n = 0; n < 10; ++n) {
+        give_back_and_write(others, count, std::chrono::milliseconds{30});
+        copies.price_so_far(0);
+    }
+    Child replica{does_nothing};
+    copies.price_so_far(1);
+    const Extra extra{copies};
+    const long before = faults_so_far();
+    give_back_and_write(others, count, std::chrono::milliseconds{200});
+    const auto faults = static_cast<std::uint64_t>(faults_so_far() - before);
+    CHECK(faults > 1000);
+    copies.price_so_far(1);
+    CHECK(copies.extra_faults() < faults / 2);
+    replica.live();
+    CHECK(replica.was_fine());
+}
+
+TEST_CASE("another program in the target's place has nothing of it to write") {
+    Memory memory;
+    PageCopies copies{getpid()};
+    Child replica{does_nothing};
+    copies.price_so_far(1);
+    copies.memory_is_new();
+    const Extra extra{copies};
+    write(memory, 0, 500);
+    copies.price_so_far(1);
+    extra.check_about(0);
+    replica.live();
+    CHECK(replica.was_fine());
+}
