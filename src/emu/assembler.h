@@ -11,6 +11,10 @@
 namespace shadowprof::emu {
 
 using HostRegister = std::uint8_t;  // numbers as the hardware encodes them
+// In a set of them.
+constexpr std::uint32_t bit(HostRegister reg) {
+    return 1u << reg;
+}
 
 enum class Condition : std::uint8_t { o, no, b, ae, e, ne, be, a, s, ns, p, np, l, ge, le, g };
 constexpr Condition operator!(Condition c) {

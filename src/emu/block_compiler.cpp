@@ -18,10 +18,6 @@ using decoder::OperandKind;
 using decoder::rax, decoder::rcx, decoder::rdi, decoder::rdx, decoder::rsi, decoder::rsp;
 using trace::Capture;
 
-constexpr std::uint32_t bit(HostRegister reg) {
-    return 1u << reg;
-}
-
 // Registers for our own purposes, those first that programs use least.
 constexpr HostRegister by_preference[] = {11, 10, 9, 8, 15, 14, 13, 12, 1, 6, 7, 2, 5, 3, 0};
 

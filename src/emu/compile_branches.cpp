@@ -11,10 +11,6 @@ using decoder::Mnemonic;
 using decoder::OperandKind;
 using decoder::rax, decoder::rcx, decoder::rsp;
 
-constexpr std::uint32_t bit(HostRegister reg) {
-    return 1u << reg;
-}
-
 // The mnemonics of conditional jumps are in the hardware's order of conditions.
 constexpr bool is_on_flags(Mnemonic m) {
     return Mnemonic::jo <= m && m <= Mnemonic::jg;

@@ -17,10 +17,6 @@ using decoder::OperandKind;
 using decoder::rax, decoder::rbx, decoder::rdi, decoder::rsp;
 using decoder::RegisterKind;
 
-constexpr std::uint32_t bit(HostRegister reg) {
-    return 1u << reg;
-}
-
 // What they write they write wholly and always.
 bool replaces_destination(const Instruction& i, const Operand& operand) {
     using enum Mnemonic;

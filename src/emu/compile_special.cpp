@@ -18,10 +18,6 @@ using decoder::Operand;
 using decoder::OperandKind;
 using decoder::rax, decoder::rdx, decoder::rsi;
 
-constexpr std::uint32_t bit(HostRegister reg) {
-    return 1u << reg;
-}
-
 StringOperation string_operation(const decoder::Instruction& i) {
     using enum Mnemonic;
     StringOperation operation{};

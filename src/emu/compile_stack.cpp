@@ -13,10 +13,6 @@ using decoder::OperandKind;
 using decoder::rax, decoder::rbp, decoder::rdx, decoder::rsi, decoder::rsp;
 using decoder::RegisterKind;
 
-constexpr std::uint32_t bit(HostRegister reg) {
-    return 1u << reg;
-}
-
 // Of the hidden memory operand.
 unsigned stack_operand_size(const decoder::Instruction& i) {
     for (const auto& operand : i.operands())

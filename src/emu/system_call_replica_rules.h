@@ -19,7 +19,7 @@ inline ReplicaAction execute_with(const Request& request,
 
 // --- Files that are held ---
 
-inline constexpr Condition is_own_directory{
+inline constexpr Proviso is_own_directory{
     "the replica opened the directory itself, and no names have come or gone since",
     [](Request& request) {
         const auto& file = request.file();
@@ -27,12 +27,12 @@ inline constexpr Condition is_own_directory{
                !request.facts.faked.names.any() &&
                !request.facts.queries.has_other_names(request.int_argument(0));
     }};
-inline constexpr Condition is_own_and_unchanged{
+inline constexpr Proviso is_own_and_unchanged{
     "the replica opened it itself, and it was not changed by faked output", [](Request& request) {
         const auto& file = request.file();
         return file.opened_here && file.is_held && request.facts.faked.file(file.id) == nullptr;
     }};
-inline constexpr Condition is_directory{
+inline constexpr Proviso is_directory{
     "it is a directory", [](Request& request) {
         return request.file().kind == OpenFile::Kind::directory && request.file().is_held;
     }};
@@ -95,10 +95,10 @@ inline constexpr ReplicaRule maps{
     "shared mappings of files as private ones; otherwise ends",
     map};
 
-inline constexpr Condition leaves_engine_alone{
+inline constexpr Proviso leaves_engine_alone{
     "it concerns none of shadowprof's own memory",
     [](Request& request) { return !is_ours(request, 0, request.argument(1)); }};
-inline constexpr Condition leaves_sharing_alone{
+inline constexpr Proviso leaves_sharing_alone{
     "it makes no shared memory writable and concerns neither devices nor shadowprof's own memory",
     [](Request& request) {
         const auto size = request.argument(1);
@@ -107,7 +107,7 @@ inline constexpr Condition leaves_sharing_alone{
         const bool opens_device = overlaps(request.facts.device_memory, request.address(0), size);
         return !opens_shared && !opens_device && !is_ours(request, 0, size);
     }};
-inline constexpr Condition moves_private_memory{
+inline constexpr Proviso moves_private_memory{
     "it concerns neither shared memory nor shadowprof's own", [](Request& request) {
         // An old size of 0 asks for a second mapping of shared pages.
         const auto size = std::max<std::uint64_t>(request.argument(1), 1);
@@ -115,10 +115,10 @@ inline constexpr Condition moves_private_memory{
         return !is_ours(request, 0, size) && !is_shared(request, 0, size) &&
                !(to_fixed_place && is_ours(request, 4, request.argument(2)));
     }};
-inline constexpr Condition concerns_no_shared_memory{
+inline constexpr Proviso concerns_no_shared_memory{
     "it concerns no shared memory",
     [](Request& request) { return !is_shared(request, 0, request.argument(1)); }};
-inline constexpr Condition moves_no_pages{
+inline constexpr Proviso moves_no_pages{
     "it moves no pages and concerns no shared memory", [](Request& request) {
         return request.argument(5) == 0 && !is_shared(request, 0, request.argument(1));
     }};
@@ -293,7 +293,7 @@ inline constexpr ReplicaRule reads_clock{
     "or "
     "thread by its number: ends",
     read_clock};
-inline constexpr Condition is_clock_for_all{
+inline constexpr Proviso is_clock_for_all{
     "it is not a process's or thread's by its number",
     [](Request& request) { return request.int_argument(0) >= 0; }};
 
@@ -391,9 +391,9 @@ inline constexpr ReplicaRule limits_resources{
     "executed for itself, or if it only asks; otherwise ends", limit_resources};
 
 template <std::size_t signal>
-inline constexpr Condition is_probe{
+inline constexpr Proviso is_probe{
     "it is signal 0", [](Request& request) { return request.int_argument(signal) == 0; }};
-inline constexpr Condition is_query{"it only asks", [](Request& request) {
+inline constexpr Proviso is_query{"it only asks", [](Request& request) {
                                         return static_cast<std::uint32_t>(request.argument(0)) ==
                                                0xffffffffu;
                                     }};
@@ -406,19 +406,19 @@ inline constexpr ReplicaRule passes_barrier{"queries: executed; otherwise answer
                                             pass_barrier};
 
 // Who shares its memory with its parent loses this, and the newborn is a child of such a one.
-inline constexpr Condition asks_for_no_lost_stack{
+inline constexpr Proviso asks_for_no_lost_stack{
     "the replica has set one itself, or the old one is not asked for",
     [](Request& request) { return request.is_null(1) || request.facts.has_set_signal_stack; }};
 // A newborn blocks every signal, and the kernel resets the action of one that is blocked when an
 // instruction raises it: without the program's doing, those of writes to shared memory and of
 // breakpoints.
-inline constexpr Condition asks_for_no_lost_action{
+inline constexpr Proviso asks_for_no_lost_action{
     "the old one of SIGSEGV or SIGTRAP is not asked for", [](Request& request) {
         const auto signal = request.int_argument(0);
         return request.is_null(2) || (signal != SIGSEGV && signal != SIGTRAP);
     }};
 
-inline constexpr Condition is_harmless_option{
+inline constexpr Proviso is_harmless_option{
     "it names the thread or memory, sets timer slack, or asks", [](Request& request) {
         switch (request.int_argument(0)) {
             case PR_SET_NAME:
@@ -441,7 +441,7 @@ inline constexpr Condition is_harmless_option{
         }
     }};
 // gs is the engine's.
-inline constexpr Condition leaves_gs_alone{
+inline constexpr Proviso leaves_gs_alone{
     "it sets or asks for fs, or asks for processor features", [](Request& request) {
         constexpr int cet_status = 0x3001, shadow_stack_status = 0x5005;
         switch (request.int_argument(0)) {

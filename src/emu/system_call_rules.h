@@ -45,7 +45,7 @@ struct BurstRule {
     AnswerFunction answer;
 };
 
-struct Condition {
+struct Proviso {
     const char* text;
     bool (*holds)(Request&);
 };
@@ -56,14 +56,14 @@ struct ReplicaRule {
     const char* text;
     Function decide = nullptr;
     AnswerFunction answer = nullptr;  // in place of `decide`
-    const Condition* condition = nullptr;
+    const Proviso* proviso = nullptr;
 
     constexpr ReplicaRule(const char* words, Function function) : text(words), decide(function) {}
     constexpr ReplicaRule(const BurstRule& rule) : text(rule.text), answer(rule.answer) {}
 
-    constexpr ReplicaRule when(const Condition& c) const {
+    constexpr ReplicaRule when(const Proviso& c) const {
         auto rule = *this;
-        rule.condition = &c;
+        rule.proviso = &c;
         return rule;
     }
 };

@@ -525,8 +525,8 @@ const Row* find_row(std::int32_t number) {
 
 std::string words(const ReplicaRule& rule) {
     std::string text = rule.text;
-    if (rule.condition != nullptr) {
-        text += std::string(", if ") + rule.condition->text + "; otherwise ends";
+    if (rule.proviso != nullptr) {
+        text += std::string(", if ") + rule.proviso->text + "; otherwise ends";
     }
     return text;
 }
@@ -567,7 +567,7 @@ ReplicaAction decide_in_replica(const SystemCall& call, GuestFacts& facts, Guest
     if (row == nullptr) return End{system_call_end_reason(call.number)};
     Request request{call, row->name, facts, memory};
     const auto& rule = row->in_replica;
-    if (rule.condition != nullptr && !rule.condition->holds(request)) return request.end();
+    if (rule.proviso != nullptr && !rule.proviso->holds(request)) return request.end();
     const auto action =
         rule.answer != nullptr ? or_end(rule.answer(request), request) : rule.decide(request);
     // A burst may guess: its thread does everything for real.

@@ -46,9 +46,9 @@ constexpr unsigned rsp = 4;
 
 constexpr const char* the_program_ended = "the program ended";
 
-class Code {
+class CodeOfCalls {
   public:
-    explicit Code(Address place) : place_(place) {}
+    explicit CodeOfCalls(Address place) : place_(place) {}
 
     void load(unsigned to, std::uint64_t value) {
         const auto low = static_cast<std::uint8_t>(0xb8 | (to & 7));
@@ -111,7 +111,7 @@ struct Program {
 // The same length wherever it is put.
 Program compile(const Plan& plan, const ThreadState& back, Address place) {
     SHADOWPROF_ASSERT(plan.calls.size() <= std::size(result_registers), "results need registers");
-    Code code{place};
+    CodeOfCalls code{place};
     const auto mask = code.append(std::as_bytes(std::span{&back.signal_mask, 1}));
     const auto text =
         code.append(std::as_bytes(std::span{plan.text.c_str(), plan.text.size() + 1}));
