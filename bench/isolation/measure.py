@@ -221,8 +221,8 @@ class Shadowprof:
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument('--native')
-    parser.add_argument('--shadowprof')
+    parser.add_argument('--native', type=os.path.abspath)
+    parser.add_argument('--shadowprof', type=os.path.abspath)
     parser.add_argument('--seconds', type=float, default=10)
     parser.add_argument('--option', action='append', default=[])
     parser.add_argument('programs', nargs='*')
