@@ -1,8 +1,8 @@
 // What replicas cost the target while they live and after: the first write to each page that it
 // shares with a replica copies the page, and when the replica is gone, the first write still has to
 // make the page writable again, whenever that is. The kernel counts both as page faults without
-// reading (minor ones), and the program has such faults of its own: as many a second as it has when
-// no page is left that a birth has protected.
+// reading (minor ones), and the program has such faults of its own: those by which its memory
+// grows, and others, as many a second as before.
 #pragma once
 
 #include <cstdint>
@@ -30,14 +30,6 @@ class PageCopies {
     void memory_is_new() { protected_ = anonymous_pages_ = 0; }
     std::uint64_t extra_faults() const { return static_cast<std::uint64_t>(extra_); }
 
-    // What a first write costs here, to a page that a replica shares and to one that a dead one
-    // shared; and what a fork of a small process does, and that it is somebody else who forks it.
-    // Measured in one of our own, which takes some ten milliseconds, or 50 where they are dear.
-    struct Prices {
-        Seconds of_copy, of_aftermath, of_fork, of_one_between;
-    };
-    static Prices prices();
-
   private:
     static double pages_of(pid_t target) {
         return static_cast<double>(ptrace::anonymous_pages(target).value_or(0));
@@ -49,7 +41,7 @@ class PageCopies {
     std::size_t alive_ = 0;
     double protected_ = 0;  // pages, at most, that a birth has protected and nobody has written yet
     double own_rate_ = 0;   // faults a second, without those by which it grows
-    Seconds known_for_{0};
+    Seconds known_for_{0};  // the rate, a second at most
     double extra_ = 0;
     double anonymous_pages_;  // of the target's, at the last look
     FreshPages fresh_pages_;

@@ -10,7 +10,7 @@
 #include "emu/translator/translated_replica.h"
 #include "ptrace/call_stack.h"
 #include "ptrace/process_info.h"
-#include "shadow/page_copies.h"
+#include "shadow/birth_prices.h"
 #include "shadow/replica_world.h"
 
 namespace shadowprof::shadow {
@@ -33,7 +33,7 @@ constexpr Seconds shortest_settling{5e-3}, usual_longest_settling{0.2}, longest_
 // A copy of a page, by a trap.
 bool faults_are_dear() {
     constexpr Seconds dear{10e-6};
-    return PageCopies::prices().of_copy > dear;
+    return birth_prices().of_copy > dear;
 }
 
 // To make copies beforehand displaces what is in the caches, so that loads would wait for other
@@ -335,7 +335,7 @@ Replicas::Outcome Replicas::live(Job& job) {
 emu::translator::Experience Replicas::experience() const {
     emu::translator::Experience experience;
     constexpr double nanoseconds = 1e9;
-    const auto of_copy = nanoseconds * PageCopies::prices().of_copy.count();
+    const auto of_copy = nanoseconds * birth_prices().of_copy.count();
     experience.of_fault = std::max(experience.of_fault, of_copy);
     if (const double usual = usual_of_instruction_; usual > 0 && faults_are_dear()) {
         experience.of_instruction = usual;

@@ -8,10 +8,10 @@
 #include "base/error.h"
 #include "profile/convergence.h"
 #include "profile/profiles.h"
+#include "shadow/birth_prices.h"
 #include "shadow/computed.h"
 #include "shadow/emulated_bursts.h"
 #include "shadow/full_program.h"
-#include "shadow/page_copies.h"
 #include "shadow/shadow_sampling.h"
 #include "shadow/step_bursts.h"
 #include "shadow/whole_program.h"
@@ -107,7 +107,7 @@ Result Session::finish() {
 void Session::trace_target() {
     try {
         // Takes a while, which the target need not wait for.
-        if (options_.mode == Mode::shadow) PageCopies::prices();
+        if (options_.mode == Mode::shadow) birth_prices();
         const auto tracer = take_hold_of(target_, options_);
         if (tracer->launched())
             tracer->when_stopped([this](int signal) { follow_into_stop(signal); });

@@ -51,7 +51,9 @@ void stay_quiet(PageCopies& copies) {
     copies.price_so_far(0);
 }
 
-bool does_nothing() { return true; }
+bool does_nothing() {
+    return true;
+}
 
 }  // namespace
 

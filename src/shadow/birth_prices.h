@@ -1,0 +1,22 @@
+// What births cost a program here, besides the time that it stands still for them.
+#pragma once
+
+#include "shadow/options.h"
+
+namespace shadowprof::shadow {
+
+struct BirthPrices {
+    Seconds of_copy;         // of a first write to a page that a replica shares
+    Seconds of_aftermath;    // or that a dead one shared
+    Seconds of_fork;         // of a small process
+    Seconds of_one_between;  // that it is somebody else who forks it
+};
+
+// Measured in a process of our own, at the first question, which takes some ten milliseconds, or 50
+// where they are dear.
+const BirthPrices& birth_prices();
+
+// That so many pages' tables are copied.
+Seconds price_of_page_tables(double pages);
+
+}  // namespace shadowprof::shadow
