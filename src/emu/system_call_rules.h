@@ -61,9 +61,9 @@ struct ReplicaRule {
     constexpr ReplicaRule(const char* words, Function function) : text(words), decide(function) {}
     constexpr ReplicaRule(const BurstRule& rule) : text(rule.text), answer(rule.answer) {}
 
-    constexpr ReplicaRule when(const Proviso& c) const {
+    constexpr ReplicaRule when(const Proviso& p) const {
         auto rule = *this;
-        rule.proviso = &c;
+        rule.proviso = &p;
         return rule;
     }
 };

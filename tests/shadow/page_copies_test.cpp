@@ -106,7 +106,6 @@ TEST_CASE("as many faults as the target has by itself are its own") {
     }
     Child replica{does_nothing};
     copies.price_so_far(1);
-    const Extra extra{copies};
     const long before = faults_so_far();
     give_back_and_write(others, count, std::chrono::milliseconds{200});
     const auto faults = static_cast<std::uint64_t>(faults_so_far() - before);
