@@ -89,7 +89,8 @@ void ShadowSampling::begin_bursts() {
     }
     bursts_ = std::make_unique<EmulatedBursts>(place_with(burst_options_));
     const Seconds elapsed = bursts_began_ - began_;
-    charged_ = std::min(shadows_->cost().price, place_.options.overhead * elapsed);
+    const auto left_by_bursts = place_.options.overhead * elapsed - cost_of_bursts_.price;
+    charged_ = std::clamp(left_by_bursts, Seconds{0}, shadows_->cost().price);
     charge_bursts();
 }
 
