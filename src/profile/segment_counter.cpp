@@ -26,7 +26,7 @@ constexpr std::size_t paths_in_a_piece = 1u << 16;
 constexpr std::size_t transitions_ahead = 16;  // are fetched from memory
 // Few transitions were taken if so many are known for each, in so many segments for each one known:
 // what does not occur in a brief sample is not forgotten.
-constexpr std::size_t known_for_one_taken = 2, segments_for_one_known = 64;
+constexpr std::size_t known_for_one_taken = 4, segments_for_one_known = 8;
 
 }  // namespace
 
@@ -279,10 +279,8 @@ SegmentCounter::Size SegmentCounter::drain(const std::function<void(Counts&)>& t
     std::vector<std::uint64_t> segment_counts(segments_.size());
     taken.clear();
     for (auto& transition : table_) {
-        if (transition.count == 0) continue;
-        transition.count &= ~taken_before;
         if (transition.count != 0) taken.push_back(transition);
-        transition.count = taken_before;
+        transition.count = 0;
     }
     for (std::size_t t = 0; t < taken.size(); ++t) {
         if (t + transitions_ahead < taken.size())
@@ -334,24 +332,14 @@ SegmentCounter::Size SegmentCounter::drain(const std::function<void(Counts&)>& t
     }
     counts.unknown_paths += std::exchange(abandoned_paths_, 0);
     hand_on();
-    since_looked_ += std::exchange(undrained_, 0);
+    const bool few_are_taken = transitions_ > known_for_one_taken * taken.size() &&
+                               undrained_ > segments_for_one_known * transitions_;
+    undrained_ = 0;
     if (has_too_many_transitions())
         forget_all_but({});
-    else if (since_looked_ > segments_for_one_known * transitions_)
-        forget_unused();
+    else if (few_are_taken)
+        forget_all_but(taken);
     return size;
-}
-
-void SegmentCounter::forget_unused() {
-    auto& used = drained_.taken;
-    used.clear();
-    for (auto& transition : table_) {
-        if (transition.count == 0) continue;
-        transition.count = 0;
-        used.push_back(transition);
-    }
-    since_looked_ = 0;
-    if (transitions_ > known_for_one_taken * used.size()) forget_all_but(used);
 }
 
 // The state's, and those of the segment from `begin` to `end`.

@@ -65,8 +65,8 @@ class SegmentCounter {
     };
     // Gives what was counted, in pieces, and forgets it; tells how much it was. Transitions are
     // kept, unless there are too many: they will be met again. Where few of those known have been
-    // taken for a while, only these are: following waits for memory all the longer, the farther
-    // apart lies what it needs, and rare ones would become ever more.
+    // taken, only these are: following waits for memory all the longer, the farther apart lies what
+    // it needs.
     Size drain(const std::function<void(Counts&)>& take);
 
   private:
@@ -93,8 +93,6 @@ class SegmentCounter {
     // Segments: no count overflows, and what is known is never old.
     static constexpr std::uint64_t most_undrained = 1u << 24;
     static constexpr std::uint64_t no_key = ~std::uint64_t{0};
-    // With the count of a transition: that it was taken before the counts were handed on.
-    static constexpr std::uint32_t taken_before = 1u << 31;
     // Lookups go all over it: in small pages, most of them would wait for the page tables, too.
     class Table {
       public:
@@ -158,7 +156,6 @@ class SegmentCounter {
     }
 
     void leave(StateId state, Address next, const trace::Location& place, bool is_whole);
-    void forget_unused();
     void forget_all_but(const std::vector<Transition>& kept);
 
     const trace::BlockTable& blocks_;
@@ -171,8 +168,7 @@ class SegmentCounter {
     Table table_;             // at most half full
     unsigned shift_ = 0;
     std::size_t transitions_ = 0;
-    std::uint64_t undrained_ = 0;     // segments
-    std::uint64_t since_looked_ = 0;  // which transitions are in use; segments, too
+    std::uint64_t undrained_ = 0;  // segments
 
     // Of the last time, for their room: to get it anew each time takes longer than to use it.
     struct {

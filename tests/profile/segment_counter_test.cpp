@@ -349,35 +349,6 @@ TEST_CASE("of many transitions those are kept that are taken, and the place is k
     CHECK(most_known < loops * length / 2);
 }
 
-TEST_CASE("transitions that are rarely taken do not add up") {
-    TestProgram program;
-    constexpr std::uint64_t length = 20, rounds = 20, rare = 2000;
-    trace::SegmentTable segments;
-    const auto segment_at = [&](std::uint64_t address, BlockExit exit, std::uint64_t target) {
-        return segments.publish(std::vector{program.block(address, 1, exit, target)});
-    };
-    std::vector<SegmentId> body;
-    for (std::uint64_t i = 0; i < length; ++i)
-        body.push_back(segment_at(0x1000 + 4 * i,
-                                  i + 1 == length ? BlockExit::jump : BlockExit::length, 0x1000));
-    SegmentCounter counter{program.table, segments};
-    std::uint64_t blocks = 0;
-    std::size_t most_known = 0;
-    for (std::uint64_t n = 0; n < rare; ++n) {
-        counter.begin({});
-        SegmentChunk chunk;
-        for (std::uint64_t round = 0; round < rounds; ++round)
-            chunk.segments.insert(chunk.segments.end(), body.begin(), body.end());
-        chunk.segments.push_back(segment_at(0x8000 + 4 * n, BlockExit::jump, 0x1000));
-        counter.digest(chunk);
-        counter.finish({});
-        blocks += counter.drain([](Counts&) {}).blocks;
-        most_known = std::max(most_known, counter.transitions());
-    }
-    CHECK(blocks == rare * (length * rounds + 1));
-    CHECK(most_known < rare / 4);
-}
-
 TEST_CASE("random walks in random segments are counted as in blocks") {
     for (std::uint64_t seed = 0; seed < 60; ++seed) {
         CAPTURE(seed);
