@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,5 +40,10 @@ __attribute__((constructor)) static void begin(void) {
     const char* const name = getenv("TOLD_HEAP");
     FILE* const file = name ? fopen(name, "ae") : NULL;
     pthread_t thread;
+    // Signals are for the program's own threads.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
     if (file) pthread_create(&thread, NULL, tell, file);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
