@@ -39,11 +39,12 @@ static void* tell(void* file) {
 __attribute__((constructor)) static void begin(void) {
     const char* const name = getenv("TOLD_HEAP");
     FILE* const file = name ? fopen(name, "ae") : NULL;
-    pthread_t thread;
+    if (!file) return;
     // Signals are for the program's own threads.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    if (file) pthread_create(&thread, NULL, tell, file);
+    pthread_t thread;
+    pthread_create(&thread, NULL, tell, file);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }

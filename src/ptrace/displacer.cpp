@@ -22,6 +22,9 @@ constexpr std::chrono::microseconds latest{150}, longest_wait{300}, longest_meet
     longest_standing_by{1000};
 // It runs there, and has not been displaced itself.
 constexpr std::chrono::microseconds just_now{10};
+// The kernel lets processors that have nothing to do take over threads that have not run for half a
+// millisecond.
+constexpr std::chrono::microseconds before_it_is_taken_over{300};
 
 void sleep_until(Clock::time_point when) {
     constexpr long in_second = 1'000'000'000;
@@ -65,6 +68,13 @@ std::optional<Clock::time_point> Displacer::occupies_since(int processor) const 
     const bool is_there = state_ == State::met && processor == processor_;
     if (!is_there || Clock::now() - last_ran_.load() >= just_now) return {};
     return arrived_;
+}
+
+std::optional<Clock::time_point> Displacer::displaced_since(int processor,
+                                                            Clock::time_point asking_since) const {
+    if (processor != sched_getcpu()) return occupies_since(processor);
+    if (Clock::now() - asking_since >= before_it_is_taken_over) return {};
+    return asking_since;
 }
 
 void Displacer::stand_by() {

@@ -40,6 +40,11 @@ class Displacer {
     // displaced, and not in a system call that it has made meanwhile, to find itself disturbed
     // there.
     std::optional<Clock::time_point> occupies_since(int processor) const;
+    // The same, or else since when the caller's own thread keeps that one from its processor, where
+    // it waits if all others are busy: it has been there since `asking_since`, for so short a time
+    // that nobody has taken the other over.
+    std::optional<Clock::time_point> displaced_since(int processor,
+                                                     Clock::time_point asking_since) const;
     // If a thread was asked: lets it stop, and keeps its processor awake until it is dismissed,
     // when the thread has just been let go on. For that no interrupt is needed then.
     void stand_by();

@@ -1,7 +1,5 @@
 #include "shadow/bursts.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -88,7 +86,11 @@ void Bursts::ask() {
     auto* displacer = &displacers_[0];
     displacer->await();
     auto running = running_thread();
-    auto displaced = displaced_since(running, *displacer, began);
+    const auto displaced_since = [&] {
+        return running.processor ? displacer->displaced_since(*running.processor, began)
+                                 : std::nullopt;
+    };
+    auto displaced = displaced_since();
     if (running.thread && !displaced) {
         // It has moved to another processor, or another was found.
         displacer->release();
@@ -97,7 +99,7 @@ void Bursts::ask() {
         if (running.processor) displacer->send(*running.processor, ptrace::Clock::now());
         displacer->await();
         running = running_thread();
-        displaced = displaced_since(running, *displacer, began);
+        displaced = displaced_since();
     }
     if (running.thread && !displaced && ++missed_ < most_missed) {
         displacer->release();
@@ -127,16 +129,6 @@ Bursts::Running Bursts::running_thread() {
         if (const auto processor = processor_of(chosen_)) return {thread, processor};
     auto* const other = choose_running_thread(place_.tracer, place_.random);
     return {other, other ? processor_of(other->tid()) : std::nullopt};
-}
-
-// By the displacer; or it waits for the processor that we have, unless others may take it over.
-std::optional<ptrace::Clock::time_point> Bursts::displaced_since(
-    const Running& running, const ptrace::Displacer& displacer,
-    ptrace::Clock::time_point asking_since) const {
-    if (!running.processor) return {};
-    if (*running.processor != sched_getcpu()) return displacer.occupies_since(*running.processor);
-    if (ptrace::Clock::now() - asking_since >= before_it_is_taken_over) return {};
-    return asking_since;
 }
 
 // A burst that had to wait for the profilers would let its thread wait as well.

@@ -98,9 +98,6 @@ class Bursts : public Sampling {
     // A thread that is not displaced may be on its way to sleep when it is asked. Where there is no
     // displacing it, it is asked all the same.
     static constexpr int most_missed = 4;
-    // The kernel lets processors that have nothing to do take over threads that have not run for
-    // half a millisecond.
-    static constexpr Seconds before_it_is_taken_over{300e-6};
     // By how much later than a thread that only waits for the moment we are there, usually.
     static constexpr Seconds our_wake_up{50e-6};
 
@@ -119,8 +116,6 @@ class Bursts : public Sampling {
         std::optional<int> processor;  // of that, unless it has gone to sleep
     };
     Running running_thread();
-    std::optional<ptrace::Clock::time_point> displaced_since(
-        const Running&, const ptrace::Displacer&, ptrace::Clock::time_point asking_since) const;
     void use_stop(ptrace::Thread& thread, ptrace::Clock::time_point stopped);
     // The thread was stopped behind a system call, which that may have broken off half-way.
     void finish_call(ptrace::Thread& thread);

@@ -72,18 +72,11 @@ class Profiler {
         displacer_.await();
         auto* const thread = tracer_->thread(tid);
         const auto now = thread ? thread_stat(tracer_->pid(), tid) : std::nullopt;
-        const bool asked = now && now->state == 'R' && is_displaced_from(now->processor, began) &&
+        const bool asked = now && now->state == 'R' && displacer_.displaced_since(now->processor, began) &&
                            thread->interrupt();
         displacer_.release();
         asked_ += asked ? 1 : 0;
         return asked;
-    }
-
-    // By the displacer, or by this thread, whose processor it waits for where all others are busy:
-    // for so short a time nobody takes it over.
-    bool is_displaced_from(int processor, Clock::time_point asking_since) const {
-        if (processor != sched_getcpu()) return displacer_.occupies_since(processor).has_value();
-        return Clock::now() - asking_since < std::chrono::microseconds{300};
     }
 
     // The thread whose interruption was answered.
