@@ -123,6 +123,7 @@ std::optional<double> time_fork(Tracer& tracer, Board& board) {
 
 std::optional<Birth> give_birth(Tracer& tracer, Nursery& nursery, Thread& thread) {
     if (!is_running(tracer.pid(), thread.tid()) || !thread.interrupt()) return {};
+    nursery.look_ahead(thread);
     while (tracer.alive()) {
         const auto event = tracer.wait(Clock::now() + std::chrono::seconds{1});
         if (!event) continue;

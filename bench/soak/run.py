@@ -8,10 +8,10 @@ shadow, with replicas as often as they fit on the idle cores, for so many minute
 shadowprof every ten seconds: resident memory, open descriptors, threads, and the processes that are
 its or the program's children. With --heap it is also told by shadowprof's allocator (told_heap.c, preloaded)
 how much is held: of memory that grows, that tells what is held from what the allocator keeps.
-Prints a line each minute, and how long replicas have computed; exit status 1 if the program failed,
-if a process remained, if descriptors or threads at the end are more than after the first quarter, or
-if memory grew by more than a tenth since then. From one look to the next it goes up and down by nearly
-that, with the samples in flight: so means of a twelfth of the looks each are compared."""
+Prints a line each minute, and how long replicas have computed; exit status 1 if the program or
+shadowprof failed, if there is no profile, if a process remained, if descriptors or threads at the end
+are more than after the first quarter, or if memory grew by more than a tenth since then. From one look
+to the next it goes up and down by nearly that, with the samples in flight: so means of a twelfth of the looks each are compared."""
 
 import argparse
 import json
@@ -94,7 +94,9 @@ def main():
                 print(line(time.monotonic() - began, seen[-1]), flush=True)
         if not failures:
             profiler.terminate()
-            profiler.wait(60)
+            status = profiler.wait(60)
+            if status != 0:
+                failures.append(f"shadowprof ended with {status}")
             left = children_of(target.pid)
             if left:
                 failures.append(f"{len(left)} processes remain")
@@ -116,6 +118,8 @@ def main():
         if os.path.exists(profile):
             with open(profile, encoding="utf-8") as file:
                 told = json.load(file)
+        else:
+            failures.append("no profile was written")
         print(line(time.monotonic() - began, seen[-1]))
         for what in ("resident", "held", "kept"):
             if what in seen[-1]:

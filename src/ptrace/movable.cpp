@@ -65,9 +65,10 @@ std::optional<ThreadState> state_if_movable(const Thread& thread) {
     if (registers->will_call_again() || answered_eintr(*registers) ||
         dispatches_system_calls(thread.tid()))
         return {};
+    const bool was_in_system_call = registers->in_system_call();
     registers->raw.orig_rax = no_system_call;
     leave_restartable_sequence(thread.tid(), *registers);
-    return ThreadState{*registers, *mask};
+    return ThreadState{*registers, *mask, was_in_system_call};
 }
 
 bool uses_restartable_sequences(const Thread& thread) {

@@ -13,6 +13,7 @@ struct ThreadState {
     // Outside of any system call (orig_rax is -1) and of any restartable sequence.
     Registers registers;
     std::uint64_t signal_mask = 0;
+    bool was_in_system_call = false;  // which is over
 };
 
 // Nothing if the thread cannot be moved without its noticing: it is not stopped by interrupt(), is

@@ -224,29 +224,52 @@ Address Nursery::place_of(std::size_t slot) const {
 }
 
 // What is likely to be against any other thread's fork, too, and at any other time.
-std::optional<Obstacle> Nursery::obstacle_to(const Thread& stopped, std::string_view status) {
-    if (obstacle_now_) return obstacle_now_;
+std::optional<Obstacle> Nursery::obstacle_to(pid_t tid, std::string_view status) {
     if (const auto confinement = confinement_in(status); confinement && confinement != confinement_)
         return Obstacle{"it has a seccomp filter that it had not when profiling began"};
-    if (dispatches_system_calls(stopped.tid())) return Obstacle{dispatches_its_calls};
     // A copy of such a page needs another one, and there may be none.
     if (const auto huge = status_field(status, "HugetlbPages");
         !huge.empty() && !huge.starts_with("0 "))
         return Obstacle{"it uses huge pages of a pool (MAP_HUGETLB), which copies may exhaust"};
-    if (!childrens_namespace_.is_its_own(stopped.tid()))
-        return Obstacle{ChildrensNamespace::is_another};
+    if (!childrens_namespace_.is_its_own(tid)) return Obstacle{ChildrensNamespace::is_another};
     return {};
+}
+
+void Nursery::look_at(const Thread& thread) {
+    look_.tid = thread.tid();
+    look_.times_let_go = thread.times_let_go();
+    look_.status = status_.of(pid_, thread.tid());
+    look_.obstacle = obstacle_to(thread.tid(), look_.status);
+}
+
+void Nursery::look_ahead(const Thread& asked) {
+    if (asked.is_asked()) look_at(asked);
+}
+
+// What was seen then is still so if the thread has made no system call since, for nothing else
+// changes it. Since it was asked it can have made one, behind which it has stopped. (What another
+// thread can change, it can change until the clone as well.)
+bool Nursery::has_looked_at(const Thread& stopped, const ThreadState& state) const {
+    return look_.tid == stopped.tid() && look_.times_let_go == stopped.times_let_go() &&
+           !state.was_in_system_call;
 }
 
 std::optional<Birth> Nursery::fork(Thread& stopped, const std::function<void()>& when_let_go) {
     if (!free_slot_ || obstacle_now_) prepare();
-    const auto status = status_.of(pid_, stopped.tid());
-    obstacle_ = obstacle_to(stopped, status);
-    if (!free_slot_ || obstacle_ || status.empty()) return {};
+    obstacle_ = obstacle_now_;
+    if (!free_slot_ || obstacle_) return {};
     const auto state = state_if_movable(stopped);
-    if (!state || place_.contains(state->registers.rip()) ||
+    if (!state) {
+        if (dispatches_system_calls(stopped.tid())) obstacle_ = Obstacle{dispatches_its_calls};
+        return {};
+    }
+    if (place_.contains(state->registers.rip()) ||
         is_about_to_resume_a_sleep(stopped, state->registers))
         return {};
+    if (!has_looked_at(stopped, *state)) look_at(stopped);
+    const auto status = look_.status;
+    obstacle_ = look_.obstacle;
+    if (obstacle_ || status.empty()) return {};
     for (auto& use : uses_)
         if (use.thread == stopped.tid()) use.left = true;
     auto extended = stopped.extended_state();

@@ -16,6 +16,7 @@
 #include "base/address.h"
 #include "ptrace/fork_conditions.h"
 #include "ptrace/identity.h"
+#include "ptrace/movable.h"
 #include "ptrace/proc_file.h"
 #include "ptrace/process_info.h"
 #include "ptrace/registers.h"
@@ -52,6 +53,10 @@ class Nursery {
     ~Nursery();
     Nursery(const Nursery&) = delete;
     Nursery& operator=(const Nursery&) = delete;
+
+    // What forbids a fork is looked for while a thread that has just been asked to stop is on its way
+    // there: it does not stand still for that. To be called before fork(), or not.
+    void look_ahead(const Thread& asked);
 
     // The stopped thread forks a replica and goes on. It is resumed at once, and needs no further
     // care: it goes on even if we die. Nothing (and the thread still stopped) if that is impossible
@@ -110,6 +115,14 @@ class Nursery {
         std::uint32_t number = 0;
     };
 
+    // What is against a thread's fork, or is not, and what its file "status" told.
+    struct Look {
+        pid_t tid = 0;
+        std::uint64_t times_let_go = 0;  // of the thread until then
+        std::string_view status;
+        std::optional<Obstacle> obstacle;
+    };
+
     Nursery(pid_t pid, bool sibling, const Confinement&);
 
     Slot& slot(std::size_t number) const;
@@ -126,7 +139,9 @@ class Nursery {
     std::optional<pid_t> wait_for(const Birth& birth, std::string& why);
     // Of the newborn's, once it is ours: the same slot's address in rbx says that it is it.
     bool is_newborn(const Registers& registers, const Birth& birth) const;
-    std::optional<Obstacle> obstacle_to(const Thread& stopped, std::string_view status);
+    void look_at(const Thread& thread);
+    std::optional<Obstacle> obstacle_to(pid_t tid, std::string_view status);
+    bool has_looked_at(const Thread& stopped, const ThreadState& state) const;
     // Nobody takes it, and it is our child: it must not stay as a zombie. Nor must the one between.
     void bury(pid_t newborn) const;
     void reap_one_between(const Slot& slot) const;
@@ -136,6 +151,7 @@ class Nursery {
     Confinement confinement_;
     ChildrensNamespace childrens_namespace_;
     ThreadFile status_{"status"};
+    Look look_;
     std::optional<Obstacle> obstacle_now_;  // to any thread's fork, at the last look
     Clock::time_point next_look_{};
     std::optional<Obstacle> obstacle_;

@@ -55,6 +55,7 @@ bool Thread::go(Motion motion, int signal) {
     // makes it certain and changes nothing in the second case.
     if (interrupt_wanted_) request(PTRACE_INTERRUPT, tid_);
     stopped_ = false;
+    ++times_let_go_;
     held_signal_ = 0;
     motion_ = motion;
     const auto how = motion == Motion::step             ? PTRACE_SINGLESTEP
@@ -66,6 +67,7 @@ bool Thread::go(Motion motion, int signal) {
 bool Thread::listen() {
     if (!stopped_) return false;
     stopped_ = false;
+    ++times_let_go_;
     motion_ = Motion::run;
     return request(PTRACE_LISTEN, tid_) == 0;
 }

@@ -92,6 +92,10 @@ class Thread {
     // woken, which shows unless it sleeps_soundly() (process_info.h) or its system call is issued
     // again (Tracer::repair_interrupted_call): so usually only for threads that is_running().
     bool interrupt();
+    // By interrupt(), and has not answered yet.
+    bool is_asked() const { return interrupt_wanted_; }
+    // How often it was let go on so far.
+    std::uint64_t times_let_go() const { return times_let_go_; }
 
   private:
     friend class Tracer;
@@ -117,6 +121,7 @@ class Thread {
     EventKind stop_kind_ = EventKind::interrupted;  // of the current or last stop
     int held_signal_ = 0;                           // while stopped in a signal's delivery
     Motion motion_ = Motion::run;
+    std::uint64_t times_let_go_ = 0;
     bool interrupt_wanted_ = false;  // interrupt() is still to be answered
     bool is_started_ = true;         // false until thread_started was reported
     bool in_group_stop_ = false;

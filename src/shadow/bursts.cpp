@@ -110,11 +110,14 @@ void Bursts::ask() {
     schedule_next();
     auto* const thread = running.thread;
     const auto now = ptrace::Clock::now();
-    if (thread && !asked_.contains(thread) && is_free(*thread) && thread->interrupt()) {
+    const bool asked =
+        thread && !asked_.contains(thread) && is_free(*thread) && thread->interrupt();
+    if (asked) {
         asked_[thread] = {now, now - displaced.value_or(now)};
         if (lets_go_at_once()) displacer->stand_by();
     }
     displacer->release();
+    if (asked) has_asked(*thread);
 }
 
 // The one that was chosen, unless it has gone to sleep meanwhile. Looked at once: while we look it

@@ -45,6 +45,8 @@ class Bursts : public Sampling {
     virtual bool is_free(const ptrace::Thread&) const { return true; }
     // It is stopped for a moment only, for which its processor may as well be kept awake.
     virtual bool lets_go_at_once() const { return false; }
+    // The thread has been asked, and is on its way to its stop.
+    virtual void has_asked(const ptrace::Thread&) {}
     // Before a thread is stopped: what takes time and can be done while the target runs. False: not
     // now.
     virtual bool prepare() { return true; }

@@ -112,6 +112,10 @@ bool Shadows::is_full(Clock::time_point now) const {
            (load && alive_seconds_ >= *load * elapsed.count());
 }
 
+void Shadows::has_asked(const ptrace::Thread& thread) {
+    if (nursery_) nursery_->look_ahead(thread);
+}
+
 void Shadows::begin(ptrace::Thread& thread, const ptrace::Registers&) {
     auto stopped = Clock::now();
     if (!nursery_) {

@@ -47,6 +47,7 @@ class Shadows : public Bursts {
   private:
     ptrace::Clock::time_point next_birth() const;
     bool lets_go_at_once() const override { return true; }
+    void has_asked(const ptrace::Thread&) override;
     bool prepare() override;
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
     bool found(ptrace::Thread& thread) override;

@@ -75,6 +75,7 @@ class Profiler {
         const bool asked = now && now->state == 'R' && displacer_.displaced_since(now->processor, began) &&
                            thread->interrupt();
         displacer_.release();
+        if (asked && nursery_) nursery_->look_ahead(*thread);
         asked_ += asked ? 1 : 0;
         return asked;
     }

@@ -17,6 +17,7 @@
 
 #include "ptrace/harness.h"
 #include "ptrace/maps.h"
+#include "ptrace/planned_calls.h"
 #include "ptrace/process_info.h"
 #include "ptrace/replica.h"
 #include "ptrace/system.h"
@@ -441,6 +442,55 @@ TEST_CASE("a thread that was woken is not used before its call is repaired") {
     CHECK(target.sleeps_in(SYS_epoll_wait));
     target.signal(SIGTERM);
     CHECK(target.verdict() == "fine");
+}
+
+TEST_CASE("what was looked at while a thread was on its way to its stop is looked at again later") {
+    const auto target = Target::running({birth_target()});
+    REQUIRE(target->line() == "ready");
+    with_nursery(*target, [](Tracer& tracer, Nursery& nursery, Thread& thread) {
+        const auto stop_and_look = [&] {
+            REQUIRE(thread.interrupt());
+            nursery.look_ahead(thread);
+            bool stopped = false;
+            pass_on_for(tracer, 10s, [&](Tracer&, const Event& event) {
+                stopped = event.kind == EventKind::interrupted;
+                return stopped;
+            });
+            REQUIRE(stopped);
+        };
+        // The look is of use.
+        while (!is_running(tracer.pid(), thread.tid())) pass_on_for(tracer, 1ms);
+        stop_and_look();
+        const auto birth = nursery.fork(thread);
+        if (birth) {
+            in_worker([&] { check_replica(nursery, *birth, tracer.pid()); });
+        } else {
+            thread.resume();
+        }
+        CHECK(!nursery.obstacle());
+        // And soon not true any more.
+        const std::uint64_t new_namespaces =
+            geteuid() == 0 ? CLONE_NEWPID : CLONE_NEWPID | CLONE_NEWUSER;
+        std::optional<std::int64_t> unshared;
+        while (tracer.alive() && !unshared) {
+            pass_on_for(tracer, 1ms);
+            if (!is_running(tracer.pid(), thread.tid())) continue;
+            stop_and_look();
+            Plan plan;
+            plan.calls = {{SYS_unshare, {new_namespaces}}};
+            std::string why;
+            const auto returned = [&](std::size_t, std::int64_t result) { unshared = result; };
+            if (!carry_out(tracer, thread, plan, returned, why)) thread.resume();
+        }
+        if (unshared == 0) {
+            CHECK(!nursery.fork(thread));
+            REQUIRE(nursery.obstacle());
+            CHECK(nursery.obstacle()->why == ChildrensNamespace::is_another);
+        } else {
+            MESSAGE("unshare(2) is not allowed here");
+        }
+        kill(tracer.pid(), SIGKILL);
+    });
 }
 
 TEST_CASE("a program may end while births are under way") {
