@@ -11,7 +11,8 @@ how much is held: of memory that grows, that tells what is held from what the al
 Prints a line each minute, and how long replicas have computed; exit status 1 if the program or
 shadowprof failed, if there is no profile, if a process remained, if descriptors or threads at the end
 are more than after the first quarter, or if memory grew by more than a tenth since then. From one look
-to the next it goes up and down by nearly that, with the samples in flight: so means of a twelfth of the looks each are compared."""
+to the next it goes up and down by nearly that, with the samples in flight: so means of a twelfth of
+the looks each are compared."""
 
 import argparse
 import json

@@ -54,8 +54,8 @@ class Nursery {
     Nursery(const Nursery&) = delete;
     Nursery& operator=(const Nursery&) = delete;
 
-    // What forbids a fork is looked for while a thread that has just been asked to stop is on its way
-    // there: it does not stand still for that. To be called before fork(), or not.
+    // What forbids a fork is looked for while a thread that has just been asked to stop is on its
+    // way there: it does not stand still for that. To be called before fork(), or not.
     void look_ahead(const Thread& asked);
 
     // The stopped thread forks a replica and goes on. It is resumed at once, and needs no further

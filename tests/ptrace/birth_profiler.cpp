@@ -72,8 +72,8 @@ class Profiler {
         displacer_.await();
         auto* const thread = tracer_->thread(tid);
         const auto now = thread ? thread_stat(tracer_->pid(), tid) : std::nullopt;
-        const bool asked = now && now->state == 'R' && displacer_.displaced_since(now->processor, began) &&
-                           thread->interrupt();
+        const bool asked = now && now->state == 'R' &&
+                           displacer_.displaced_since(now->processor, began) && thread->interrupt();
         displacer_.release();
         if (asked && nursery_) nursery_->look_ahead(*thread);
         asked_ += asked ? 1 : 0;

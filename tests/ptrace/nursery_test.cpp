@@ -40,9 +40,10 @@ std::string status_of(pid_t pid) {
     return read_proc_file(fmt::format("/proc/{}/status", pid));
 }
 
-// Stops a thread; false if the process ended first.
-bool stop(Tracer& tracer, Thread& thread) {
+// Stops a thread, which a nursery looks at on its way; false if the process ended first.
+bool stop(Tracer& tracer, Thread& thread, Nursery* nursery = nullptr) {
     thread.interrupt();
+    if (nursery) nursery->look_ahead(thread);
     bool stopped = false;
     pass_on_for(tracer, 10s, [&](Tracer&, const Event& event) {
         stopped = event.kind == EventKind::interrupted && event.thread == &thread;
@@ -76,8 +77,8 @@ bool is_all_blocked(pid_t pid) {
     return sets && (sets->blocked | unblockable) == ~std::uint64_t{0};
 }
 
-// Byte for byte, but for which components are in use: one that is in its initial state is told as in
-// use or not as the processor has it, and its bytes are the same. Empty if there is none.
+// Byte for byte, but for which components are in use: one that is in its initial state is told as
+// in use or not as the processor has it, and its bytes are the same. Empty if there is none.
 std::string first_difference(const ExtendedState& one, const ExtendedState& other) {
     constexpr std::size_t components_at = 512, components_size = 8;
     const auto one_area = one.area(), other_area = other.area();
@@ -448,19 +449,9 @@ TEST_CASE("what was looked at while a thread was on its way to its stop is looke
     const auto target = Target::running({birth_target()});
     REQUIRE(target->line() == "ready");
     with_nursery(*target, [](Tracer& tracer, Nursery& nursery, Thread& thread) {
-        const auto stop_and_look = [&] {
-            REQUIRE(thread.interrupt());
-            nursery.look_ahead(thread);
-            bool stopped = false;
-            pass_on_for(tracer, 10s, [&](Tracer&, const Event& event) {
-                stopped = event.kind == EventKind::interrupted;
-                return stopped;
-            });
-            REQUIRE(stopped);
-        };
         // The look is of use.
         while (!is_running(tracer.pid(), thread.tid())) pass_on_for(tracer, 1ms);
-        stop_and_look();
+        REQUIRE(stop(tracer, thread, &nursery));
         const auto birth = nursery.fork(thread);
         if (birth) {
             in_worker([&] { check_replica(nursery, *birth, tracer.pid()); });
@@ -475,7 +466,7 @@ TEST_CASE("what was looked at while a thread was on its way to its stop is looke
         while (tracer.alive() && !unshared) {
             pass_on_for(tracer, 1ms);
             if (!is_running(tracer.pid(), thread.tid())) continue;
-            stop_and_look();
+            REQUIRE(stop(tracer, thread, &nursery));
             Plan plan;
             plan.calls = {{SYS_unshare, {new_namespaces}}};
             std::string why;
