@@ -46,6 +46,12 @@ class Budget {
         const auto until_paid = (spent_on_samples_ - credit) / share_left() - elapsed;
         return std::max(affordable_wait(), until_paid);
     }
+    // How long it takes until a sample may be tried that nobody knows the cost of, and that may
+    // come to so much; less than nothing if it may be now.
+    Seconds wait_before_risk(Seconds risk) const {
+        const Seconds elapsed = ptrace::Clock::now() - began_;
+        return (spent_on_samples_ + risk - risk_at_once) / share_left() - elapsed;
+    }
     // How much of the program's time a sample stands for that is taken now, after so much waiting:
     // as much as there would be between samples if each were as likely as this one was at this
     // moment. While a debt is paid back the mean becomes less with each second that passes, so that
@@ -77,6 +83,8 @@ class Budget {
     // Samples become dearer while a program's memory grows. What has been overdrawn by more than
     // this is paid back first.
     static constexpr Seconds credit{0.003};
+    // The first samples of most programs may not wait until that has been earned.
+    static constexpr Seconds risk_at_once{0.01};
     // Before anything is known of the costs: soon, so that short programs are seen as well.
     static constexpr double first_mean = 0.02;
     static constexpr double kept_for_samples = 0.1;

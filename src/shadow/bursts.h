@@ -69,6 +69,8 @@ class Bursts : public Sampling {
     Seconds affordable_wait() const { return budget_.affordable_wait(); }
     // … and until what was overdrawn is paid back.
     Seconds mean_wait() const { return budget_.mean_wait(); }
+    // … and until a sample may be tried that may turn out to cost so much.
+    Seconds wait_before_risk(Seconds risk) const { return budget_.wait_before_risk(risk); }
     // Of the sample that begins.
     Seconds stands_for() const { return budget_.stands_for(waited_); }
     // So long, or, by the budget, until so many times the mean time between samples is over.

@@ -34,6 +34,7 @@ Seconds PageCopies::price_so_far(std::size_t alive) {
     }
     if (alive > were_alive) {
         protected_ = pages_now;
+        most_protected_ = std::max(most_protected_, protected_);
         price += birth_prices().of_fork + birth_prices().of_one_between +
                  price_of_page_tables(protected_);
     }
@@ -42,6 +43,12 @@ Seconds PageCopies::price_so_far(std::size_t alive) {
     const auto weight = std::min(1.0, passed / known_for_);
     own_rate_ += weight * ((count - extra - grown) / passed.count() - own_rate_);
     return price;
+}
+
+Seconds PageCopies::risk_of_birth() const {
+    constexpr double written = 0.5;
+    const auto unknown = std::max(0.0, pages_of(target_) - most_protected_);
+    return price_of_page_tables(unknown) + written * unknown * birth_prices().of_copy;
 }
 
 }  // namespace shadowprof::shadow

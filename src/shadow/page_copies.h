@@ -26,8 +26,11 @@ class PageCopies {
     // Now there are so many replicas alive. What the faults since the last call cost the target
     // that it would not have had.
     Seconds price_so_far(std::size_t alive);
+    // What a birth may cost now that none has shown yet: of the pages that the target has more than
+    // at any of them, nobody knows whether it is going to write them.
+    Seconds risk_of_birth() const;
     // The target has executed another program: what births protected is gone.
-    void memory_is_new() { protected_ = anonymous_pages_ = 0; }
+    void memory_is_new() { protected_ = most_protected_ = anonymous_pages_ = 0; }
     std::uint64_t extra_faults() const { return static_cast<std::uint64_t>(extra_); }
 
   private:
@@ -40,8 +43,9 @@ class PageCopies {
     ptrace::Clock::time_point at_;
     std::size_t alive_ = 0;
     double protected_ = 0;  // pages, at most, that a birth has protected and nobody has written yet
-    double own_rate_ = 0;   // faults a second, without those by which it grows
-    Seconds known_for_{0};  // the rate, a second at most
+    double most_protected_ = 0;  // by one birth
+    double own_rate_ = 0;        // faults a second, without those by which it grows
+    Seconds known_for_{0};       // the rate, a second at most
     double extra_ = 0;
     double anonymous_pages_;  // of the target's, at the last look
     FreshPages fresh_pages_;

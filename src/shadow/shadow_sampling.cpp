@@ -68,6 +68,8 @@ void ShadowSampling::change_way() {
 
 void ShadowSampling::begin_bursts() {
     why_none_ = shadows_->impossible()->why;
+    advises_latencies_ =
+        shadows_->are_too_dear() && place_.code.plan().has(trace::Capture::latency);
     const bool were_of_use = Clock::now() - bursts_began_ > 2 * longest_pause;
     bursts_began_ = Clock::now();
     if (shadows_->is_biased()) {
@@ -83,8 +85,6 @@ void ShadowSampling::begin_bursts() {
         pause_ = std::min(2 * pause_, longest_pause);
         shadows_->pause(again_at_);
     } else {
-        advises_latencies_ =
-            shadows_->are_too_dear() && place_.code.plan().has(trace::Capture::latency);
         shadows_->wind_up("the end of shadows");
     }
     bursts_ = std::make_unique<EmulatedBursts>(place_with(burst_options_));

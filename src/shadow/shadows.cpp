@@ -94,14 +94,15 @@ void Shadows::pause(Clock::time_point until) {
     paused_ += until - Clock::now();
     paused_until_ = until;
     impossible_.reset();
+    are_too_dear_ = is_earning_ = false;
     failures_ = refusals_ = 0;
     forget_asked();
 }
 
 bool Shadows::prepare() {
     look_after_replicas();
-    if (impossible_) return false;
-    return !is_full(Clock::now());
+    if (impossible_ || is_full(Clock::now())) return false;
+    return !may_cost_too_much();
 }
 
 bool Shadows::is_full(Clock::time_point now) const {
@@ -229,7 +230,7 @@ void Shadows::look_after_replicas() {
 
 void Shadows::count_living(Clock::time_point now) {
     const Seconds passed = now - std::exchange(counted_until_, now);
-    if (is_full(now)) full_ += passed;
+    if (is_earning_ || is_full(now)) full_ += passed;
     alive_seconds_ += static_cast<double>(alive_) * passed.count();
     slowness_.lived(static_cast<double>(alive_) * passed);
     alive_ = replicas_ ? replicas_->alive() : 0;
@@ -265,18 +266,34 @@ void Shadows::learn_from(const Replicas::Outcome& outcome, Clock::time_point now
                    outcome.starved && !outcome.lacks_memory};
 }
 
-void Shadows::give_up_what_does_not_pay() {
+bool Shadows::is_our_choice() const {
     const auto& options = place_.options;
-    if (length_.is_too_long() && options.may_be_shorter) {
+    return options.may_be_shorter && !options.load && !options.period &&
+           !options.insists_on_latencies;
+}
+
+// A program that has come to much memory since the last birth, or that we come late to, may be
+// about to write all over it: that would be known only when it has paid.
+bool Shadows::may_cost_too_much() {
+    if (!is_our_choice()) return false;
+    const auto wait = wait_before_risk(copies_.risk_of_birth());
+    is_earning_ = wait > Seconds{0};
+    if (wait > longest_debt) {
+        are_too_dear_ = true;
+        impossible_ = {"forking it may cost more than the budget has so far", true};
+    }
+    return is_earning_;
+}
+
+void Shadows::give_up_what_does_not_pay() {
+    if (length_.is_too_long() && place_.options.may_be_shorter) {
         is_biased_ = true;
         impossible_ = {"calls that replicas cannot make follow each other too closely"};
     }
-    const bool is_our_choice =
-        options.may_be_shorter && !options.load && !options.period && !options.insists_on_latencies;
     const bool is_dear = affordable_wait() > longest_wait || mean_wait() > longest_debt;
     // Nobody waits for a third where the first has such a debt.
     const bool is_known = forks_ >= enough_to_know || mean_wait() > 2 * longest_debt;
-    if (is_our_choice && is_known && is_dear && !impossible_) {
+    if (is_our_choice() && is_known && is_dear && !impossible_) {
         are_too_dear_ = true;
         impossible_ = {"forking it, or tracing it at all, costs too much"};
     }

@@ -59,6 +59,9 @@ class Shadows : public Bursts {
     void pay_for_copies();
     void learn_from(const Replicas::Outcome& outcome, ptrace::Clock::time_point now);
     void give_up_what_does_not_pay();
+    bool may_cost_too_much();
+    // Otherwise samples are as long and as frequent as somebody said, whatever they cost.
+    bool is_our_choice() const;
     void await_samples();
     // There can be no more replicas, as things were at the last look.
     bool is_full(ptrace::Clock::time_point now) const;
@@ -81,6 +84,7 @@ class Shadows : public Bursts {
     std::size_t alive_ = 0;
     // Since the last birth, while there could be no other.
     Seconds full_{0};
+    bool is_earning_ = false;  // what the next may cost
     ptrace::Clock::time_point began_ = ptrace::Clock::now();
     ptrace::Clock::time_point paused_until_ = began_;
     Seconds paused_{0};

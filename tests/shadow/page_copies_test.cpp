@@ -5,6 +5,7 @@
 #include <chrono>
 #include <thread>
 
+#include "shadow/birth_prices.h"
 #include "shared_pages.h"
 
 using namespace shadowprof;
@@ -15,6 +16,9 @@ namespace {
 
 // What else the test has to do with memory, and what the kernel counts late.
 constexpr std::uint64_t some = 150;
+
+// To measure them has faults of our own, which belong before all tests.
+[[maybe_unused]] const BirthPrices& measured_before = birth_prices();
 
 // We are the target. Since this was made, were so many faults extra?
 class Extra {
@@ -126,6 +130,25 @@ TEST_CASE("another program in the target's place has nothing of it to write") {
     write(memory, 0, 500);
     copies.price_so_far(1);
     extra.check_about(0);
+    replica.live();
+    CHECK(replica.was_fine());
+}
+
+TEST_CASE("what no birth has shown yet is the risk of one: memory that there was at none") {
+    Memory memory;
+    PageCopies copies{getpid()};
+    write(memory, 0, 1000);
+    const auto before = copies.risk_of_birth();
+    CHECK(before > Seconds{0});
+    Child replica{does_nothing};
+    copies.price_so_far(1);
+    const auto known = copies.risk_of_birth();
+    CHECK(known < before / 2);
+    Memory more;
+    write(more, 0, 1000);
+    CHECK(copies.risk_of_birth() > known);
+    copies.memory_is_new();
+    CHECK(copies.risk_of_birth() > before);
     replica.live();
     CHECK(replica.was_fine());
 }
