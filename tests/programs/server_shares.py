@@ -31,10 +31,12 @@ with scratch():
             print(f"-m {mode}, requests of {size}: the machine is busy, {coverage}")
             continue
         share, low, high = share_of("after_read")
-        # Intervals do not hold in one of twenty cases, and bursts see the code behind a read some six
-        # points too often where requests are short (docs/results/intervals.md).
+        # Intervals do not hold in one of twenty cases. And bursts see the code behind a read some six
+        # points too often where requests are short (docs/results/intervals.md), or ten where entering
+        # the kernel is dear: they are of time, and code is slow that finds its caches cold.
         margin = max((high - low) / 4, 0.1)
-        check(low - margin <= 0.25 <= high + margin,
+        more = margin + 0.05
+        check(low - more <= 0.25 <= high + margin,
               f"-m {mode}, requests of {size}: {share:.3f} [{low:.3f}, {high:.3f}], {json.dumps(coverage)}")
         check(high - low < 0.8, f"-m {mode}: an interval that says nothing: [{low}, {high}]")
         early = sum(n for why, n in coverage["ended"].items() if why.startswith("system call"))
