@@ -15,9 +15,10 @@ bool same_code(const ptrace::Mapping& a, const ptrace::Mapping& b) {
            a.inode == b.inode && a.device == b.device && a.file_offset == b.file_offset;
 }
 
-// Code that only another mapping can replace.
-bool is_fixed(const ptrace::Mapping& mapping) {
-    return mapping.is_file() && !mapping.writable;
+// Code that only another mapping can replace: that of an image. To other files that are mapped as
+// code their program may write between two looks (a Lisp to its core, where its own functions are).
+bool is_fixed(const ptrace::Maps& maps, const ptrace::Mapping& mapping) {
+    return mapping.is_file() && !mapping.writable && maps.module_at(mapping.range.begin);
 }
 
 }  // namespace
@@ -123,7 +124,7 @@ void GuestCode::take_over(std::shared_ptr<const ptrace::Maps> fresh, bool is_cop
         if (known != code_mappings_.begin() &&
             std::prev(known)->second.range.end > mapping.range.begin)
             --known;
-        const bool is_code = mapping.executable && is_fixed(mapping);
+        const bool is_code = mapping.executable && is_fixed(*fresh, mapping);
         if (is_code && known != code_mappings_.end() && same_code(known->second, mapping)) continue;
         while (known != code_mappings_.end() && known->first < mapping.range.end) {
             forget_blocks_in(known->second.range);
@@ -136,7 +137,7 @@ void GuestCode::take_over(std::shared_ptr<const ptrace::Maps> fresh, bool is_cop
         if (!before.executable) continue;
         const auto* after = fresh->mapping_at(before.range.begin);
         if (after && same_code(before, *after)) continue;
-        if (!is_fixed(before)) {
+        if (!is_fixed(*maps_, before)) {
             forget_blocks_in(before.range);
         } else if (!after && !is_copy && code_mappings_.erase(before.range.begin) != 0) {
             forget_blocks_in(before.range);
@@ -148,8 +149,9 @@ void GuestCode::take_over(std::shared_ptr<const ptrace::Maps> fresh, bool is_cop
 }
 
 bool GuestCode::may_change(Address at) {
-    const auto* mapping = maps()->mapping_at(at);
-    return !mapping || !is_fixed(*mapping);
+    const auto known = maps();
+    const auto* mapping = known->mapping_at(at);
+    return !mapping || !is_fixed(*known, *mapping);
 }
 
 bool GuestCode::still_holds(const trace::Block& block, trace::CodeSource& memory) {

@@ -3,7 +3,7 @@
 //
 // Each block is turned into host code once (block_compiler.h) and found again by address; blocks
 // that follow one another directly are joined. Code that may be replaced while the guest runs
-// (writable or anonymous memory) is compared with the view before its first execution in every
+// (writable, or of no image) is compared with the view before its first execution in every
 // burst, and watched for writes during one.
 #pragma once
 

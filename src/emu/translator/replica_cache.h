@@ -2,7 +2,7 @@
 // for each.
 //
 // Replicas run at the same time, each held by a thread of its own; what they ask the cache for they
-// ask one after the other, holding its lock. Code is shared that is a fixed part of a file, and
+// ask one after the other, holding its lock. Code is shared that is a fixed part of an image, and
 // replicas have the same; code made at run time may differ from one to the next, and so it is
 // compared whenever it is entered.
 //

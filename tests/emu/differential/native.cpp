@@ -1,5 +1,6 @@
 #include "native.h"
 
+#include <elf.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -236,25 +237,66 @@ void leave_signals_to_previous() {
 
 constexpr std::byte int3{0xcc};
 
+// Where the beginning of the image is; code may not come to it.
+constexpr std::uint64_t header_begin = 0x2f000000;
+constexpr std::size_t header_size = 4096;
+
+// Of a file with this before the code: code that is no image's is taken for code that may change.
+void write_header(std::byte* to) {
+    struct {
+        Elf64_Ehdr header;
+        Elf64_Phdr segments[2];
+    } image{};
+    auto& header = image.header;
+    std::memcpy(header.e_ident, ELFMAG, SELFMAG);
+    header.e_ident[EI_CLASS] = ELFCLASS64;
+    header.e_machine = EM_X86_64;
+    header.e_phoff = sizeof header;
+    header.e_phentsize = sizeof(Elf64_Phdr);
+    header.e_phnum = 2;
+    const auto segment = [](unsigned flags, std::uint64_t offset, std::uint64_t at,
+                            std::uint64_t bytes) {
+        Elf64_Phdr load{};
+        load.p_type = PT_LOAD;
+        load.p_flags = flags;
+        load.p_offset = offset;
+        load.p_vaddr = at;
+        load.p_filesz = load.p_memsz = bytes;
+        return load;
+    };
+    image.segments[0] = segment(PF_R, 0, header_begin, header_size);
+    image.segments[1] =
+        segment(PF_R | PF_X, header_size, NativeCode::begin.value, NativeCode::size);
+    std::memcpy(to, &image, sizeof image);
+}
+
 }  // namespace
 
 NativeCode::NativeCode() {
     static_assert(offsetof(Machine, is_running) == 208);
     const int file = ::memfd_create("code", MFD_CLOEXEC);
-    if (file < 0 || ::ftruncate(file, size) != 0) throw std::runtime_error("memfd_create");
-    auto* writable = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-    auto* executable = ::mmap(reinterpret_cast<void*>(begin.value), size, PROT_READ | PROT_EXEC,
-                              MAP_SHARED | MAP_FIXED_NOREPLACE, file, 0);
+    if (file < 0 || ::ftruncate(file, header_size + size) != 0)
+        throw std::runtime_error("memfd_create");
+    const auto map = [&](std::uint64_t at, std::size_t bytes, int protection, off_t offset) {
+        auto* const place = ::mmap(reinterpret_cast<void*>(at), bytes, protection,
+                                   MAP_SHARED | (at ? MAP_FIXED_NOREPLACE : 0), file, offset);
+        if (place == MAP_FAILED) throw std::runtime_error("mmap");
+        return static_cast<std::byte*>(place);
+    };
+    auto* const all = map(0, header_size + size, PROT_READ | PROT_WRITE, 0);
+    map(header_begin, header_size, PROT_READ, 0);
+    map(begin.value, size, PROT_READ | PROT_EXEC, header_size);
     ::close(file);
-    if (writable == MAP_FAILED || executable == MAP_FAILED) throw std::runtime_error("mmap");
-    writable_ = static_cast<std::byte*>(writable);
+    write_header(all);
+    writable_ = all + header_size;
     clear();
     catch_signals();
 }
 
 NativeCode::~NativeCode() {
     leave_signals_to_previous();
-    ::munmap(writable_, size);
+    ::munmap(writable_ - header_size, header_size + size);
+    ::munmap(reinterpret_cast<void*>(header_begin), header_size);
     ::munmap(reinterpret_cast<void*>(begin.value), size);
 }
 
