@@ -168,6 +168,11 @@ Seconds price_of_page_tables(double pages) {
     return pages / pages_in_one * of_one;
 }
 
+bool faults_are_dear() {
+    constexpr Seconds dear{10e-6};
+    return birth_prices().of_copy > dear;
+}
+
 const BirthPrices& birth_prices() {
     static const BirthPrices measured = measure();
     return measured;

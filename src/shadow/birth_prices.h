@@ -16,6 +16,10 @@ struct BirthPrices {
 // where they are dear.
 const BirthPrices& birth_prices();
 
+// A hypervisor keeps page tables of its own: a copy of a page by a trap is dear, as is all that
+// enters the kernel.
+bool faults_are_dear();
+
 // That so many pages' tables are copied.
 Seconds price_of_page_tables(double pages);
 

@@ -44,6 +44,7 @@ class Price {
     bool every_core_has_work() const;
 
     bool computes_beside_;
+    Seconds unseen_;  // of a stop
     int load_file_;
     double cores_;
     double busy_ = 0;  // how often every core has had work of late

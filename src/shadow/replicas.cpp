@@ -30,12 +30,6 @@ constexpr Seconds standstill{0.25};
 // was chased through at 300 ns a line for three times what the last cache holds.
 constexpr Seconds shortest_settling{5e-3}, usual_longest_settling{0.2}, longest_settling{0.5};
 
-// A copy of a page, by a trap.
-bool faults_are_dear() {
-    constexpr Seconds dear{10e-6};
-    return birth_prices().of_copy > dear;
-}
-
 // To make copies beforehand displaces what is in the caches, so that loads would wait for other
 // lines than the original's: not where that is what is asked for.
 bool copies_ahead(const Options& options) {

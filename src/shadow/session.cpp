@@ -107,7 +107,7 @@ Result Session::finish() {
 void Session::trace_target() {
     try {
         // Takes a while, which the target need not wait for.
-        if (options_.mode == Mode::shadow) birth_prices();
+        if (options_.mode != Mode::full) birth_prices();
         const auto tracer = take_hold_of(target_, options_);
         if (tracer->launched())
             tracer->when_stopped([this](int signal) { follow_into_stop(signal); });

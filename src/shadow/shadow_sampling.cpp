@@ -63,7 +63,18 @@ bool ShadowSampling::take(const ptrace::Event& event) {
 
 void ShadowSampling::change_way() {
     if (!bursts_ && shadows_->impossible()) begin_bursts();
-    if (bursts_ && Clock::now() >= again_at_) end_bursts();
+    if (!bursts_ || Clock::now() < again_at_) return;
+    if (shadows_->may_resume())
+        end_bursts();
+    else
+        pause_shadows();
+}
+
+void ShadowSampling::pause_shadows() {
+    why_none_ = shadows_->impossible()->why;
+    again_at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(pause_);
+    pause_ = std::min(2 * pause_, longest_pause);
+    shadows_->pause(again_at_);
 }
 
 void ShadowSampling::begin_bursts() {
@@ -81,9 +92,7 @@ void ShadowSampling::begin_bursts() {
     }
     if (shadows_->may_be_possible_later()) {
         if (were_of_use) pause_ = shortest_pause;
-        again_at_ = bursts_began_ + std::chrono::duration_cast<Clock::duration>(pause_);
-        pause_ = std::min(2 * pause_, longest_pause);
-        shadows_->pause(again_at_);
+        pause_shadows();
     } else {
         shadows_->wind_up("the end of shadows");
     }

@@ -30,6 +30,7 @@ class ShadowSampling : public Sampling {
     void change_way();
     void begin_bursts();
     void end_bursts();
+    void pause_shadows();
     void charge_bursts();
     Workplace place_with(const Options& options);
 
@@ -39,7 +40,7 @@ class ShadowSampling : public Sampling {
     std::unique_ptr<EmulatedBursts> bursts_;  // meanwhile, or for good
     ptrace::Clock::time_point began_, bursts_began_;
     ptrace::Clock::time_point again_at_ = ptrace::Clock::time_point::max();
-    Seconds pause_;  // the next one
+    Seconds pause_;       // the next one
     Seconds charged_{0};  // of what shadows cost: what bursts need not spare any more
     // Before these bursts.
     Cost cost_of_bursts_;

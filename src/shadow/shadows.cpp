@@ -41,6 +41,10 @@ constexpr Seconds most_for_settling{2e-3};
 // … and while they compute: no sample takes more than the budget has in so much time. One that
 // began as a program filled 512 MB at random took 400 ms from it.
 constexpr Seconds most_time_of_budget{2};
+// A replica that computes takes from the program, on another processor, what all of these share:
+// so much do programs that compute lose by a sample, on average and at least, besides its birth and
+// its copies (docs/results/cost.md).
+constexpr Seconds of_computing{0.2e-3};
 // Of the time, for as many replicas as there may be at once.
 constexpr double part_alive = 0.5;
 // Programs execute that much of what a processor executes at most.
@@ -97,6 +101,11 @@ void Shadows::pause(Clock::time_point until) {
     are_too_dear_ = is_earning_ = false;
     failures_ = refusals_ = 0;
     forget_asked();
+}
+
+bool Shadows::may_resume() {
+    may_cost_too_much();
+    return !impossible_;
 }
 
 bool Shadows::prepare() {
@@ -255,6 +264,7 @@ void Shadows::learn_from(const Replicas::Outcome& outcome, Clock::time_point now
                       : instructions_ > 0 ? most_starved
                                           : most_starved_at_first;
     replicas_computed_ += outcome.computed;
+    if (outcome.instructions > 0) pay(of_computing);
     instructions_ += outcome.instructions;
     weighted_instructions_ += outcome.weighted_instructions;
     if (failures_ < most) return;

@@ -36,6 +36,8 @@ class Shadows : public Bursts {
     bool may_be_possible_later() const { return impossible_ && impossible_->may_pass; }
     // Then it is tried again at that time; replicas that live until then are looked after.
     void pause(ptrace::Clock::time_point until);
+    // Whether it is worth trying; otherwise it is known again why not.
+    bool may_resume();
     // That is all there is against them.
     bool are_too_dear() const { return are_too_dear_; }
     // What they saw is not of everything alike.
