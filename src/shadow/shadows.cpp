@@ -103,15 +103,17 @@ void Shadows::pause(Clock::time_point until) {
     forget_asked();
 }
 
+// The time until now was the bursts', not one in which there could be no sample.
 bool Shadows::may_resume() {
-    may_cost_too_much();
+    must_earn_first();
+    is_earning_ = false;
     return !impossible_;
 }
 
 bool Shadows::prepare() {
     look_after_replicas();
     if (impossible_ || is_full(Clock::now())) return false;
-    return !may_cost_too_much();
+    return !must_earn_first();
 }
 
 bool Shadows::is_full(Clock::time_point now) const {
@@ -284,7 +286,7 @@ bool Shadows::is_our_choice() const {
 
 // A program that has come to much memory since the last birth, or that we come late to, may be
 // about to write all over it: that would be known only when it has paid.
-bool Shadows::may_cost_too_much() {
+bool Shadows::must_earn_first() {
     if (!is_our_choice()) return false;
     const auto wait = wait_before_risk(copies_.risk_of_birth());
     is_earning_ = wait > Seconds{0};

@@ -61,7 +61,7 @@ class Shadows : public Bursts {
     void pay_for_copies();
     void learn_from(const Replicas::Outcome& outcome, ptrace::Clock::time_point now);
     void give_up_what_does_not_pay();
-    bool may_cost_too_much();
+    bool must_earn_first();
     // Otherwise samples are as long and as frequent as somebody said, whatever they cost.
     bool is_our_choice() const;
     void await_samples();
