@@ -42,15 +42,12 @@ class Budget {
     }
     // What there is between two samples, on average.
     Seconds mean_wait() const {
-        const Seconds elapsed = ptrace::Clock::now() - began_;
-        const auto until_paid = (spent_on_samples_ - credit) / share_left() - elapsed;
-        return std::max(affordable_wait(), until_paid);
+        return std::max(affordable_wait(), until_earned(spent_on_samples_ - credit));
     }
     // How long it takes until a sample may be tried that nobody knows the cost of, and that may
     // come to so much; less than nothing if it may be now.
     Seconds wait_before_risk(Seconds risk) const {
-        const Seconds elapsed = ptrace::Clock::now() - began_;
-        return (spent_on_samples_ + risk - risk_at_once) / share_left() - elapsed;
+        return until_earned(spent_on_samples_ + risk - risk_at_once);
     }
     // How much of the program's time a sample stands for that is taken now, after so much waiting:
     // as much as there would be between samples if each were as likely as this one was at this
@@ -90,6 +87,10 @@ class Budget {
     static constexpr double kept_for_samples = 0.1;
     static constexpr Seconds rare{0.25};  // between two
 
+    Seconds until_earned(Seconds sum) const {
+        const Seconds elapsed = ptrace::Clock::now() - began_;
+        return sum / share_left() - elapsed;
+    }
     double share_left() const {
         const Seconds elapsed = ptrace::Clock::now() - began_;
         return std::max(share_ - spent_besides_ / elapsed, share_ * kept_for_samples);

@@ -23,6 +23,11 @@ namespace {
 using ptrace::Clock;
 using ptrace::EventKind;
 
+// Otherwise all is seen that the program does.
+bool takes_samples(const Options& options) {
+    return options.mode != Mode::full && options.sample_size != 0;
+}
+
 std::unique_ptr<Sampling> make_sampling(Workplace place) {
     if (place.options.mode == Mode::full) return std::make_unique<FullProgram>(std::move(place));
     if (place.options.mode == Mode::shadow)
@@ -53,7 +58,7 @@ Session::~Session() {
 }
 
 void Session::start(MakeProfilers make) {
-    const bool sees_samples = options_.mode != Mode::full && options_.sample_size != 0;
+    const bool sees_samples = takes_samples(options_);
     make = [this, sees_samples, make = std::move(make)] {
         auto profilers = make();
         if (sees_samples)
@@ -107,7 +112,7 @@ Result Session::finish() {
 void Session::trace_target() {
     try {
         // Takes a while, which the target need not wait for.
-        if (options_.mode != Mode::full) birth_prices();
+        if (takes_samples(options_)) birth_prices();
         const auto tracer = take_hold_of(target_, options_);
         if (tracer->launched())
             tracer->when_stopped([this](int signal) { follow_into_stop(signal); });

@@ -7,18 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "now.h"
 
 enum { page = 4096, functions = 64 };
 
 static uint32_t results[functions];
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 // mov eax, result; ret
 static void write_function(unsigned char* at, uint32_t result) {

@@ -4,13 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+#include "now.h"
 
 int main(int argc, char** argv) {
     const size_t page = 4096, size = (size_t)(argc > 1 ? atoi(argv[1]) : 400) << 20;

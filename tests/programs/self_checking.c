@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "now.h"
 
 enum { words = 512, rounds = 400 };
 
@@ -42,12 +43,6 @@ static uint64_t mix(uint64_t x) {
     uint64_t bits;
     memcpy(&bits, &real, sizeof bits);
     return x ^ bits;
-}
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 int main(int argc, char** argv) {

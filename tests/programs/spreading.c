@@ -6,13 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <time.h>
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+#include "now.h"
 
 static void take(uint64_t place, uint64_t size) {
     mmap((void*)(uintptr_t)place, size, PROT_NONE,
