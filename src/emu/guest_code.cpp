@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "decoder/decoder.h"
 
@@ -15,8 +16,9 @@ bool same_code(const ptrace::Mapping& a, const ptrace::Mapping& b) {
            a.inode == b.inode && a.device == b.device && a.file_offset == b.file_offset;
 }
 
-// Code that only another mapping can replace: that of an image. To other files that are mapped as
-// code their program may write between two looks (a Lisp to its core, where its own functions are).
+// Code that is what it was if it is not Mapping::changed_code: that of an image. To other files
+// that are mapped as code their program may write all the time (a Lisp to its core, where its own
+// functions are).
 bool is_fixed(const ptrace::Maps& maps, const ptrace::Mapping& mapping) {
     return mapping.is_file() && !mapping.writable && maps.module_at(mapping.range.begin);
 }
@@ -86,7 +88,8 @@ void GuestCode::forget_everything() {
     ++epoch_;
     by_address_.clear();
     generation_of_page_.clear();
-    code_mappings_.clear();
+    fixed_code_.clear();
+    distrusted_pages_.clear();
     maps_.reset();
     maps_are_current_ = false;
 }
@@ -100,6 +103,7 @@ std::shared_ptr<const ptrace::Maps> GuestCode::maps() {
     auto now = ptrace::Maps::of(pid_);
     // A replica that was killed has none, which says nothing of the code.
     if (!now && maps_) return maps_;
+    if (std::exchange(code_may_have_changed_, false) && now) now->look_for_changed_code(pid_);
     take_over(std::make_shared<const ptrace::Maps>(now ? std::move(*now) : ptrace::Maps{}), false);
     return maps_;
 }
@@ -120,38 +124,95 @@ void GuestCode::look_through(pid_t pid, std::shared_ptr<const ptrace::Maps> maps
 // nothing, the next one may have the same code again.
 void GuestCode::take_over(std::shared_ptr<const ptrace::Maps> fresh, bool is_copy) {
     for (const auto& mapping : fresh->mappings()) {
-        auto known = code_mappings_.lower_bound(mapping.range.begin);
-        if (known != code_mappings_.begin() &&
-            std::prev(known)->second.range.end > mapping.range.begin)
-            --known;
-        const bool is_code = mapping.executable && is_fixed(*fresh, mapping);
-        if (is_code && known != code_mappings_.end() && same_code(known->second, mapping)) continue;
-        while (known != code_mappings_.end() && known->first < mapping.range.end) {
-            forget_blocks_in(known->second.range);
-            ++epoch_;
-            known = code_mappings_.erase(known);
-        }
-        if (is_code) code_mappings_.emplace(mapping.range.begin, mapping);
+        const FixedCode code{mapping};
+        forget_fixed_code_in(code.range, &code);
     }
+    for (const auto& mapping : fresh->mappings())
+        if (mapping.executable && is_fixed(*fresh, mapping)) know_as_fixed(FixedCode{mapping});
     for (const auto& before : maps_ ? maps_->mappings() : std::vector<ptrace::Mapping>{}) {
         if (!before.executable) continue;
         const auto* after = fresh->mapping_at(before.range.begin);
         if (after && same_code(before, *after)) continue;
-        if (!is_fixed(*maps_, before)) {
+        if (!is_fixed(*maps_, before))
             forget_blocks_in(before.range);
-        } else if (!after && !is_copy && code_mappings_.erase(before.range.begin) != 0) {
-            forget_blocks_in(before.range);
-            ++epoch_;
-        }
+        else if (!after && !is_copy)
+            forget_fixed_code_in(before.range);
     }
+    distrust(fresh->mappings());
     maps_ = std::move(fresh);
     maps_are_current_ = true;
+}
+
+GuestCode::FixedCode::FixedCode(const ptrace::Mapping& mapping)
+    : range(mapping.range),
+      device(mapping.device),
+      inode(mapping.inode),
+      bias(mapping.range.begin.value - mapping.file_offset) {}
+
+bool GuestCode::FixedCode::is_of_same_file(const FixedCode& other) const {
+    return inode == other.inode && device == other.device && bias == other.bias;
+}
+
+// What is known in its place is of the same file.
+void GuestCode::know_as_fixed(FixedCode code) {
+    for (auto part = first_fixed_code_in(code.range);
+         part != fixed_code_.end() && part->first < code.range.end;
+         part = fixed_code_.erase(part)) {
+        const auto& known = part->second.range;
+        if (known.begin <= code.range.begin && code.range.end <= known.end) return;
+        code.range = {std::min(code.range.begin, known.begin), std::max(code.range.end, known.end)};
+    }
+    fixed_code_.emplace(code.range.begin, code);
+}
+
+void GuestCode::forget_fixed_code_in(AddressRange range, const FixedCode* unless_of_file_of) {
+    for (auto known = first_fixed_code_in(range);
+         known != fixed_code_.end() && known->first < range.end;) {
+        if (unless_of_file_of && known->second.is_of_same_file(*unless_of_file_of)) {
+            ++known;
+            continue;
+        }
+        forget_blocks_in(known->second.range);
+        ++epoch_;
+        known = fixed_code_.erase(known);
+    }
+}
+
+std::map<Address, GuestCode::FixedCode>::iterator GuestCode::first_fixed_code_in(
+    AddressRange range) {
+    const auto after = fixed_code_.upper_bound(range.begin);
+    if (after == fixed_code_.begin()) return after;
+    const auto before = std::prev(after);
+    return before->second.range.end > range.begin ? before : after;
+}
+
+// What has been changed, or can be at this moment, is compared from now on, in all copies: those
+// from before have what was there, and it may be changed again.
+void GuestCode::distrust(const std::vector<ptrace::Mapping>& fresh) {
+    const auto known = distrusted_pages_.size();
+    for (const auto& mapping : fresh) {
+        for (const auto page : mapping.changed_code)
+            distrusted_pages_.insert({page_number(page), page_number(page) - 1});
+        if (!mapping.writable) continue;
+        for (auto code = first_fixed_code_in(mapping.range);
+             code != fixed_code_.end() && code->first < mapping.range.end; ++code) {
+            const auto end = std::min(code->second.range.end, mapping.range.end);
+            for (auto page = std::max(code->first, mapping.range.begin) - page_size; page < end;
+                 page += page_size)
+                distrusted_pages_.insert(page_number(page));
+        }
+    }
+    if (distrusted_pages_.size() == known) return;
+    std::erase_if(by_address_, [&](const auto& entry) {
+        return !entry.second.may_change && distrusted_pages_.contains(page_number(entry.first));
+    });
+    ++epoch_;
 }
 
 bool GuestCode::may_change(Address at) {
     const auto known = maps();
     const auto* mapping = known->mapping_at(at);
-    return !mapping || !is_fixed(*known, *mapping);
+    return !mapping || !is_fixed(*known, *mapping) || distrusted_pages_.contains(page_number(at));
 }
 
 bool GuestCode::still_holds(const trace::Block& block, trace::CodeSource& memory) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "ptrace/maps.h"
@@ -50,9 +51,14 @@ class GuestCode : public trace::CodeSource {
     std::shared_ptr<const ptrace::Maps> current_maps() const {
         return maps_are_current_ ? maps_ : nullptr;
     }
-    // After mmap, munmap, mprotect, or when a sample begins: looks at the maps again when they are
-    // next needed, and forgets the blocks of executable mappings that changed.
+    // After mmap, munmap, mprotect: looks at the maps again when they are next needed, and forgets
+    // the blocks of executable mappings that changed.
     void mappings_may_have_changed() { maps_are_current_ = false; }
+    // When a sample begins: what the process has done meanwhile nobody has seen.
+    void time_has_passed() {
+        mappings_may_have_changed();
+        code_may_have_changed_ = true;
+    }
 
     // Changes when code was forgotten that may_change() denied for: what was derived from blocks
     // is void then.
@@ -71,8 +77,21 @@ class GuestCode : public trace::CodeSource {
         const trace::Block* block = nullptr;
         bool may_change = false;
     };
+    // Code that is fixed where it is mapped, also in copies of the process only: a part of a file.
+    struct FixedCode {
+        explicit FixedCode(const ptrace::Mapping& mapping);
+        bool is_of_same_file(const FixedCode& other) const;  // which lies as it does
+
+        AddressRange range;
+        std::uint64_t device, inode;
+        std::uint64_t bias;  // address = place in the file + bias
+    };
     static bool still_holds(const trace::Block& block, trace::CodeSource& memory);
     void take_over(std::shared_ptr<const ptrace::Maps> fresh, bool is_copy);
+    void know_as_fixed(FixedCode code);
+    void forget_fixed_code_in(AddressRange range, const FixedCode* unless_of_file_of = nullptr);
+    std::map<Address, FixedCode>::iterator first_fixed_code_in(AddressRange range);
+    void distrust(const std::vector<ptrace::Mapping>& fresh);
     trace::Location block_place(const std::vector<decoder::Instruction>& instructions);
     void forget_blocks_in(AddressRange range);
 
@@ -83,8 +102,11 @@ class GuestCode : public trace::CodeSource {
     trace::CapturePlan plan_;
     std::shared_ptr<const ptrace::Maps> maps_;
     bool maps_are_current_ = false;
-    // That are executable and fixed, by address: also those that only copies of the process had.
-    std::map<Address, ptrace::Mapping> code_mappings_;
+    bool code_may_have_changed_ = false;
+    std::map<Address, FixedCode> fixed_code_;
+    // Of it, pages that the process or a copy has changed, or could have, and those before them,
+    // where blocks begin that reach into them.
+    std::unordered_set<std::uint64_t> distrusted_pages_;
     std::uint64_t epoch_ = 0;
     std::unordered_map<Address, Entry> by_address_;
     std::unordered_map<std::uint64_t, const trace::Block*> cuts_;  // block id and length

@@ -15,6 +15,7 @@
 
 #include "ptrace/elf_image.h"
 #include "ptrace/memory.h"
+#include "ptrace/page_map.h"
 #include "ptrace/system.h"
 
 namespace shadowprof::ptrace {
@@ -243,6 +244,16 @@ std::optional<Maps> Maps::of(pid_t pid) {
     auto maps = parse(text);
     maps.modules_ = ModuleFinder{pid, maps.mappings_}.find();
     return maps;
+}
+
+void Maps::look_for_changed_code(pid_t pid) {
+    const PageMap pages{pid};
+    for (auto& mapping : mappings_) {
+        if (!mapping.executable || !mapping.is_file() || mapping.shared) continue;
+        pages.for_each(mapping.range, [&](Address page, PageMap::Entry entry) {
+            if (entry.exists() && !entry.is_of_file()) mapping.changed_code.push_back(page);
+        });
+    }
 }
 
 const Mapping* Maps::mapping_at(Address address) const {

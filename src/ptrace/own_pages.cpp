@@ -1,37 +1,14 @@
 #include "ptrace/own_pages.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 
+#include "ptrace/page_map.h"
+
 namespace shadowprof::ptrace {
-
-namespace {
-
-void append(int pagemap, AddressRange range, PagesInMemory& pages) {
-    constexpr std::uint64_t is_present = 1ull << 63, is_exclusive = 1ull << 56;
-    std::array<std::uint64_t, 4096> entries;
-    for (auto at = range.begin; at < range.end;) {
-        const auto wanted = std::min<std::uint64_t>(entries.size(), (range.end - at) / page_size);
-        const auto got = pread(pagemap, entries.data(), wanted * sizeof entries[0],
-                               static_cast<off_t>(at.value / page_size * sizeof entries[0]));
-        if (got <= 0) break;
-        const auto count = static_cast<std::uint64_t>(got) / sizeof entries[0];
-        for (std::uint64_t n = 0; n < count; ++n)
-            if (entries[n] & is_present)
-                (entries[n] & is_exclusive ? pages.own : pages.shared)
-                    .push_back(at + n * page_size);
-        at = at + count * page_size;
-    }
-}
-
-}  // namespace
 
 bool is_copied_on_write(const Mapping& mapping) {
     return mapping.writable && mapping.readable && !mapping.shared;
@@ -48,11 +25,14 @@ PagesInMemory pages_in_memory(pid_t pid, const Maps& maps) {
     constexpr std::uint64_t most_looked_at = 1ull << 30;
     PagesInMemory pages;
     if (bytes_copied_on_write(maps) > most_looked_at) return pages;
-    const int pagemap = open(fmt::format("/proc/{}/pagemap", pid).c_str(), O_RDONLY | O_CLOEXEC);
-    if (pagemap < 0) return pages;
-    for (const auto& mapping : maps.mappings())
-        if (is_copied_on_write(mapping)) append(pagemap, mapping.range, pages);
-    close(pagemap);
+    const PageMap map{pid};
+    for (const auto& mapping : maps.mappings()) {
+        if (!is_copied_on_write(mapping)) continue;
+        map.for_each(mapping.range, [&](Address page, PageMap::Entry entry) {
+            if (entry.is_in_memory())
+                (entry.is_exclusive() ? pages.own : pages.shared).push_back(page);
+        });
+    }
     return pages;
 }
 

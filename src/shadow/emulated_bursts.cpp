@@ -94,7 +94,7 @@ class EmulatedBursts::Pages : public emu::PageSource {
         : target_(target), code_(code), pages_(shares_our_clocks) {}
 
     void look_at_mappings() {
-        code_.mappings_may_have_changed();
+        code_.time_has_passed();
         pages_.use(code_.memory(), code_.maps());
         looked_again_ = false;
     }

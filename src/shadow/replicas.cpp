@@ -252,6 +252,7 @@ Replicas::Outcome Replicas::live(Job& job) {
     auto maps = ptrace::Maps::of(replica->pid());
     outcome.reason = "it is gone";
     if (!maps) return told(outcome);
+    maps->look_for_changed_code(replica->pid());
     const auto shared_maps = std::make_shared<const ptrace::Maps>(std::move(*maps));
     guest = cache_.admit(*replica, nursery_, shared_maps, outcome.reason);
     if (!guest) return told(outcome);

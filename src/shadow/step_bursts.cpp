@@ -7,7 +7,7 @@ namespace shadowprof::shadow {
 void StepBursts::begin(ptrace::Thread& thread, const ptrace::Registers& registers) {
     stopped_since_ = ptrace::Clock::now();
     cost_of_burst_ = Seconds{0};
-    place_.code.mappings_may_have_changed();
+    place_.code.time_has_passed();
     const auto start = next_sample();
     sample_ = start.sample;
     place_.digester.begin(start, ptrace::snapshot_stack(place_.tracer.pid(), registers),

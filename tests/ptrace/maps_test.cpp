@@ -128,6 +128,30 @@ TEST_CASE("an image whose headers cannot be read in memory is known from its fil
     dlclose(library);
 }
 
+TEST_CASE("pages of code that somebody has changed are known, whatever is there now") {
+    void* library = dlopen("libresolv.so.2", RTLD_NOW | RTLD_LOCAL);
+    REQUIRE(library);
+    const auto before = Maps::of(getpid());
+    const auto* image = module_named(*before, "libresolv");
+    REQUIRE(image);
+    const auto code = std::find_if(
+        before->mappings().begin(), before->mappings().end(),
+        [&](const Mapping& m) { return m.executable && image->range.contains(m.range.begin); });
+    REQUIRE(code != before->mappings().end());
+    const auto at = code->range.begin;
+    auto* page = reinterpret_cast<volatile char*>(at.value);
+    auto* pages = reinterpret_cast<void*>(at.value);
+    REQUIRE(mprotect(pages, page_size, PROT_READ | PROT_WRITE | PROT_EXEC) == 0);
+    *page = *page;
+    REQUIRE(mprotect(pages, page_size, PROT_READ | PROT_EXEC) == 0);
+    auto after = Maps::of(getpid());
+    after->look_for_changed_code(getpid());
+    CHECK(after->mapping_at(at)->changed_code == std::vector{at});
+    for (const auto& mapping : after->mappings())
+        if (!mapping.range.contains(at)) CHECK(mapping.changed_code.empty());
+    dlclose(library);
+}
+
 TEST_CASE("an ELF file that is mapped as data is no module") {
     const int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
     auto* data = mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE, fd, 0);

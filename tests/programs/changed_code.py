@@ -1,0 +1,28 @@
+"""Programs change code that they have mapped from a file, or that of their own image: samples execute
+what there was when they began, and not what was there at an earlier one. (A burst looks at the mappings
+before it stops its thread. What is of the program's image, and is changed just then for the first time,
+it may miss.)"""
+
+import os
+import sys
+
+from vocabulary import check, check_equal, lacked_processors, profiled, read_profile, scratch
+
+PATCHED_PAGES = 16  # of patched_image.c
+
+programs = [os.path.abspath(program) for program in sys.argv[1:]]
+replicas = ["--mode", "shadow", "--load", "1", "--overhead", "50%", "--sample-size", "1M"]
+bursts = ["--mode", "burst", "--overhead", "50%"]
+for program in programs:
+    for options in replicas, bursts:
+        with scratch():
+            outcome = profiled([program, "3"], *options)
+            check_equal("how it ended", (outcome.status, outcome.stdout), (0, b"fine\n"))
+            profile = read_profile()
+            coverage, cost, warnings = profile["coverage"], profile["cost"], profile["run"]["warnings"]
+            what = f"{program} {options}: {coverage}, {cost}, {warnings}"
+            busy = lacked_processors(profile) or "time limit" in coverage["ended"]
+            check(options == bursts or cost["forks"] >= 3 or busy, what)
+            ended = coverage["ended"].items()
+            wrong = sum(count for why, count in ended if why.startswith(("signal", "trap")) or "no code" in why)
+            check(wrong <= (PATCHED_PAGES if options == bursts else 0), what)
