@@ -129,7 +129,8 @@ void GuestCode::take_over(std::shared_ptr<const ptrace::Maps> fresh, bool is_cop
     }
     for (const auto& mapping : fresh->mappings())
         if (mapping.executable && is_fixed(*fresh, mapping)) know_as_fixed(FixedCode{mapping});
-    for (const auto& before : maps_ ? maps_->mappings() : std::vector<ptrace::Mapping>{}) {
+    static const ptrace::Maps none;
+    for (const auto& before : (maps_ ? *maps_ : none).mappings()) {
         if (!before.executable) continue;
         const auto* after = fresh->mapping_at(before.range.begin);
         if (after && same_code(before, *after)) continue;

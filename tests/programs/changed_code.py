@@ -25,4 +25,5 @@ for program in programs:
             check(options == bursts or cost["forks"] >= 3 or busy, what)
             ended = coverage["ended"].items()
             wrong = sum(count for why, count in ended if why.startswith(("signal", "trap")) or "no code" in why)
-            check(wrong <= (PATCHED_PAGES if options == bursts else 0), what)
+            may_miss = options == bursts and os.path.basename(program) == "patched-image"
+            check(wrong <= (PATCHED_PAGES if may_miss else 0), what)
