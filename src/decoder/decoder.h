@@ -10,8 +10,6 @@
 
 namespace shadowprof::decoder {
 
-inline constexpr std::size_t longest_instruction = 15;
-
 // Nothing if the bytes are no instruction in 64-bit mode, or are cut off.
 std::optional<Instruction> decode(std::span<const std::byte> bytes, Address at);
 

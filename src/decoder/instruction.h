@@ -14,6 +14,8 @@
 
 namespace shadowprof::decoder {
 
+inline constexpr std::size_t longest_instruction = 15;
+
 enum class RegisterKind : std::uint8_t {
     none,
     general,
@@ -143,7 +145,7 @@ struct Instruction {
     std::uint32_t flags_read = 0;
     std::uint32_t flags_written = 0;    // including set, cleared and undefined ones
     std::uint32_t flags_undefined = 0;  // subset of flags_written
-    std::array<std::byte, 15> bytes{};
+    std::array<std::byte, longest_instruction> bytes{};
     // No array for the most there can be: a large program's blocks hold millions of instructions.
     std::vector<Operand> operand_storage;
 

@@ -1,11 +1,7 @@
 #include "emu/guest_code.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
 #include <utility>
-
-#include "decoder/decoder.h"
 
 namespace shadowprof::emu {
 
@@ -38,12 +34,17 @@ GuestCode::GuestCode(pid_t pid, trace::BlockTable& blocks, trace::ModuleTable& m
 const trace::Block* GuestCode::block_at(Address at, trace::CodeSource& memory) {
     if (!maps_are_current_) maps();
     if (auto known = by_address_.find(at); known != by_address_.end()) {
-        if (!known->second.may_change || still_holds(*known->second.block, memory))
-            return known->second.block;
-        const auto changed = page_number(known->second.block->last().address);
-        ++generation_of_page_[changed];
-        forget_blocks_in({{changed * page_size}, {(changed + 1) * page_size}});
-        by_address_.erase(at);
+        const auto* const block = known->second.block;
+        const auto holds =
+            known->second.may_change ? trace::still_holds(*block, memory) : std::optional{true};
+        if (holds == true) return block;
+        // Of a process that was killed none can be read, which says nothing of the code.
+        if (holds == false) {
+            const auto changed = page_number(block->last().address);
+            ++generation_of_page_[changed];
+            forget_blocks_in({{changed * page_size}, {(changed + 1) * page_size}});
+            by_address_.erase(at);
+        }
     }
     auto instructions = trace::decode_block(memory, at);
     if (instructions.empty()) return nullptr;
@@ -216,15 +217,6 @@ bool GuestCode::may_change(Address at) {
     return !mapping || !is_fixed(*known, *mapping) || distrusted_pages_.contains(page_number(at));
 }
 
-bool GuestCode::still_holds(const trace::Block& block, trace::CodeSource& memory) {
-    std::array<std::byte, trace::most_instructions_in_block * decoder::longest_instruction> now;
-    const std::span bytes{now.data(), block.size()};
-    if (memory.read_code(block.start, bytes) != bytes.size()) return false;
-    return std::all_of(block.instructions.begin(), block.instructions.end(), [&](const auto& i) {
-        return std::memcmp(i.bytes.data(), bytes.data() + (i.address - block.start), i.length) == 0;
-    });
-}
-
 // The generation is that of the page that holds the block's last instruction: blocks that enter the
 // same code at different places then agree about its locations.
 trace::Location GuestCode::block_place(const std::vector<decoder::Instruction>& instructions) {
@@ -237,11 +229,16 @@ trace::Location GuestCode::block_place(const std::vector<decoder::Instruction>& 
     return place;
 }
 
+// Also those that begin before it and reach into it.
 void GuestCode::forget_blocks_in(AddressRange range) {
-    std::erase_if(by_address_, [&](const auto& entry) {
-        const auto& block = *entry.second.block;
-        return block.start < range.end && range.begin < block.end();
-    });
+    const auto reach = std::min<std::uint64_t>(trace::most_bytes_in_block, range.begin.value);
+    for (auto known = by_address_.lower_bound(range.begin - reach);
+         known != by_address_.end() && known->first < range.end;) {
+        if (range.begin < known->second.block->end())
+            known = by_address_.erase(known);
+        else
+            ++known;
+    }
 }
 
 }  // namespace shadowprof::emu

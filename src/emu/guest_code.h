@@ -86,7 +86,6 @@ class GuestCode : public trace::CodeSource {
         std::uint64_t device, inode;
         std::uint64_t bias;  // address = place in the file + bias
     };
-    static bool still_holds(const trace::Block& block, trace::CodeSource& memory);
     void take_over(std::shared_ptr<const ptrace::Maps> fresh, bool is_copy);
     void know_as_fixed(FixedCode code);
     void forget_fixed_code_in(AddressRange range, const FixedCode* unless_of_file_of = nullptr);
@@ -108,7 +107,7 @@ class GuestCode : public trace::CodeSource {
     // where blocks begin that reach into them.
     std::unordered_set<std::uint64_t> distrusted_pages_;
     std::uint64_t epoch_ = 0;
-    std::unordered_map<Address, Entry> by_address_;
+    std::map<Address, Entry> by_address_;
     std::unordered_map<std::uint64_t, const trace::Block*> cuts_;  // block id and length
     // How often code of a page made at run time was seen to change: the `content` of its locations.
     std::unordered_map<std::uint64_t, std::uint64_t> generation_of_page_;

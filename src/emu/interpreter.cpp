@@ -117,7 +117,7 @@ const CompiledBlock* Interpreter::block_at(Address at) {
         auto& entry = known->second;
         const auto& compiled = world_->blocks[entry.number];
         if (entry.is_valid) return &compiled;
-        if (still_holds(*compiled.block)) {
+        if (trace::still_holds(*compiled.block, *view_) == true) {
             entry.is_valid = true;
             watch(at, *compiled.block);
             return &compiled;
@@ -172,15 +172,6 @@ const decoder::Instruction* Interpreter::instruction_of(const std::uint8_t* host
 }
 
 // ---- Code that changes ------------------------------------------------------------------------
-
-bool Interpreter::still_holds(const trace::Block& block) {
-    std::array<std::byte, trace::most_instructions_in_block * decoder::longest_instruction> now;
-    const std::span bytes{now.data(), block.size()};
-    if (view_->read(block.start, bytes) != bytes.size()) return false;
-    return std::all_of(block.instructions.begin(), block.instructions.end(), [&](const auto& i) {
-        return std::memcmp(i.bytes.data(), bytes.data() + (i.address - block.start), i.length) == 0;
-    });
-}
 
 void Interpreter::watch(Address at, const trace::Block& block) {
     world_->watched.push_back(at);

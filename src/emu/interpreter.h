@@ -129,7 +129,6 @@ class Interpreter : private CoreOwner, private BlockDirectory {
     const CompiledBlock* block_at(Address at);
     void make_room();  // for one more block's code
     const CompiledBlock& compile(const trace::Block& block, std::size_t instructions);
-    bool still_holds(const trace::Block& block);
     void watch(Address at, const trace::Block& block);
     void begin_epoch(MemoryView& view);
     void drop_changed_code();

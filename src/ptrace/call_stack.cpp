@@ -228,8 +228,9 @@ StackSnapshot snapshot_stack(pid_t pid, const Registers& registers) {
 
 std::vector<Address> unwind(const StackSnapshot& snapshot, std::size_t most_frames) {
     static thread_local std::unique_ptr<ProcessUnwinder> unwinder;
-    const auto maps = Maps::parse(read_proc_file(fmt::format("/proc/{}/maps", snapshot.pid)));
-    if (!unwinder || !unwinder->is_for(snapshot.pid, constants_of(maps))) {
+    const auto maps = Maps::without_modules(snapshot.pid);
+    if (!maps) return {snapshot.registers.rip()};
+    if (!unwinder || !unwinder->is_for(snapshot.pid, constants_of(*maps))) {
         const auto with_modules = Maps::of(snapshot.pid);
         if (!with_modules) return {snapshot.registers.rip()};
         unwinder = std::make_unique<ProcessUnwinder>(snapshot.pid, *with_modules);

@@ -239,11 +239,15 @@ Maps Maps::parse(std::string_view text) {
 }
 
 std::optional<Maps> Maps::of(pid_t pid) {
-    const auto text = read_proc_file(fmt::format("/proc/{}/maps", pid));
-    if (text.empty()) return {};
-    auto maps = parse(text);
-    maps.modules_ = ModuleFinder{pid, maps.mappings_}.find();
+    auto maps = without_modules(pid);
+    if (maps) maps->modules_ = ModuleFinder{pid, maps->mappings_}.find();
     return maps;
+}
+
+std::optional<Maps> Maps::without_modules(pid_t pid) {
+    const auto text = read_proc_list(fmt::format("/proc/{}/maps", pid));
+    if (text.empty()) return {};
+    return parse(text);
 }
 
 void Maps::look_for_changed_code(pid_t pid) {

@@ -35,8 +35,10 @@ struct Module {
 
 class Maps {
   public:
-    // Nothing if the process is gone.
+    // Nothing if the process is gone, or goes meanwhile: part of its mappings would look as if it
+    // had unmapped the others.
     static std::optional<Maps> of(pid_t pid);
+    static std::optional<Maps> without_modules(pid_t pid);
     static Maps parse(std::string_view proc_maps_text);  // without modules
 
     const std::vector<Mapping>& mappings() const { return mappings_; }

@@ -154,8 +154,9 @@ Program compile(const Plan& plan, const ThreadState& back, Address place) {
 
 // Zeros at the end of a mapping of code, so many that they are no code.
 std::optional<Address> find_padding(pid_t pid, std::size_t size) {
-    auto mappings =
-        Maps::parse(read_proc_file("/proc/" + std::to_string(pid) + "/maps")).mappings();
+    const auto maps = Maps::without_modules(pid);
+    if (!maps) return {};
+    auto mappings = maps->mappings();
     std::stable_partition(mappings.begin(), mappings.end(),
                           [](const Mapping& mapping) { return mapping.path == "[vdso]"; });
     for (const auto& mapping : mappings) {

@@ -31,6 +31,14 @@ std::uint64_t number(std::string_view text, int base) {
     return value;
 }
 
+std::string read_to_the_end(int fd) {
+    std::string text;
+    char buffer[4096];
+    for (ssize_t got; (got = read(fd, buffer, sizeof buffer)) > 0;)
+        text.append(buffer, static_cast<std::size_t>(got));
+    return text;
+}
+
 std::string task_file(pid_t pid, pid_t tid, std::string_view name) {
     return fmt::format("/proc/{}/task/{}/{}", pid, tid, name);
 }
@@ -38,12 +46,19 @@ std::string task_file(pid_t pid, pid_t tid, std::string_view name) {
 }  // namespace
 
 std::string read_proc_file(const std::string& path) {
-    std::string text;
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return text;
-    char buffer[4096];
-    for (ssize_t got; (got = read(fd, buffer, sizeof buffer)) > 0;)
-        text.append(buffer, static_cast<std::size_t>(got));
+    if (fd < 0) return {};
+    auto text = read_to_the_end(fd);
+    close(fd);
+    return text;
+}
+
+std::string read_proc_list(const std::string& path) {
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return {};
+    auto text = read_to_the_end(fd);
+    char first;
+    if (pread(fd, &first, 1, 0) != 1) text.clear();
     close(fd);
     return text;
 }

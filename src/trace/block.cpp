@@ -1,5 +1,7 @@
 #include "trace/block.h"
 
+#include <algorithm>
+#include <cstring>
 #include <string>
 
 #include "base/error.h"
@@ -35,7 +37,7 @@ class CodeWindow {
     Address start_;
     std::size_t size_ = 0;
     bool at_end_ = false;
-    std::array<std::byte, most_instructions_in_block * decoder::longest_instruction> bytes_;
+    std::array<std::byte, most_bytes_in_block> bytes_;
 };
 
 }  // namespace
@@ -84,6 +86,15 @@ std::vector<decoder::Instruction> decode_block(CodeSource& code, Address at) {
     }
     instructions.shrink_to_fit();
     return instructions;
+}
+
+std::optional<bool> still_holds(const Block& block, CodeSource& memory) {
+    std::array<std::byte, most_bytes_in_block> now;
+    const std::span bytes{now.data(), block.size()};
+    if (memory.read_code(block.start, bytes) != bytes.size()) return {};
+    return std::all_of(block.instructions.begin(), block.instructions.end(), [&](const auto& i) {
+        return std::memcmp(i.bytes.data(), bytes.data() + (i.address - block.start), i.length) == 0;
+    });
 }
 
 BlockTable::BlockTable() : pages_(std::make_unique<std::atomic<Page*>[]>(most_pages)) {}

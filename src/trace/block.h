@@ -22,6 +22,8 @@
 namespace shadowprof::trace {
 
 inline constexpr std::size_t most_instructions_in_block = 64;
+inline constexpr std::size_t most_bytes_in_block =
+    most_instructions_in_block * decoder::longest_instruction;
 
 enum class BlockId : std::uint32_t {};
 
@@ -76,6 +78,9 @@ class CodeSource {
 
 // The instructions from `at` to the end of their block; empty if there is none that decodes.
 std::vector<decoder::Instruction> decode_block(CodeSource& code, Address at);
+
+// Whether the block's code is still what it was; nothing if it cannot be read.
+std::optional<bool> still_holds(const Block& block, CodeSource& memory);
 
 // Owns every block of a run. One thread publishes; any thread reads blocks whose ids reached it
 // through a synchronised hand-over (a chunk passed through a queue).

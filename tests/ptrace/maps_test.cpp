@@ -5,10 +5,12 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <link.h>
+#include <signal.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -164,6 +166,39 @@ TEST_CASE("an ELF file that is mapped as data is no module") {
 
 TEST_CASE("a process that is gone has no maps") {
     CHECK(!Maps::of(0x7ffffff0));
+}
+
+TEST_CASE("a process that goes while its maps are read has all of them, or none") {
+    // As many as the kernel does not write in one go.
+    constexpr std::size_t pages = 400;
+    auto* area = static_cast<std::byte*>(
+        mmap(nullptr, pages * page_size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    REQUIRE(area != MAP_FAILED);
+    for (std::size_t page = 0; page < pages; page += 2)
+        REQUIRE(mprotect(area + page * page_size, page_size, PROT_NONE) == 0);
+    unsigned in_part = 0, seen = 0;
+    for (unsigned round = 0; round < 100; ++round) {
+        const auto victim = fork();
+        if (victim == 0)
+            for (;;) pause();
+        const auto all = Maps::without_modules(victim);
+        REQUIRE(all);
+        const auto killer = fork();
+        if (killer == 0) {
+            for (volatile unsigned wait = round * 3000; wait > 0;) wait = wait - 1;
+            kill(victim, SIGKILL);
+            _exit(0);
+        }
+        while (const auto maps = Maps::without_modules(victim)) {
+            ++seen;
+            in_part += maps->mappings().size() != all->mappings().size();
+        }
+        waitpid(victim, nullptr, 0);
+        waitpid(killer, nullptr, 0);
+    }
+    munmap(area, pages * page_size);
+    CHECK(seen > 0);
+    CHECK(in_part == 0);
 }
 
 TEST_CASE("memory is read up to the first page that cannot be, and written where it may be") {
