@@ -172,7 +172,8 @@ double processor_time() {
 void print_speed(const char* what, SyntheticProgram& program, std::size_t count) {
     Random random{2};
     const auto chunks = program.run(count, random);
-    SegmentCounter counter{program.blocks, program.segments};
+    PathFacts facts{program.blocks};
+    SegmentCounter counter{facts, program.segments};
     counter.begin({});
     const auto each = [&](auto read) {
         const auto began = processor_time();

@@ -34,6 +34,8 @@ class PathFacts {
 
     explicit PathFacts(const trace::BlockTable& blocks) : blocks_(blocks) {}
 
+    const trace::BlockTable& blocks() const { return blocks_; }
+
     void learn();  // of the blocks that have come since
     const OfBlock& at(trace::BlockId id) const { return facts_[static_cast<std::uint32_t>(id)]; }
 

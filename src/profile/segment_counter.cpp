@@ -30,9 +30,9 @@ constexpr std::size_t known_for_one_taken = 4, segments_for_one_known = 8;
 
 }  // namespace
 
-SegmentCounter::SegmentCounter(const trace::BlockTable& blocks, const trace::SegmentTable& segments,
+SegmentCounter::SegmentCounter(PathFacts& facts, const trace::SegmentTable& segments,
                                std::size_t most_transitions)
-    : blocks_(blocks), segments_(segments), most_transitions_(most_transitions), facts_(blocks) {
+    : facts_(facts), segments_(segments), most_transitions_(most_transitions) {
     drained_.counts.blocks_of = [this](const Counts::Path& path) { return blocks_of(path); };
     forget_all_but({});
 }
@@ -310,12 +310,13 @@ SegmentCounter::Size SegmentCounter::drain(const std::function<void(Counts&)>& t
         }
         if (counts.paths.size() >= paths_in_a_piece) hand_on();
     }
+    const auto& known = facts_.blocks();
     for (std::uint32_t segment = 0; segment < segment_counts.size(); ++segment) {
         if (segment_counts[segment] == 0) continue;
         const auto blocks = segments_.at(SegmentId{segment});
         size.blocks += segment_counts[segment] * blocks.size();
         for (const auto block : blocks)
-            size.instructions += segment_counts[segment] * blocks_.at(block).instructions.size();
+            size.instructions += segment_counts[segment] * known.at(block).instructions.size();
         for (std::size_t i = 1; i < blocks.size(); ++i)
             pass(blocks[i - 1], blocks[i], segment_counts[segment]);
     }

@@ -40,12 +40,12 @@
 
 namespace shadowprof::profile {
 
-// Of the threads of one sample.
+// Of the threads of one sample. Several counters may learn the same facts, one at a time.
 class SegmentCounter {
   public:
     static constexpr std::size_t default_most_transitions = 1u << 20;
     // When there are more, the counter asks to be drained; it needs about 100 bytes for each.
-    SegmentCounter(const trace::BlockTable& blocks, const trace::SegmentTable& segments,
+    SegmentCounter(PathFacts& facts, const trace::SegmentTable& segments,
                    std::size_t most_transitions = default_most_transitions);
     SegmentCounter(const SegmentCounter&) = delete;  // its counts ask it for blocks
     SegmentCounter& operator=(const SegmentCounter&) = delete;
@@ -158,10 +158,9 @@ class SegmentCounter {
     void leave(StateId state, Address next, const trace::Location& place, bool is_whole);
     void forget_all_but(const std::vector<Transition>& kept);
 
-    const trace::BlockTable& blocks_;
+    PathFacts& facts_;
     const trace::SegmentTable& segments_;
     std::size_t most_transitions_;
-    PathFacts facts_;
 
     std::vector<State> states_;
     FlatMap<StateId> begun_;  // states whose path began in their segment

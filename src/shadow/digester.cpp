@@ -59,7 +59,8 @@ Digester::Digester(std::vector<std::unique_ptr<profile::Profiler>> profilers,
       make_(std::move(make)),
       blocks_(blocks),
       modules_(modules),
-      segments_(segments) {
+      segments_(segments),
+      path_facts_(blocks) {
     worker_ = std::thread([this, in_the_background] {
         if (in_the_background) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
         work();
@@ -192,7 +193,7 @@ void Digester::read(Begin& begin) {
             spare_counters_.pop_back();
         }
         if (!sample.counter)
-            sample.counter = std::make_unique<profile::SegmentCounter>(blocks_, segments_);
+            sample.counter = std::make_unique<profile::SegmentCounter>(path_facts_, segments_);
         sample.counter->begin(start);
     }
     for (auto& profiler : profilers_) {

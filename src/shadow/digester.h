@@ -107,6 +107,7 @@ class Digester : public trace::TraceSink {
     const trace::BlockTable& blocks_;
     trace::ModuleTable& modules_;
     const trace::SegmentTable& segments_;
+    profile::PathFacts path_facts_;  // of all counters
     std::map<trace::TraceId, OpenTrace> open_;
     std::map<trace::SampleId, OpenSample> samples_;
     // What a counter has learnt serves the next sample, too.

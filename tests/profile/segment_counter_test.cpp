@@ -97,7 +97,8 @@ Hotlists count_all(const RandomProgram& program, const std::vector<TestTrace>& t
     const auto& blocks = program.program.table;
     const auto profilers = make_profilers(control_flow(), blocks, functions);
     Cutter cutter{cutting.longest_segment, random};
-    SegmentCounter counter{blocks, cutter.table, cutting.most_transitions};
+    PathFacts facts{blocks};
+    SegmentCounter counter{facts, cutter.table, cutting.most_transitions};
     std::map<trace::SampleId, std::vector<const TestTrace*>> samples;
     for (const auto& trace : traces) samples[trace.start.sample].push_back(&trace);
     for (const auto& [sample, members] : samples) {
@@ -160,7 +161,8 @@ TEST_CASE("what one hand-made Trace gives") {
     const auto begin = id({entry, body}), loop = id({back, body}), last = id({back}),
                interruption = id({handler});
 
-    SegmentCounter counter{program.table, segments};
+    PathFacts facts{program.table};
+    SegmentCounter counter{facts, segments};
     trace::TraceStart start;
     start.from_thread_start = true;
     counter.begin(start);
@@ -215,7 +217,8 @@ TEST_CASE("before the first backward branch no path is known") {
     const auto back = program.block(0x104, 1, BlockExit::jump, 0x100);
     trace::SegmentTable segments;
     const auto turn = segments.publish(std::vector{ahead, back});
-    SegmentCounter counter{program.table, segments};
+    PathFacts facts{program.table};
+    SegmentCounter counter{facts, segments};
     counter.begin({});
     SegmentChunk chunk;
     chunk.segments = {turn, turn, turn};
@@ -239,7 +242,8 @@ TEST_CASE("paths of 32 blocks end inside of long segments") {
         straight.push_back(program.block(0x100 + 4 * i, 1, BlockExit::length));
     trace::SegmentTable segments;
     const auto all = segments.publish(straight);
-    SegmentCounter counter{program.table, segments};
+    PathFacts facts{program.table};
+    SegmentCounter counter{facts, segments};
     trace::TraceStart start;
     start.from_thread_start = true;
     counter.begin(start);
@@ -265,7 +269,8 @@ TEST_CASE("too many transitions are forgotten when they are handed on, and the p
         straight.push_back(program.block(0x100 + 4 * i, 1, BlockExit::length));
         ids.push_back(segments.publish(std::vector{straight.back()}));
     }
-    SegmentCounter counter{program.table, segments, 3};
+    PathFacts facts{program.table};
+    SegmentCounter counter{facts, segments, 3};
     trace::TraceStart start;
     start.from_thread_start = true;
     counter.begin(start);
@@ -310,7 +315,8 @@ TEST_CASE("of many transitions those are kept that are taken, and the place is k
             segment_of[block] = segments.publish(std::vector{block});
         }
     }
-    SegmentCounter counter{program.table, segments};
+    PathFacts facts{program.table};
+    SegmentCounter counter{facts, segments};
     std::map<std::vector<BlockId>, std::uint64_t> paths;
     std::uint64_t unknown = 0;
     std::size_t most_known = 0;
