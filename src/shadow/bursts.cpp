@@ -32,7 +32,7 @@ bool comes_from_kernel(const ptrace::Thread& thread, const ptrace::Registers& re
 
 Bursts::Bursts(Workplace place)
     : place_(std::move(place)),
-      price_(place_.options.mode != Mode::shadow),
+      price_(place_.tracer.pid(), place_.options.mode != Mode::shadow),
       budget_(place_.options.overhead, place_.options.period, place_.random.fork()),
       wait_(budget_.draw(true)) {}
 

@@ -8,6 +8,7 @@
 #include <sys/types.h>
 
 #include "ptrace/tracer.h"
+#include "shadow/computed.h"
 #include "shadow/options.h"
 
 namespace shadowprof::shadow {
@@ -16,7 +17,7 @@ class Price {
   public:
     // Whether what the profiler computes beside the stops takes time from anyone: at idle priority
     // it does not.
-    explicit Price(bool computes_beside);
+    Price(pid_t target, bool computes_beside);
     ~Price();
     Price(const Price&) = delete;
     Price& operator=(const Price&) = delete;
@@ -44,7 +45,8 @@ class Price {
     bool every_core_has_work() const;
 
     bool computes_beside_;
-    Seconds unseen_;  // of a stop
+    Seconds unseen_of_waiting_, unseen_of_computing_;  // of a stop
+    ComputingShare target_computes_;
     int load_file_;
     double cores_;
     double busy_ = 0;  // how often every core has had work of late
