@@ -4,16 +4,19 @@
 #include <sys/types.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <ctime>
 #include <utility>
 
+#include "ptrace/process_info.h"
 #include "ptrace/tracer.h"
 #include "shadow/options.h"
 
 namespace shadowprof::shadow {
 
 inline Seconds computed(clockid_t clock) {
-    timespec time{};  // as of a process that is gone
+    timespec time;
     clock_gettime(clock, &time);
     return Seconds{static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec)};
 }
@@ -21,17 +24,15 @@ inline Seconds computed(clockid_t clock) {
 // How much of the time a process has a processor, of late: 1 if it has one all the time, or more.
 class ComputingShare {
   public:
-    explicit ComputingShare(pid_t pid) {
-        clock_getcpuclockid(pid, &clock_);
-        before_ = computed(clock_);
-    }
+    explicit ComputingShare(pid_t pid)
+        : pid_(pid), computed_(ptrace::process_cpu_time(pid).value_or(0)) {}
 
     // It could not compute for so long since the last time.
     void look(Seconds held) {
         const auto now = ptrace::Clock::now();
-        const auto computes = computed(clock_);
+        const auto computed = ptrace::process_cpu_time(pid_).value_or(computed_);
         const Seconds could = now - std::exchange(last_look_, now) - held;
-        const auto did = computes - std::exchange(before_, computes);
+        const std::chrono::nanoseconds did{computed - std::exchange(computed_, computed)};
         if (could <= Seconds{0}) return;
         of_late_ += (std::clamp(did / could, 0.0, 1.0) - of_late_) / looks_remembered;
     }
@@ -40,8 +41,8 @@ class ComputingShare {
   private:
     static constexpr double looks_remembered = 8;
 
-    clockid_t clock_ = CLOCK_REALTIME;  // if it has none: as if it computed all the time
-    Seconds before_{0};
+    pid_t pid_;
+    std::uint64_t computed_;  // nanoseconds, at the last look
     ptrace::Clock::time_point last_look_ = ptrace::Clock::now();
     double of_late_ = 1;
 };

@@ -35,7 +35,6 @@ constexpr double displaced_that_matter = 2;
 
 Price::Price(pid_t target, bool computes_beside)
     : computes_beside_(computes_beside),
-      unseen_of_waiting_(usually_unseen),
       unseen_of_computing_(faults_are_dear() ? unseen_where_faults_are_dear : usually_unseen),
       target_computes_(target),
       load_file_(open("/proc/loadavg", O_RDONLY | O_CLOEXEC)),
@@ -65,8 +64,8 @@ Price::OfStop Price::of_stop(Seconds held) {
     };
     const auto in_all = since(CLOCK_PROCESS_CPUTIME_ID, computed_before_, held);
     const auto here = since(CLOCK_THREAD_CPUTIME_ID, computed_here_before_, held + displaced_);
-    const auto unseen = target_computes_.of_late() >= computes_all_the_time ? unseen_of_computing_
-                                                                            : unseen_of_waiting_;
+    const auto unseen =
+        target_computes_.of_late() >= computes_all_the_time ? unseen_of_computing_ : usually_unseen;
     const auto stop = displaced_ + woken_ + held + unseen;
     return {.likely = stop + here * busy_ / cores_,
             .most = stop + in_all * busy_ * std::min(1.0, displaced_that_matter / cores_)};

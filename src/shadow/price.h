@@ -45,7 +45,7 @@ class Price {
     bool every_core_has_work() const;
 
     bool computes_beside_;
-    Seconds unseen_of_waiting_, unseen_of_computing_;  // of a stop
+    Seconds unseen_of_computing_;  // of a stop of a program that computes all the time
     ComputingShare target_computes_;
     int load_file_;
     double cores_;
