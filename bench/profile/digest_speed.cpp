@@ -146,7 +146,7 @@ void print_speeds(const char* what, std::size_t functions, std::size_t values_pe
         for (std::uint32_t sample = 1; sample < 6; ++sample)
             seconds = std::min(seconds, seconds_for(*profiler, chunks, sample));
         const auto per_block = seconds * 1e9 / static_cast<double>(blocks);
-        std::printf("  %-8s %6.2f ns a block", std::string{profiler->name()}.c_str(), per_block);
+        std::printf("  %-11s %6.2f ns a block", std::string{profiler->name()}.c_str(), per_block);
         if (values_per_block != 0)
             std::printf(", %6.2f ns a value", per_block / static_cast<double>(values_per_block));
         std::printf("\n");

@@ -295,8 +295,11 @@ shadow::Result profile_target(const ProfilingOptions& options, const shadow::Tar
     };
     // Before any thread is started, so that all block these signals.
     const SignalWatch signals{[&](int signal) { heed(signal, session, attach != nullptr); }};
-    session.start(
-        [&] { return profile::make_profilers(profile_options, session.blocks(), functions); });
+    session.start([&](std::atomic<double>* precision) {
+        auto with_precision = profile_options;
+        with_precision.precision = precision;
+        return profile::make_profilers(with_precision, session.blocks(), functions);
+    });
     if (!attach) leave_streams_to_program(options.output);
     symbols.use_runtime_map(fmt::format("/tmp/perf-{}.map", session.pid()));
     wait_for_end(session, options);

@@ -4,20 +4,16 @@
 
 namespace shadowprof::profile {
 
-void CallProfiler::fold(TransitionCounts& counts) {
-    counts.drain(blocks(), [this](const trace::Block& from, Address next, const Location& place,
-                                  std::uint64_t count) {
-        if (!is_call(from.exit)) return;
-        if (edge_kind(from, next))
-            calls_.add({from.place_of_last(), place}, count);
-        else
-            calls_.add_unknown(count);
-    });
-    calls_.end_sample();
+void CallProfile::add(const trace::Block& from, Address next, const Location& place,
+                      std::uint64_t count) {
+    if (!is_call(from.exit)) return;
+    if (edge_kind(from, next))
+        calls_.add({from.place_of_last(), place}, count);
+    else
+        calls_.add_unknown(count);
 }
 
-void CallProfiler::yield(Hotlists& into, Seen seen) {
-    fold_open_samples();
+void CallProfile::yield(Hotlists& into, Seen seen) {
     CallHotlist list{calls_.totals(seen), {}};
     for (const auto& [call, statistics, pending] : calls_.entries())
         list.entries.push_back({call.from, call.to, statistics});

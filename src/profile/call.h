@@ -7,11 +7,11 @@
 
 namespace shadowprof::profile {
 
-class CallProfiler : public TransitionProfiler {
+class CallProfile : public TransitionProfile {
   public:
-    explicit CallProfiler(const trace::BlockTable& blocks) : TransitionProfiler(blocks) {}
-
-    std::string_view name() const override { return "call"; }
+    void add(const trace::Block& from, Address next, const Location& place,
+             std::uint64_t count) override;
+    void end_sample() override { calls_.end_sample(); }
     void yield(Hotlists& into, Seen seen) override;
 
   private:
@@ -25,7 +25,6 @@ class CallProfiler : public TransitionProfiler {
             return combine_hashes(hash_of(c.from), hash_of(c.to));
         }
     };
-    void fold(TransitionCounts& counts) override;
 
     Tally<Call, CallHash> calls_;
 };

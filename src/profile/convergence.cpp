@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace shadowprof::profile {
 
@@ -79,16 +80,15 @@ double ShareTracker::precision() const {
     return normal_quantile * std::sqrt(widest) / total_ + 3 / (weight_ + 3) / normal_quantile;
 }
 
-void Convergence::fold(TransitionCounts& counts) {
-    ShareTracker::Sample sample{};
-    counts.drain(blocks(),
-                 [&](const trace::Block& from, Address, const Location&, std::uint64_t count) {
-                     auto place = from.place;
-                     place.offset /= bytes_together;
-                     sample[trace::hash_of(place) % ShareTracker::bins] +=
-                         static_cast<double>(count * from.instructions.size());
-                 });
-    tracker_.add(sample);
+void Convergence::add(const trace::Block& from, Address, const Location&, std::uint64_t count) {
+    auto place = from.place;
+    place.offset /= bytes_together;
+    sample_[trace::hash_of(place) % ShareTracker::bins] +=
+        static_cast<double>(count * from.instructions.size());
+}
+
+void Convergence::end_sample() {
+    tracker_.add(std::exchange(sample_, {}));
     precision_ = tracker_.precision();
 }
 

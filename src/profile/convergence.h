@@ -53,19 +53,19 @@ class ShareTracker {
 };
 
 // Fills no hotlist. Other threads may read the precision.
-class Convergence : public TransitionProfiler {
+class Convergence : public TransitionProfile {
   public:
-    Convergence(const trace::BlockTable& blocks, std::atomic<double>& precision)
-        : TransitionProfiler(blocks), precision_(precision) {
+    explicit Convergence(std::atomic<double>& precision) : precision_(precision) {
         precision_ = tracker_.precision();
     }
 
-    std::string_view name() const override { return "convergence"; }
+    void add(const trace::Block& from, Address next, const Location& place,
+             std::uint64_t count) override;
+    void end_sample() override;
     void yield(Hotlists&, Seen) override {}
 
   private:
-    void fold(TransitionCounts& counts) override;
-
+    ShareTracker::Sample sample_{};  // that is being added
     ShareTracker tracker_;
     std::atomic<double>& precision_;
 };

@@ -4,20 +4,16 @@
 
 namespace shadowprof::profile {
 
-void EdgeProfiler::fold(TransitionCounts& counts) {
-    counts.drain(blocks(), [this](const trace::Block& from, Address next, const Location& place,
-                                  std::uint64_t count) {
-        if (!has_edge(from.exit)) return;
-        if (const auto kind = edge_kind(from, next))
-            edges_.add({from.place_of_last(), place, *kind}, count);
-        else
-            edges_.add_unknown(count);
-    });
-    edges_.end_sample();
+void EdgeProfile::add(const trace::Block& from, Address next, const Location& place,
+                      std::uint64_t count) {
+    if (!has_edge(from.exit)) return;
+    if (const auto kind = edge_kind(from, next))
+        edges_.add({from.place_of_last(), place, *kind}, count);
+    else
+        edges_.add_unknown(count);
 }
 
-void EdgeProfiler::yield(Hotlists& into, Seen seen) {
-    fold_open_samples();
+void EdgeProfile::yield(Hotlists& into, Seen seen) {
     EdgeHotlist list{edges_.totals(seen), {}};
     for (const auto& [edge, statistics, pending] : edges_.entries())
         list.entries.push_back({edge.from, edge.to, edge.kind, statistics});

@@ -7,11 +7,11 @@
 
 namespace shadowprof::profile {
 
-class EdgeProfiler : public TransitionProfiler {
+class EdgeProfile : public TransitionProfile {
   public:
-    explicit EdgeProfiler(const trace::BlockTable& blocks) : TransitionProfiler(blocks) {}
-
-    std::string_view name() const override { return "edge"; }
+    void add(const trace::Block& from, Address next, const Location& place,
+             std::uint64_t count) override;
+    void end_sample() override { edges_.end_sample(); }
     void yield(Hotlists& into, Seen seen) override;
 
   private:
@@ -27,7 +27,6 @@ class EdgeProfiler : public TransitionProfiler {
                                   static_cast<std::uint64_t>(e.kind));
         }
     };
-    void fold(TransitionCounts& counts) override;
 
     Tally<Edge, EdgeHash> edges_;
 };

@@ -6,13 +6,13 @@
 
 namespace shadowprof::profile {
 
-Location MethodProfiler::function_of(const Location& place) {
+Location MethodProfile::function_of(const Location& place) {
     const auto [found, is_new] = known_places_.try_emplace(place);
     if (is_new) found->second = functions_.function_of(place);
     return found->second;
 }
 
-const MethodProfiler::FunctionsOfBlock& MethodProfiler::functions_of(const trace::Block& block) {
+const MethodProfile::FunctionsOfBlock& MethodProfile::functions_of(const trace::Block& block) {
     const auto [found, is_new] = known_blocks_.try_emplace(block.id);
     if (is_new) {
         found->second.of_start = function_of(block.place);
@@ -21,31 +21,32 @@ const MethodProfiler::FunctionsOfBlock& MethodProfiler::functions_of(const trace
     return found->second;
 }
 
-void MethodProfiler::fold(TransitionCounts& counts) {
-    counts.drain(blocks(), [this](const trace::Block& from, Address next, const Location& place,
-                                  std::uint64_t count) {
-        instructions_.add(functions_of(from).of_start, count * from.instructions.size());
-        if (is_call(from.exit)) {
-            fold_call(from, next, place, count);
-        } else if (const auto kind = edge_kind(from, next);
-                   kind == EdgeKind::taken || kind == EdgeKind::indirect) {
-            fold_jump(from, next, place, count);
-        }
-    });
+void MethodProfile::add(const trace::Block& from, Address next, const Location& place,
+                        std::uint64_t count) {
+    instructions_.add(functions_of(from).of_start, count * from.instructions.size());
+    if (is_call(from.exit)) {
+        add_call(from, next, place, count);
+    } else if (const auto kind = edge_kind(from, next);
+               kind == EdgeKind::taken || kind == EdgeKind::indirect) {
+        add_jump(from, next, place, count);
+    }
+}
+
+void MethodProfile::end_sample() {
     events_.end_sample();
     instructions_.end_sample();
 }
 
-void MethodProfiler::fold_call(const trace::Block& from, Address next, const Location& place,
-                               std::uint64_t count) {
+void MethodProfile::add_call(const trace::Block& from, Address next, const Location& place,
+                             std::uint64_t count) {
     if (!edge_kind(from, next)) return events_.add_unknown(count);
     const auto callee = function_of(place);
     events_.add(callee, count);
     entered_[callee].calls += count;
 }
 
-void MethodProfiler::fold_jump(const trace::Block& from, Address next, const Location& place,
-                               std::uint64_t count) {
+void MethodProfile::add_jump(const trace::Block& from, Address next, const Location& place,
+                             std::uint64_t count) {
     const auto own = functions_of(from).of_last;
     const auto other = function_of(place);
     const bool backward = is_taken_backward(from, next, place);
@@ -66,8 +67,7 @@ void MethodProfiler::fold_jump(const trace::Block& from, Address next, const Loc
     }
 }
 
-void MethodProfiler::yield(Hotlists& into, Seen seen) {
-    fold_open_samples();
+void MethodProfile::yield(Hotlists& into, Seen seen) {
     std::map<Location, MethodEntry> by_function;
     for (const auto& [function, statistics, pending] : events_.entries())
         by_function[function].statistics = statistics;

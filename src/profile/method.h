@@ -15,12 +15,13 @@
 
 namespace shadowprof::profile {
 
-class MethodProfiler : public TransitionProfiler {
+class MethodProfile : public TransitionProfile {
   public:
-    MethodProfiler(const trace::BlockTable& blocks, FunctionMap& functions)
-        : TransitionProfiler(blocks), functions_(functions) {}
+    explicit MethodProfile(FunctionMap& functions) : functions_(functions) {}
 
-    std::string_view name() const override { return "method"; }
+    void add(const trace::Block& from, Address next, const Location& place,
+             std::uint64_t count) override;
+    void end_sample() override;
     void yield(Hotlists& into, Seen seen) override;
 
   private:
@@ -36,11 +37,10 @@ class MethodProfiler : public TransitionProfiler {
     };
     const FunctionsOfBlock& functions_of(const trace::Block& block);
     Location function_of(const Location& place);
-    void fold(TransitionCounts& counts) override;
-    void fold_call(const trace::Block& from, Address next, const Location& place,
-                   std::uint64_t count);
-    void fold_jump(const trace::Block& from, Address next, const Location& place,
-                   std::uint64_t count);
+    void add_call(const trace::Block& from, Address next, const Location& place,
+                  std::uint64_t count);
+    void add_jump(const trace::Block& from, Address next, const Location& place,
+                  std::uint64_t count);
 
     FunctionMap& functions_;
     std::unordered_map<trace::BlockId, FunctionsOfBlock> known_blocks_;

@@ -1,9 +1,11 @@
 #include "profile/profiles.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 #include "profile/call.h"
+#include "profile/convergence.h"
 #include "profile/edge.h"
 #include "profile/latency.h"
 #include "profile/method.h"
@@ -20,9 +22,11 @@ struct Inputs {
     FunctionMap& functions;
 };
 
+// One of the two makes it.
 struct ProfileType {
     std::string name;
-    std::unique_ptr<Profiler> (*make)(const Inputs&);
+    std::unique_ptr<Profiler> (*make)(const Inputs&) = nullptr;
+    std::unique_ptr<TransitionProfile> (*of_transitions)(const Inputs&) = nullptr;
 };
 
 const ProfileType profile_types[] = {
@@ -30,17 +34,17 @@ const ProfileType profile_types[] = {
      [](const Inputs& in) -> std::unique_ptr<Profiler> {
          return std::make_unique<PathProfiler>(in.blocks, in.options.seed);
      }},
-    {"edge",
-     [](const Inputs& in) -> std::unique_ptr<Profiler> {
-         return std::make_unique<EdgeProfiler>(in.blocks);
+    {"edge", nullptr,
+     [](const Inputs&) -> std::unique_ptr<TransitionProfile> {
+         return std::make_unique<EdgeProfile>();
      }},
-    {"call",
-     [](const Inputs& in) -> std::unique_ptr<Profiler> {
-         return std::make_unique<CallProfiler>(in.blocks);
+    {"call", nullptr,
+     [](const Inputs&) -> std::unique_ptr<TransitionProfile> {
+         return std::make_unique<CallProfile>();
      }},
-    {"method",
-     [](const Inputs& in) -> std::unique_ptr<Profiler> {
-         return std::make_unique<MethodProfiler>(in.blocks, in.functions);
+    {"method", nullptr,
+     [](const Inputs& in) -> std::unique_ptr<TransitionProfile> {
+         return std::make_unique<MethodProfile>(in.functions);
      }},
     {"value",
      [](const Inputs& in) -> std::unique_ptr<Profiler> {
@@ -80,11 +84,21 @@ std::vector<std::unique_ptr<Profiler>> make_profilers(const ProfileOptions& opti
             throw UserError("unknown profile type '" + name + "': choose from " + valid,
                             ExitStatus::bad_usage);
     }
+    const Inputs inputs{options, blocks, functions};
     std::vector<std::unique_ptr<Profiler>> profilers;
+    TransitionProfiler::Profiles of_transitions;
     for (const auto& type : profile_types) {
-        if (options.names.count(type.name) != 0)
-            profilers.push_back(type.make({options, blocks, functions}));
+        if (options.names.count(type.name) == 0) continue;
+        if (type.make)
+            profilers.push_back(type.make(inputs));
+        else
+            of_transitions.push_back(type.of_transitions(inputs));
     }
+    if (options.precision)
+        of_transitions.push_back(std::make_unique<Convergence>(*options.precision));
+    if (!of_transitions.empty())
+        profilers.push_back(
+            std::make_unique<TransitionProfiler>(blocks, std::move(of_transitions)));
     profilers.push_back(std::make_unique<StackProfiler>());
     return profilers;
 }

@@ -1,6 +1,7 @@
 // The profile types there are, by name.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <set>
 #include <string>
@@ -19,6 +20,7 @@ struct ProfileOptions {
     std::size_t value_slots = 0;  // a location; 0: as many as suit the estimator
     trace::CapturePlan value_captures = trace::Capture::destination_values;
     LatencyScale latency_scale;
+    std::atomic<double>* precision = nullptr;  // where to tell it (convergence.h)
 };
 
 // In the order in which they are told.

@@ -91,8 +91,17 @@ void TransitionProfiler::end_sample(trace::SampleId sample) {
     samples_.close(sample, [this](TransitionCounts& counts) { fold(counts); });
 }
 
-void TransitionProfiler::fold_open_samples() {
+void TransitionProfiler::fold(TransitionCounts& counts) {
+    counts.drain(blocks_, [this](const trace::Block& from, Address next, const Location& place,
+                                 std::uint64_t count) {
+        for (const auto& profile : profiles_) profile->add(from, next, place, count);
+    });
+    for (const auto& profile : profiles_) profile->end_sample();
+}
+
+void TransitionProfiler::yield(Hotlists& into, Seen seen) {
     samples_.close_all([this](TransitionCounts& counts) { fold(counts); });
+    for (const auto& profile : profiles_) profile->yield(into, seen);
 }
 
 }  // namespace shadowprof::profile

@@ -1,5 +1,6 @@
 // How often control went from which block to which: edges, calls and methods follow from that, so
-// their profilers count pairs of block ids while reading and look closer once a sample.
+// pairs of block ids are counted while reading, once for all of them, and they look closer once a
+// sample.
 //
 // Nearly all blocks have at most two successors, so each has room for two and the rest go to a hash
 // table.
@@ -62,8 +63,7 @@ class TransitionCounts {
         leave(from, end.continuation, end.continuation_place);
     }
 
-    // Gives every execution of a block once, as visit(block, next, place of next, count), and
-    // forgets it. `next` is 0 where it is not known.
+    // Gives every execution of a block once, as TransitionProfile::add takes it, and forgets it.
     template <class Visit>
     void drain(const trace::BlockTable& blocks, Visit visit) {
         const auto pass = [&](trace::BlockId from, trace::BlockId to, std::uint64_t count) {
@@ -116,24 +116,37 @@ class TransitionCounts {
     std::map<std::pair<trace::BlockId, Address>, std::pair<Location, std::uint64_t>> exits_;
 };
 
-// What the profilers of transitions share.
+// What follows from transitions.
+class TransitionProfile {
+  public:
+    virtual ~TransitionProfile() = default;
+    // In a sample, a block was executed so often and its exit then led to `next`, which is 0 where
+    // that is not known.
+    virtual void add(const trace::Block& from, Address next, const Location& place,
+                     std::uint64_t count) = 0;
+    virtual void end_sample() = 0;
+    // See Profiler.
+    virtual void yield(Hotlists& into, Seen seen) = 0;
+};
+
 class TransitionProfiler : public Profiler {
   public:
-    explicit TransitionProfiler(const trace::BlockTable& blocks) : blocks_(blocks) {}
+    using Profiles = std::vector<std::unique_ptr<TransitionProfile>>;
+    TransitionProfiler(const trace::BlockTable& blocks, Profiles profiles)
+        : blocks_(blocks), profiles_(std::move(profiles)) {}
 
+    std::string_view name() const override { return "transitions"; }
     trace::CapturePlan captures() const override { return {}; }
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
     void count(trace::SampleId sample, const Counts& counts) override;
     void end_sample(trace::SampleId sample) override;
-
-  protected:
-    // Called when the sample's counts are complete; drains them.
-    virtual void fold(TransitionCounts& counts) = 0;
-    void fold_open_samples();
-    const trace::BlockTable& blocks() const { return blocks_; }
+    void yield(Hotlists& into, Seen seen) override;
 
   private:
+    void fold(TransitionCounts& counts);
+
     const trace::BlockTable& blocks_;
+    Profiles profiles_;
     OpenSamples<TransitionCounts> samples_;
 };
 

@@ -52,9 +52,9 @@ bool reads(trace::CapturePlan plan, trace::Contents contents) {
 
 }  // namespace
 
-Digester::Digester(std::vector<std::unique_ptr<profile::Profiler>> profilers,
-                   const trace::BlockTable& blocks, trace::ModuleTable& modules,
-                   const trace::SegmentTable& segments, bool in_the_background, MakeProfilers make)
+Digester::Digester(Profilers profilers, const trace::BlockTable& blocks,
+                   trace::ModuleTable& modules, const trace::SegmentTable& segments,
+                   bool in_the_background, MakeProfilers make)
     : profilers_(std::move(profilers)),
       make_(std::move(make)),
       blocks_(blocks),

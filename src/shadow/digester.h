@@ -35,14 +35,14 @@ struct Coverage {
     std::map<std::string, std::uint64_t> ended;  // why Traces ended
 };
 
-using MakeProfilers = std::function<std::vector<std::unique_ptr<profile::Profiler>>()>;
+using Profilers = std::vector<std::unique_ptr<profile::Profiler>>;
+using MakeProfilers = std::function<Profilers()>;
 
 class Digester : public trace::TraceSink {
   public:
     // At the lowest priority if `in_the_background`: where the program does not wait for it. `make`
     // makes the same profilers, with nothing in them.
-    Digester(std::vector<std::unique_ptr<profile::Profiler>> profilers,
-             const trace::BlockTable& blocks, trace::ModuleTable& modules,
+    Digester(Profilers profilers, const trace::BlockTable& blocks, trace::ModuleTable& modules,
              const trace::SegmentTable& segments, bool in_the_background, MakeProfilers make = {});
     ~Digester() override;
 
@@ -102,7 +102,7 @@ class Digester : public trace::TraceSink {
     void close(trace::SampleId sample);
     void cover(std::uint64_t blocks, std::uint64_t instructions);
 
-    std::vector<std::unique_ptr<profile::Profiler>> profilers_;
+    Profilers profilers_;
     MakeProfilers make_;
     const trace::BlockTable& blocks_;
     trace::ModuleTable& modules_;

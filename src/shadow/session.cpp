@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "profile/convergence.h"
 #include "profile/profiles.h"
 #include "shadow/birth_prices.h"
 #include "shadow/computed.h"
@@ -57,18 +56,15 @@ Session::~Session() {
     }
 }
 
-void Session::start(MakeProfilers make) {
-    const bool sees_samples = takes_samples(options_);
-    make = [this, sees_samples, make = std::move(make)] {
-        auto profilers = make();
-        if (sees_samples)
-            profilers.push_back(std::make_unique<profile::Convergence>(blocks_, precision_));
-        return profilers;
+void Session::start(std::function<Profilers(std::atomic<double>* precision)> make) {
+    MakeProfilers make_all = [make = std::move(make),
+                              precision = takes_samples(options_) ? &precision_ : nullptr] {
+        return make(precision);
     };
-    auto profilers = make();
+    auto profilers = make_all();
     plan_ = profile::captures_of(profilers);
     digester_ = std::make_unique<Digester>(std::move(profilers), blocks_, modules_, segments_,
-                                           options_.mode != Mode::full, std::move(make));
+                                           options_.mode != Mode::full, std::move(make_all));
     tracing_thread_ = std::thread([this] { trace_target(); });
     std::unique_lock lock{mutex_};
     changed_.wait(lock, [&] { return started_ || over_; });

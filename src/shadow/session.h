@@ -59,8 +59,9 @@ class Session {
     trace::SegmentTable& segments() { return segments_; }
     trace::ModuleTable& modules() { return modules_; }
 
-    // Returns when the program has been started or attached to; throws UserError.
-    void start(MakeProfilers make);
+    // Returns when the program has been started or attached to; throws UserError. `precision`: see
+    // ProfileOptions.
+    void start(std::function<Profilers(std::atomic<double>* precision)> make);
     pid_t pid() const { return pid_; }
     bool wait_for(std::chrono::milliseconds time);  // true: it is over
     // Ends profiling and leaves the program running.
@@ -85,7 +86,7 @@ class Session {
     trace::ModuleTable modules_;
     trace::Numbers numbers_;
     std::unique_ptr<Digester> digester_;
-    std::atomic<double> precision_{1};  // profile/convergence.h
+    std::atomic<double> precision_{1};  // of samples, so far
     trace::CapturePlan plan_;
     Result result_;
     std::atomic<pid_t> pid_{0};

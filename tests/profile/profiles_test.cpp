@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <atomic>
+
 #include "base/error.h"
 #include "profile/stack.h"
 #include "test_program.h"
@@ -21,6 +23,31 @@ TEST_CASE("profile types by name, and stacks always") {
     CHECK(captures_of(profilers) == trace::CapturePlan{trace::Capture::destination_values});
     options.names = {"path", "edge", "call", "method"};
     CHECK(captures_of(make_profilers(options, program.table, functions)).empty());
+}
+
+TEST_CASE("transitions are counted once for all that follows from them") {
+    TestProgram program;
+    EvenlySpacedFunctions functions{0x1000};
+    std::atomic<double> precision{0};
+    ProfileOptions options;
+    options.names = {"edge", "call", "method"};
+    options.precision = &precision;
+    const auto profilers = make_profilers(options, program.table, functions);
+    REQUIRE(profilers.size() == 2);
+    CHECK(profilers[0]->name() == "transitions");
+    CHECK(profilers[1]->name() == "stack");
+    CHECK(precision == 1);
+    const auto loop = program.block(0x1000, 1, BlockExit::conditional, 0x1000);
+    for (std::uint32_t i = 0; i < 300; ++i) {
+        read(*profilers[0], TestTrace{i, i}.run(loop).run(loop).stop_before(0x1004));
+        profilers[0]->end_sample(trace::SampleId{i});
+    }
+    CHECK(precision < 0.01);
+    Hotlists lists;
+    profilers[0]->yield(lists, Seen::samples);
+    CHECK(lists.edges->totals.total == 600);
+    CHECK(lists.calls->totals.total == 0);
+    CHECK(lists.methods->instructions.total == 600);
 }
 
 TEST_CASE("an unknown profile type is a mistake of usage that names the known ones") {

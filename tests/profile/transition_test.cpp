@@ -10,18 +10,25 @@ namespace shadowprof::profile {
 
 namespace {
 
+template <class Profile, class... Arguments>
+TransitionProfiler profiler_of(const TestProgram& program, Arguments&... arguments) {
+    TransitionProfiler::Profiles profiles;
+    profiles.push_back(std::make_unique<Profile>(arguments...));
+    return {program.table, std::move(profiles)};
+}
+
 EdgeHotlist edges_of(const TestProgram& program, const TestTrace& trace) {
-    EdgeProfiler profiler{program.table};
+    auto profiler = profiler_of<EdgeProfile>(program);
     return *hotlists_of(profiler, trace).edges;
 }
 CallHotlist calls_of(const TestProgram& program, const TestTrace& trace) {
-    CallProfiler profiler{program.table};
+    auto profiler = profiler_of<CallProfile>(program);
     return *hotlists_of(profiler, trace).calls;
 }
 // Functions begin at multiples of 0x1000.
 MethodHotlist methods_of(const TestProgram& program, const TestTrace& trace) {
     EvenlySpacedFunctions functions{0x1000};
-    MethodProfiler profiler{program.table, functions};
+    auto profiler = profiler_of<MethodProfile>(program, functions);
     return *hotlists_of(profiler, trace).methods;
 }
 
@@ -286,7 +293,7 @@ TEST_CASE("each sample is a unit of the statistics") {
     TestProgram program;
     const auto body = program.block(0x1000, 2, BlockExit::conditional, 0x1000);
     const auto after = program.block(0x1008, 1, BlockExit::jump, 0x1000);
-    EdgeProfiler profiler{program.table};
+    auto profiler = profiler_of<EdgeProfile>(program);
     for (std::uint32_t i = 0; i < 2; ++i) {
         TestTrace trace{i, i};
         trace.run({body, body, body, after}).stop_before(0x1000);
