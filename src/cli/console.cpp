@@ -3,6 +3,8 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "ptrace/open_files.h"
+
 namespace shadowprof::cli {
 
 namespace {
@@ -13,14 +15,26 @@ void write_to_stderr(const std::string& text) {
 }
 
 bool is_same_file(const std::string& path, int fd) {
-    struct stat named {}, open {};
+    struct stat named {
+    }, open{};
     return ::stat(path.c_str(), &named) == 0 && ::fstat(fd, &open) == 0 &&
            named.st_dev == open.st_dev && named.st_ino == open.st_ino;
 }
 
 }  // namespace
 
-void leave_streams_to_program(const std::string& output) {
+// What closes on exec would not have come to us.
+InheritedFiles::InheritedFiles() {
+    for (const int number : ptrace::open_numbers(getpid()).value_or(std::vector<int>{})) {
+        const int flags = ::fcntl(number, F_GETFD);
+        if (number > STDERR_FILENO && flags >= 0 && (flags & FD_CLOEXEC) == 0)
+            others_.push_back(number);
+    }
+}
+
+void InheritedFiles::leave_to_program(const std::string& output) {
+    for (const int number : others_)
+        if (!is_same_file(output, number)) ::close(number);
     const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     if (nothing < 0) return;
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO})

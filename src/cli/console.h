@@ -5,14 +5,23 @@
 #include <unistd.h>
 
 #include <string>
+#include <vector>
 
 namespace shadowprof::cli {
 
 void say_line(const std::string& line);
 
-// Our own copies of the program's stdin and stdout would keep pipes open that the program has
-// closed: their other ends would wait until the profile is written. Keeps what is the output file.
-void leave_streams_to_program(const std::string& output);
+// What we have inherited is the program's. Our own copies would keep pipes open that it has closed,
+// whose other ends would wait until the profile is written, and hold locks that it has given back.
+class InheritedFiles {
+  public:
+    InheritedFiles();  // before we have any of our own
+    // When it has been started. Keeps stderr, and what is the output file.
+    void leave_to_program(const std::string& output);
+
+  private:
+    std::vector<int> others_;  // than the three streams
+};
 
 template <typename... Args>
 void say(fmt::format_string<Args...> format, Args&&... args) {

@@ -267,6 +267,7 @@ shadow::Result profile_target(const ProfilingOptions& options, const shadow::Tar
     if (has(options.profiles, latency) && !can_time_loads(sampling))
         throw UserError("--profile latency needs --mode shadow or full, without --exhaustive",
                         ExitStatus::bad_usage);
+    InheritedFiles inherited;
     report::check_writable(options.output);
 
     // Taken now: a process that is gone has no command line.
@@ -294,13 +295,14 @@ shadow::Result profile_target(const ProfilingOptions& options, const shadow::Tar
         .latency_scale = std::move(latency_scale),
     };
     // Before any thread is started, so that all block these signals.
+    if (!attach) ignore_what_the_program_sends();
     const SignalWatch signals{[&](int signal) { heed(signal, session, attach != nullptr); }};
     session.start([&](std::atomic<double>* precision) {
         auto with_precision = profile_options;
         with_precision.precision = precision;
         return profile::make_profilers(with_precision, session.blocks(), functions);
     });
-    if (!attach) leave_streams_to_program(options.output);
+    if (!attach) inherited.leave_to_program(options.output);
     symbols.use_runtime_map(fmt::format("/tmp/perf-{}.map", session.pid()));
     wait_for_end(session, options);
     auto result = session.finish();

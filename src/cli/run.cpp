@@ -1,6 +1,8 @@
 #include <sys/wait.h>
 
 #include <CLI/CLI.hpp>
+#include <cerrno>
+#include <csignal>
 
 #include "base/error.h"
 #include "cli/commands.h"
@@ -15,9 +17,24 @@ struct RunOptions {
     std::vector<std::string> command;
 };
 
+// Whoever waits for us waits for the program. Ctrl-C reaches it as well, and its answer counts;
+// what else we are sent does to us what it does to anybody.
+std::optional<int> await_end_of(pid_t program) {
+    sigset_t not_ours;
+    sigemptyset(&not_ours);
+    for (const int signal : {SIGINT, SIGQUIT}) ::signal(signal, SIG_IGN);
+    for (const int signal : {SIGTERM, SIGHUP, SIGTSTP}) sigaddset(&not_ours, signal);
+    pthread_sigmask(SIG_UNBLOCK, &not_ours, nullptr);
+    int status = 0;
+    while (waitpid(program, &status, 0) < 0)
+        if (errno != EINTR) return {};
+    return status;
+}
+
 int run(const RunOptions& options) {
-    const auto result = profile_target(options.profiling, shadow::Launch{options.command});
-    // Still running: we were told to let go of it.
+    auto result = profile_target(options.profiling, shadow::Launch{options.command});
+    const bool were_told_to_end = result.stopped_by == "SIGTERM";
+    if (!result.ended && !were_told_to_end) result.exit_status = await_end_of(result.pid);
     return result.exit_status ? shell_status(*result.exit_status) : 128 + SIGTERM;
 }
 

@@ -23,6 +23,14 @@ sigset_t blocked_signals() {
 
 }  // namespace
 
+void ignore_what_the_program_sends() {
+    const auto ignore = [](int signal) { ::signal(signal, SIG_IGN); };
+    for (const int signal : {SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGIO, SIGPWR, SIGXCPU,
+                             SIGXFSZ, SIGSTKFLT})
+        ignore(signal);
+    for (int signal = SIGRTMIN; signal <= SIGRTMAX; ++signal) ignore(signal);
+}
+
 SignalWatch::SignalWatch(std::function<void(int)> on_signal) : on_signal_(std::move(on_signal)) {
     const auto blocked = blocked_signals();
     pthread_sigmask(SIG_BLOCK, &blocked, nullptr);

@@ -22,4 +22,8 @@ class SignalWatch {
     std::thread thread_;
 };
 
+// A program's signals to its group, or to its parent, are not for who launched it on somebody's
+// behalf, and would end us before it. Before it is launched; it gets back what it would have had.
+void ignore_what_the_program_sends();
+
 }  // namespace shadowprof::cli

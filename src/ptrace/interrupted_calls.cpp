@@ -11,6 +11,7 @@
 #include <iterator>
 
 #include "ptrace/memory.h"
+#include "ptrace/open_files.h"
 #include "ptrace/tracee.h"
 
 namespace shadowprof::ptrace {
@@ -67,12 +68,8 @@ const Call* find_call(std::uint64_t number) {
     return found == std::end(calls) ? nullptr : found;
 }
 
-// Asks the socket itself, through a second descriptor of our own that is closed at once.
 std::optional<nanoseconds> timeout_of_socket(pid_t process, int descriptor, int option) {
-    const auto pidfd = static_cast<int>(syscall(SYS_pidfd_open, process, 0));
-    if (pidfd < 0) return {};
-    const auto socket = static_cast<int>(syscall(SYS_pidfd_getfd, pidfd, descriptor, 0));
-    close(pidfd);
+    const int socket = second_descriptor(process, descriptor);
     if (socket < 0) return {};
     timeval timeout{};
     socklen_t size = sizeof timeout;

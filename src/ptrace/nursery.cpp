@@ -281,12 +281,18 @@ std::optional<Birth> Nursery::fork(Thread& stopped, const std::function<void()>&
         return {};
     const auto last_number = std::exchange(slot.number, ++births_);
     slot.to_reap = 0;
-    // After an exec the area is not there any more.
+    // After an exec the area is not there any more. And who makes all its memory read-only, to be
+    // told by SIGSEGV what it writes to, would be told of the stub while all signals are blocked.
     const auto seen = word_at(stopped.tid(), place_of(index) + offsetof(Slot, number));
-    if (!seen || static_cast<std::uint32_t>(*seen) != slot.number) {
+    const bool is_there = seen && static_cast<std::uint32_t>(*seen) == slot.number;
+    const auto to_reap = std::as_bytes(std::span{&slot.to_reap, 1});
+    if (!is_there ||
+        !Memory{stopped.tid()}.write(place_of(index) + offsetof(Slot, to_reap), to_reap)) {
         slot.number = last_number;
-        obstacle_ = Obstacle{seen ? "it has put something else in the place of shadowprof's memory"
-                                  : "its memory cannot be read (any more)"};
+        obstacle_ =
+            Obstacle{is_there ? "it has made shadowprof's memory read-only"
+                     : seen   ? "it has put something else in the place of shadowprof's memory"
+                              : "its memory cannot be read (any more)"};
         return {};
     }
 

@@ -78,6 +78,31 @@ std::vector<int> numbers_in(DIR* directory) {
     return numbers;
 }
 
+timespec time_of(const statx_timestamp& told) {
+    return {told.tv_sec, told.tv_nsec};
+}
+
+// See status_of_descriptor.
+std::optional<struct stat> status_at(int directory, const char* path) {
+    struct statx told {};
+    if (statx(directory, path, AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &told) != 0) return {};
+    struct stat status {};
+    status.st_dev = makedev(told.stx_dev_major, told.stx_dev_minor);
+    status.st_ino = told.stx_ino;
+    status.st_nlink = told.stx_nlink;
+    status.st_mode = told.stx_mode;
+    status.st_uid = told.stx_uid;
+    status.st_gid = told.stx_gid;
+    status.st_rdev = makedev(told.stx_rdev_major, told.stx_rdev_minor);
+    status.st_size = static_cast<off_t>(told.stx_size);
+    status.st_blksize = told.stx_blksize;
+    status.st_blocks = static_cast<blkcnt_t>(told.stx_blocks);
+    status.st_atim = time_of(told.stx_atime);
+    status.st_mtim = time_of(told.stx_mtime);
+    status.st_ctim = time_of(told.stx_ctime);
+    return status;
+}
+
 std::optional<OpenDescriptor::Details> details_in(std::string_view info) {
     if (info.empty()) return {};
     OpenDescriptor::Details details;
@@ -119,7 +144,9 @@ std::optional<std::vector<OpenDescriptor>> OpenFilesWatch::all() {
         OpenDescriptor open;
         open.number = number;
         const auto name = std::to_string(number);
-        if (fstatat(dirfd(directory_.get()), name.c_str(), &open.status, 0) != 0) continue;
+        const auto status = status_at(dirfd(directory_.get()), name.c_str());
+        if (!status) continue;
+        open.status = *status;
         // What a descriptor is for is told by its link, which holds nothing.
         struct stat link {};
         open.is_read_end =
@@ -148,9 +175,15 @@ std::optional<OpenDescriptor::Details> OpenFilesWatch::details_of(int number) {
 }
 
 std::optional<struct stat> status_of_descriptor(pid_t pid, int number) {
-    struct stat status {};
-    if (stat(path_of(pid, number).c_str(), &status) != 0) return {};
-    return status;
+    return status_at(AT_FDCWD, path_of(pid, number).c_str());
+}
+
+int second_descriptor(pid_t pid, int number) {
+    const auto pidfd = static_cast<int>(syscall(SYS_pidfd_open, pid, 0));
+    if (pidfd < 0) return -1;
+    const auto second = static_cast<int>(syscall(SYS_pidfd_getfd, pidfd, number, 0));
+    close(pidfd);
+    return second;
 }
 
 std::optional<OpenDescriptor> open_descriptor(pid_t pid, int number) {

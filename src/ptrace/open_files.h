@@ -43,7 +43,13 @@ std::optional<std::vector<OpenDescriptor>> open_descriptors(pid_t pid);
 std::optional<OpenDescriptor::Details> details_of(pid_t pid, int number);
 std::optional<OpenDescriptor> open_descriptor(pid_t pid, int number);  // with details
 
+// Without asking whoever serves the file: the process itself may be the server of a FUSE file
+// system, and wait for us; a network's may be gone.
 std::optional<struct stat> status_of_descriptor(pid_t pid, int number);
+
+// A second descriptor of ours for what a process has open, to ask a socket something and to be
+// closed at once; -1 if we may not have one.
+int second_descriptor(pid_t pid, int number);
 
 // The same of one process again and again.
 class OpenFilesWatch {

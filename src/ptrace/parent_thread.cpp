@@ -1,5 +1,6 @@
 #include "ptrace/parent_thread.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -18,14 +19,19 @@ ParentThread::ParentThread(const std::function<void()>& become_program) {
             std::abort();
         }
         forked.set_value();
-        end.wait();
+        if (const bool is_needed = end.get(); !is_needed) return;
+        while (true) pause();
     }};
     done.wait();
 }
 
 ParentThread::~ParentThread() {
-    end_.set_value();
-    thread_.join();
+    const bool is_needed = child_ > 0 && kill(child_, 0) == 0;
+    end_.set_value(is_needed);
+    if (is_needed)
+        thread_.detach();
+    else
+        thread_.join();
 }
 
 }  // namespace shadowprof::ptrace

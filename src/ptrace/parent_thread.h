@@ -17,7 +17,8 @@ class ParentThread {
   public:
     // Forks a child that calls `become_program`, which does not return.
     explicit ParentThread(const std::function<void()>& become_program);
-    // The child lives on, as one of another of our threads.
+    // As long as the child lives, so does its parent, which may be what it has asked to be told of
+    // (PR_SET_PDEATHSIG).
     ~ParentThread();
     ParentThread(const ParentThread&) = delete;
     ParentThread& operator=(const ParentThread&) = delete;
@@ -28,7 +29,7 @@ class ParentThread {
   private:
     pid_t child_ = -1;
     int error_ = 0;
-    std::promise<void> end_;
+    std::promise<bool> end_;  // and whether the thread is still needed
     std::thread thread_;
 };
 

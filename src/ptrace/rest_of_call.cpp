@@ -1,10 +1,11 @@
 #include "ptrace/rest_of_call.h"
 
-#include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -13,6 +14,7 @@
 #include "base/error.h"
 #include "ptrace/memory.h"
 #include "ptrace/movable.h"
+#include "ptrace/open_files.h"
 #include "ptrace/process_info.h"
 
 namespace shadowprof::ptrace {
@@ -21,7 +23,8 @@ namespace {
 
 using Argument = unsigned long long user_regs_struct::*;
 constexpr Argument first = &user_regs_struct::rdi, second = &user_regs_struct::rsi,
-                   third = &user_regs_struct::rdx, fourth = &user_regs_struct::r10;
+                   third = &user_regs_struct::rdx, fourth = &user_regs_struct::r10,
+                   fifth = &user_regs_struct::r8;
 
 // Where pieces lie, behind the code.
 constexpr std::size_t pieces_at = 128;
@@ -29,24 +32,44 @@ static_assert(pieces_at + RestOfCall::most_pieces * sizeof(iovec) == RestOfCall:
 
 // What else there must be for an answer to be short because of us. What a file had no room for, or
 // a pipe no bytes, was not our doing.
-enum class Condition { none, to_stream, to_socket, from_endless_device, waits_for_all };
+enum class Condition {
+    none,
+    to_stream,
+    to_no_pipe,
+    from_endless_device,
+    waits_for_all,
+    waited_for_messages,
+};
+
+enum class Unit { byte, message, piece };
 
 struct Call {
     std::uint64_t number;
     Condition condition;
     Argument count;
-    Argument buffer;  // moves on by what is done; null: the kernel does that, or it is an array
+    Argument buffer;  // moves on by what is done; null: the kernel does that
+    Unit unit = Unit::byte;
 };
 
 constexpr Call calls[] = {
     {SYS_write, Condition::to_stream, third, second},
-    {SYS_writev, Condition::to_stream, third, nullptr},
+    {SYS_writev, Condition::to_stream, third, second, Unit::piece},
     {SYS_sendto, Condition::to_stream, third, second},
-    {SYS_sendfile, Condition::to_socket, fourth, nullptr},
+    {SYS_sendmmsg, Condition::to_stream, third, second, Unit::message},
+    {SYS_sendfile, Condition::to_no_pipe, fourth, nullptr},
+    {SYS_copy_file_range, Condition::none, fifth, nullptr},
     {SYS_recvfrom, Condition::waits_for_all, third, second},
+    {SYS_recvmmsg, Condition::waited_for_messages, third, second, Unit::message},
     {SYS_read, Condition::from_endless_device, third, second},
+    {SYS_readv, Condition::from_endless_device, third, second, Unit::piece},
+    {SYS_pread64, Condition::from_endless_device, third, second},
+    {SYS_preadv, Condition::from_endless_device, third, second, Unit::piece},
+    {SYS_preadv2, Condition::from_endless_device, third, second, Unit::piece},
     {SYS_getrandom, Condition::none, second, first},
 };
+
+// What the kernel does by one call at most (MAX_RW_COUNT, UIO_MAXIOV).
+constexpr std::uint64_t most_bytes = 0x7ffff000, most_messages = 1024;
 
 bool is_endless(const struct stat& status) {
     constexpr unsigned memory_devices = 1, zero = 5, full = 7, random = 8, urandom = 9;
@@ -55,17 +78,45 @@ bool is_endless(const struct stat& status) {
            (number == zero || number == full || number == random || number == urandom);
 }
 
+int option_of(int socket, int option) {
+    int value = 0;
+    socklen_t size = sizeof value;
+    return getsockopt(socket, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
+}
+
+// Of a stream all that was asked for will come, but for what lies behind urgent data. Messages end
+// where they end.
+bool waits_for_all(int socket) {
+    int at_mark = 0;
+    return option_of(socket, SO_TYPE) == SOCK_STREAM &&
+           (ioctl(socket, SIOCATMARK, &at_mark) != 0 || at_mark == 0);
+}
+
+// Why no more messages came the socket tells whoever asks first, and that should be us: it is
+// nothing that a program ever sees.
+bool waited_for_messages(int socket) {
+    constexpr int to_be_restarted = 512;  // ERESTARTSYS
+    return option_of(socket, SO_ERROR) == to_be_restarted;
+}
+
 bool holds(Condition condition, pid_t process, pid_t tid, const Registers& registers) {
     if (condition == Condition::none) return true;
-    if (condition == Condition::waits_for_all) return (registers.raw.r10 & MSG_WAITALL) != 0;
-    const auto path = fmt::format("/proc/{}/task/{}/fd/{}", process, tid,
-                                  static_cast<std::int32_t>(registers.raw.rdi));
-    struct stat status {};
-    if (stat(path.c_str(), &status) != 0) return false;
-    if (condition == Condition::from_endless_device) return is_endless(status);
-    // Of a file a pipe is only given what it has room for.
-    if (condition == Condition::to_socket) return S_ISSOCK(status.st_mode);
-    return S_ISFIFO(status.st_mode) || S_ISSOCK(status.st_mode) || S_ISCHR(status.st_mode);
+    const auto descriptor = static_cast<std::int32_t>(registers.raw.rdi);
+    const bool waits = condition == Condition::waits_for_all;
+    if (waits && (registers.raw.r10 & MSG_WAITALL) == 0) return false;
+    if (waits || condition == Condition::waited_for_messages) {
+        const int socket = second_descriptor(process, descriptor);
+        if (socket < 0) return false;
+        const bool found = waits ? waits_for_all(socket) : waited_for_messages(socket);
+        close(socket);
+        return found;
+    }
+    const auto status = status_of_descriptor(tid, descriptor);
+    if (!status) return false;
+    if (condition == Condition::from_endless_device) return is_endless(*status);
+    // A pipe is only given what it has room for.
+    if (condition == Condition::to_no_pipe) return !S_ISFIFO(status->st_mode);
+    return S_ISFIFO(status->st_mode) || S_ISSOCK(status->st_mode) || S_ISCHR(status->st_mode);
 }
 
 // After a handler the program expects that.
@@ -143,6 +194,7 @@ std::vector<std::byte> RestOfCall::code(Address place, Address complete,
     code.set(0x48, 0xbe, program.raw.rsi);
     code.set(0x48, 0xba, program.raw.rdx);
     code.set(0x49, 0xba, program.raw.r10);
+    code.set(0x49, 0xb8, program.raw.r8);
     code.set(0x48, 0xb9, program.raw.rip);  // as behind any system call
     code.add(0xc7, 0x05);                   // mov dword [rip + …], number
     constexpr std::uint64_t size_of_numbers = 8;
@@ -176,20 +228,23 @@ std::optional<RestOfCall> rest_of_call(pid_t process, const Thread& stopped) {
     });
     if (call == std::end(calls)) return {};
     const auto done = static_cast<std::uint64_t>(registers->result());
-    const bool is_array = call->number == SYS_writev;
-    if (!is_array && done >= registers->raw.*call->count) return {};
+    const bool is_of_pieces = call->unit == Unit::piece;
+    const auto whole = std::min<std::uint64_t>(
+        registers->raw.*call->count, call->unit == Unit::message ? most_messages : most_bytes);
+    if (!is_of_pieces && done >= whole) return {};
     const auto state = state_if_movable(stopped);
     if (!state || !holds(call->condition, process, stopped.tid(), *registers)) return {};
     RestOfCall found{state->registers, state->registers, done, {}};
     auto& rest = found.rest.raw;
     rest.rax = call->number;
-    if (is_array) {
+    if (is_of_pieces) {
         auto pieces = rest_of_pieces(stopped.tid(), *registers, done);
         if (!pieces) return {};
         found.pieces = std::move(*pieces);
     } else {
-        rest.*call->count -= done;
-        if (call->buffer != nullptr) rest.*call->buffer += done;
+        rest.*call->count = whole - done;
+        if (call->buffer != nullptr)
+            rest.*call->buffer += done * (call->unit == Unit::message ? sizeof(mmsghdr) : 1);
     }
     if (has_cause_of_its_own(process, stopped.tid())) return {};
     return found;

@@ -50,7 +50,7 @@ emu::Descriptor ReplicaQueries::descriptor(int fd) {
 emu::Descriptor ReplicaQueries::opened_descriptor(int fd) {
     const auto open = ptrace::open_descriptor(replica_.pid(), fd);
     if (!open) return {std::make_shared<emu::OpenFile>(), {}};
-    auto opened = describe(target_, replica_.pid(), *open);
+    auto opened = describe(target_, replica_.pid(), *open, true);
     const bool is_written =
         S_ISREG(open->status.st_mode) &&
         (is_since_birth(open->status.st_mtim) || is_since_birth(open->status.st_ctim));

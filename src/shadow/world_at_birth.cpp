@@ -72,7 +72,8 @@ bool is_file(const ptrace::OpenDescriptor& open) {
 
 }  // namespace
 
-emu::Descriptor describe(pid_t target, pid_t pid, const ptrace::OpenDescriptor& open) {
+emu::Descriptor describe(pid_t target, pid_t pid, const ptrace::OpenDescriptor& open,
+                         bool may_be_opened) {
     auto file = std::make_shared<emu::OpenFile>();
     file->kind = is_file(open)                  ? Kind::file
                  : S_ISDIR(open.status.st_mode) ? Kind::directory
@@ -85,8 +86,8 @@ emu::Descriptor describe(pid_t target, pid_t pid, const ptrace::OpenDescriptor& 
     file->status_flags = open.details->flags;
     if (is_file(open)) {
         file->offset = open.details->offset;
-        const bool may_be_read =
-            (open.details->flags & O_PATH) == 0 && !ptrace::is_made_up_file(pid, open.number);
+        const bool may_be_read = may_be_opened && (open.details->flags & O_PATH) == 0 &&
+                                 !ptrace::is_made_up_file(pid, open.number);
         // Opening a file breaks a lease, and its holder is told.
         if (may_be_read && !open.details->is_leased) {
             const int ours = ptrace::open_again(pid, open);
@@ -199,12 +200,15 @@ WorldAtBirth BirthWatch::look(const ptrace::Nursery& nursery, const ptrace::Birt
 
 // Descriptors of one description have one offset: they move together.
 emu::Descriptor BirthWatch::describe_with(const WorldAtBirth& world,
-                                          const ptrace::OpenDescriptor& open) const {
+                                          const ptrace::OpenDescriptor& open) {
     const auto twin = std::find_if(world.open.begin(), world.open.end(), [&](const auto& other) {
         return is_file(open) && ptrace::is_same_file(seen_->at(other.first).status, open.status) &&
                ptrace::share_description(target_, open.number, other.first);
     });
-    if (twin == world.open.end()) return describe(target_, target_, open);
+    // Who serves a file is asked when it is opened, and may be the program, or be gone.
+    if (twin == world.open.end())
+        return describe(target_, target_, open,
+                        !is_file(open) || !is_told_of_closing(open.status.st_dev));
     const auto& details = open.details;
     return {twin->second.file, details ? std::optional{details->closes_on_exec} : std::nullopt};
 }

@@ -32,7 +32,8 @@ struct WorldAtBirth {
 
 // What the target has open, or what a replica of it has opened for itself; a regular file is
 // opened anew for us.
-emu::Descriptor describe(pid_t target, pid_t pid, const ptrace::OpenDescriptor& open);
+emu::Descriptor describe(pid_t target, pid_t pid, const ptrace::OpenDescriptor& open,
+                         bool may_be_opened);
 
 class BirthWatch {
   public:
@@ -52,7 +53,7 @@ class BirthWatch {
     void look_for_obstacle(const ptrace::OpenDescriptor& open);
     bool is_told_of_closing(dev_t device);
     std::optional<ptrace::OpenDescriptor::Details> details(const ptrace::OpenDescriptor&);
-    emu::Descriptor describe_with(const WorldAtBirth& world, const ptrace::OpenDescriptor&) const;
+    emu::Descriptor describe_with(const WorldAtBirth& world, const ptrace::OpenDescriptor&);
 
     pid_t target_;
     ptrace::OpenFilesWatch files_;

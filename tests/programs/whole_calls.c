@@ -4,6 +4,7 @@
 // itself what is left, as programs should, and only the bytes tell.
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -30,6 +31,19 @@ static void send_for_ever(int to) {
     while (write(to, sent, size) == size) {
     }
     _exit(0);
+}
+
+// Messages by two ways, without end and not too fast.
+enum { packet_size = 700, batch = 8 };
+static pid_t start_packer(int packets, int lines) {
+    const pid_t packer = fork();
+    if (packer != 0) return packer;
+    signal(SIGPIPE, SIG_IGN);
+    for (;;) {
+        send(packets, sent, packet_size, MSG_DONTWAIT);
+        send(lines, sent, 8, MSG_DONTWAIT);
+        usleep(100);
+    }
 }
 
 static int finishes;
@@ -73,9 +87,31 @@ int main(int argc, char** argv) {
     const int file = memfd_create("sent", 0);
     if (zero < 0 || urandom < 0 || file < 0 || write(file, sent, size) != size) return 2;
 
-    enum { writes, writevs, sendfiles, sends, receives, zeros, randoms, getrandoms, kinds };
+    enum {
+        writes,
+        writevs,
+        sendfiles,
+        sends,
+        receives,
+        zeros,
+        randoms,
+        getrandoms,
+        files,
+        ranges,
+        zeros_at,
+        messages,
+        kinds
+    };
     static const char* const names[kinds] = {"write",   "writev", "sendfile", "send",
-                                             "receive", "zeros",  "random",   "getrandom"};
+                                             "receive", "zeros",  "random",   "getrandom",
+                                             "to file", "range",  "zeros at", "messages"};
+    const int other = memfd_create("copied", 0);
+    int packets[2], lines[2];
+    if (other < 0 || socketpair(AF_UNIX, SOCK_SEQPACKET, 0, packets) ||
+        socketpair(AF_UNIX, SOCK_DGRAM, 0, lines))
+        return 2;
+    const pid_t packer = start_packer(packets[1], lines[1]);
+    close(packets[1]), close(lines[1]);
     int fewer[kinds] = {0}, wrong = 0;
     for (int round = 0; round < rounds; ++round) {
         fewer[writes] += did_less(write(ends[1], sent, size), ends[1], 0);
@@ -92,7 +128,23 @@ int main(int argc, char** argv) {
         for (int i = 0; i < size; ++i) wrong |= got[i] != 0;
         fewer[randoms] += read(urandom, got, size / 4) != size / 4;
         fewer[getrandoms] += getrandom(got, size / 4, 0) != size / 4;
+        from = 0;
+        fewer[files] += lseek(other, 0, SEEK_SET) || sendfile(other, file, &from, size) != size;
+        off_t to = from = 0;
+        fewer[ranges] += copy_file_range(file, &from, other, &to, size, 0) != size;
+        fewer[zeros_at] += pread(zero, got, size, 4) != size;
+        // A message ends where it ends, however much is waited for.
+        for (int i = 0; i < 20; ++i)
+            wrong |= recv(packets[0], got, size, MSG_WAITALL) != packet_size;
+        struct mmsghdr all[batch] = {0};
+        struct iovec piece = {got, 64};
+        for (int i = 0; i < batch; ++i)
+            all[i].msg_hdr.msg_iov = &piece, all[i].msg_hdr.msg_iovlen = 1;
+        fewer[messages] += recvmmsg(lines[0], all, batch, 0, NULL) != batch;
     }
+    close(packets[0]), close(lines[0]);
+    kill(packer, SIGTERM);
+    waitpid(packer, NULL, 0);
     close(ends[1]), close(there[0]), close(back[0]);
     int status = 0;
     wrong |= waitpid(reader, &status, 0) != reader || status != 0;
