@@ -63,6 +63,21 @@ const trace::Block* GuestCode::block_at(Address at, trace::CodeSource& memory) {
     return &published;
 }
 
+bool GuestCode::has_no_other(const decoder::Instruction& instruction) const {
+    const auto reach =
+        std::min<std::uint64_t>(trace::most_bytes_in_block, instruction.address.value);
+    const auto overlaps = [&](const decoder::Instruction& other) {
+        return other.address != instruction.address && other.address < instruction.end() &&
+               instruction.address < other.end();
+    };
+    for (auto known = by_address_.lower_bound(instruction.address - reach);
+         known != by_address_.end() && known->first < instruction.end(); ++known) {
+        const auto& instructions = known->second.block->instructions;
+        if (std::any_of(instructions.begin(), instructions.end(), overlaps)) return false;
+    }
+    return true;
+}
+
 const trace::Block& GuestCode::cut(const trace::Block& block, std::size_t instructions) {
     if (instructions == block.instructions.size()) return block;
     const auto key = static_cast<std::uint64_t>(block.id) << 32 | instructions;

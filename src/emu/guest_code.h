@@ -35,6 +35,8 @@ class GuestCode : public trace::CodeSource {
     // may_change() are compared with memory each time: the guest's, or a private view of it.
     const trace::Block* block_at(Address at) { return block_at(at, *this); }
     const trace::Block* block_at(Address at, trace::CodeSource& memory);
+    // Whether no block that is known has another instruction of the same bytes.
+    bool has_no_other(const decoder::Instruction& instruction) const;
     // Whether other code may come to be there without a change of mappings.
     bool may_change(Address at);
     // The first n instructions of a block, published as a block of its own with exit `cut`.

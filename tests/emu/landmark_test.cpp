@@ -53,6 +53,8 @@ const std::string movable = "90  48 05 01 00 00 00  eb fe";  // nop; add rax, 1
 const std::string short_ones = "90  83 c0 01  90  eb fe";
 const std::string relative = "48 8b 05 00 10 00 00  90  eb fe";  // mov rax, [rip + 0x1000]
 
+const std::string past_prefix = "48 05 01 00 00 00  90  eb fe";
+
 constexpr double millisecond = 1e6;
 
 std::vector<trace::SegmentId> repeated(const std::vector<trace::SegmentId>& some,
@@ -115,6 +117,23 @@ TEST_CASE("visits are counted through whatever block the instruction is in") {
     REQUIRE(chosen);
     CHECK(chosen->instruction.address == start + 1);
     CHECK(chosen->instructions == doctest::Approx((3 + 2) / 2.0));
+}
+
+TEST_CASE("an instruction that is entered in its middle, or could be, is no landmark") {
+    Program program;
+    const auto locked = program.segment({"90  f0 48 83 07 01  eb fe"});  // lock add qword [rdi], 1
+    CHECK_FALSE(
+        choose_landmark(repeated({locked}, 1000), millisecond, program.segments, program.code));
+    const auto segment = program.segment({movable});
+    CHECK(choose_landmark(repeated({segment}, 1000), millisecond, program.segments, program.code));
+    REQUIRE(program.code.block_at(start + 0x103));
+    CHECK_FALSE(
+        choose_landmark(repeated({segment}, 1000), millisecond, program.segments, program.code));
+    // Of one with a lock only what comes past the prefix has been seen.
+    program.native.place(program.next, bytes_of("f0 " + past_prefix));
+    const std::vector<trace::BlockId> unlocked{program.code.block_at(program.next + 1)->id};
+    CHECK_FALSE(choose_landmark(repeated({program.segments.publish(unlocked)}, 1000), millisecond,
+                                program.segments, program.code));
 }
 
 TEST_CASE("code that may change has no landmarks") {

@@ -50,7 +50,6 @@ struct Passage {
     }
 };
 
-// No jump leads into the middle of a single instruction.
 bool can_be_moved(const decoder::Instruction& instruction) {
     if (instruction.flow != decoder::Flow::next || instruction.length < Emitter::jump_length)
         return false;
@@ -58,6 +57,16 @@ bool can_be_moved(const decoder::Instruction& instruction) {
     return std::none_of(operands.begin(), operands.end(), [](const decoder::Operand& operand) {
         return operand.kind == decoder::OperandKind::memory && operand.memory.is_rip_relative();
     });
+}
+
+// Whether control comes to all of it or to nothing. A jump may lead into the middle of an
+// instruction: past a lock prefix where there is one thread, as C libraries do, which may not have
+// been seen yet; or because its author means two instructions by the same bytes.
+bool is_entered_at_its_start(const decoder::Instruction& instruction, GuestCode& code) {
+    constexpr std::byte lock_prefix{0xf0};
+    std::byte before{};
+    return !instruction.lock && code.has_no_other(instruction) &&
+           code.read_code(instruction.address - 1, {&before, 1}) == 1 && before != lock_prefix;
 }
 
 struct Candidate {
@@ -94,8 +103,12 @@ std::vector<Candidate> candidates_of(const Executions& executions, double most_v
         return std::pair{distance(a), a.instruction->address} <
                std::pair{distance(b), b.instruction->address};
     });
-    candidates.resize(std::min(candidates.size(), most_candidates));
-    return candidates;
+    std::vector<Candidate> best;
+    for (const auto& candidate : candidates) {
+        if (best.size() == most_candidates) break;
+        if (is_entered_at_its_start(*candidate.instruction, code)) best.push_back(candidate);
+    }
+    return best;
 }
 
 }  // namespace
