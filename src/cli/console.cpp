@@ -15,8 +15,8 @@ void write_to_stderr(const std::string& text) {
 }
 
 bool is_same_file(const std::string& path, int fd) {
-    struct stat named {
-    }, open{};
+    struct stat named {};
+    struct stat open {};
     return ::stat(path.c_str(), &named) == 0 && ::fstat(fd, &open) == 0 &&
            named.st_dev == open.st_dev && named.st_ino == open.st_ino;
 }
