@@ -33,7 +33,8 @@ class ChildrensNamespace {
 
     bool is_its_own(pid_t tid);
 
-    static constexpr const char* is_another = "its children are in another pid namespace than it";
+    static constexpr const char* is_another =
+        "its children are in another pid namespace than it, or may be: /proc does not tell";
 
   private:
     std::string of_children() const;
