@@ -18,7 +18,7 @@ bool is_same_file(const std::string& path, int fd) {
     struct stat named {};
     struct stat open {};
     return ::stat(path.c_str(), &named) == 0 && ::fstat(fd, &open) == 0 &&
-           named.st_dev == open.st_dev && named.st_ino == open.st_ino;
+           ptrace::is_same_file(named, open);
 }
 
 }  // namespace
