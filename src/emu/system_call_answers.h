@@ -75,6 +75,29 @@ inline MaybeAnswer parent_id(Request& request) {
 inline constexpr BurstRule tells_parent{"answered: the target's parent, if known; otherwise ends",
                                         parent_id};
 
+inline bool is_sampled(const Request& request, std::size_t argument) {
+    const auto id = request.int_argument(argument);
+    return id == 0 || id == request.facts.tid || id == request.facts.pid;
+}
+
+template <auto id>
+MaybeAnswer company(Request& request) {
+    const auto& known = request.facts.*id;
+    if (!known) return {};
+    return Answer{*known};
+}
+template <auto id>
+MaybeAnswer company_of(Request& request) {
+    if (!is_sampled(request, 0)) return {};
+    return company<id>(request);
+}
+inline constexpr BurstRule tells_group{"answered, if known; otherwise ends",
+                                       company<&GuestFacts::group>};
+inline constexpr BurstRule tells_group_of{"answered of itself, if known; otherwise ends",
+                                          company_of<&GuestFacts::group>};
+inline constexpr BurstRule tells_session_of{"answered of itself, if known; otherwise ends",
+                                            company_of<&GuestFacts::session>};
+
 template <auto member>
 MaybeAnswer credential(Request& request) {
     if (!request.facts.credentials) return {};

@@ -331,10 +331,18 @@ inline constexpr ReplicaRule tells_times{
     "answered: the target's time, if known; otherwise ends",
     [](Request& request) { return or_end(tell_times(request), request); }};
 
-inline bool is_sampled(const Request& request, std::size_t argument) {
-    const auto id = request.int_argument(argument);
-    return id == 0 || id == request.facts.tid || id == request.facts.pid;
+// It is also in a process group of its own.
+template <auto id>
+ReplicaAction ask_for_company(Request& request) {
+    if (is_sampled(request, 0)) return or_end(company<id>(request), request);
+    return Execute{};
 }
+inline constexpr ReplicaRule asks_for_group{
+    "answered of itself, if known, otherwise ends; executed of others",
+    ask_for_company<&GuestFacts::group>};
+inline constexpr ReplicaRule asks_for_session{
+    "answered of itself, if known, otherwise ends; executed of others",
+    ask_for_company<&GuestFacts::session>};
 
 // A replica runs at the lowest priority: the program is told of the target's.
 template <std::size_t who>
@@ -363,11 +371,17 @@ inline constexpr ReplicaRule schedules{"answered: success, if for itself; otherw
 // The first argument tells processes (0, or 1 for ioprio) from groups and users.
 template <int process>
 ReplicaAction ask_about_target_process(Request& request) {
+    constexpr int group = process + 1;
     if (request.int_argument(0) == process) return ask_about_target<1>(request);
-    return Execute{};
+    if (request.int_argument(0) != group || request.int_argument(1) != 0) return Execute{};
+    // 0 is one in another namespace, which it cannot name.
+    if (request.facts.group.value_or(0) == 0) return request.end();
+    auto arguments = request.call.arguments;
+    arguments[1] = static_cast<std::uint64_t>(*request.facts.group);
+    return execute_with(request, arguments);
 }
 template <int process>
-inline constexpr ReplicaRule asks_about_target_process{"executed, for the target's thread",
+inline constexpr ReplicaRule asks_about_target_process{"executed, for the target's thread or group",
                                                        ask_about_target_process<process>};
 template <int process>
 ReplicaAction pretend_process_priority(Request& request) {

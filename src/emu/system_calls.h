@@ -230,7 +230,7 @@ struct GuestFacts {
     GuestQueries& queries;
     pid_t pid = 0;
     pid_t tid = 0;
-    std::optional<pid_t> parent;
+    std::optional<pid_t> parent, group, session;
     std::optional<Credentials> credentials;
     bool same_time_namespace = false;   // the profiler's monotonic clocks are the program's
     std::uint64_t signal_mask = 0;      // bit n-1 is signal n; kept up to date

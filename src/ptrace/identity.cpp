@@ -34,13 +34,19 @@ std::optional<Identity> identity_in(std::string_view status) {
     // Ids from our namespace down to the thread's own.
     const auto group_ids = numbers(status_field(status, "NStgid"));
     const auto thread_ids = numbers(status_field(status, "NSpid"));
+    const auto process_groups = numbers(status_field(status, "NSpgid"));
+    const auto sessions = numbers(status_field(status, "NSsid"));
     const auto users = numbers(status_field(status, "Uid"));
     const auto groups = numbers(status_field(status, "Gid"));
-    if (group_ids.empty() || thread_ids.empty() || users.size() < 3 || groups.size() < 3) return {};
+    if (group_ids.empty() || thread_ids.empty() || process_groups.empty() || sessions.empty() ||
+        users.size() < 3 || groups.size() < 3)
+        return {};
     Identity identity;
     identity.pid = static_cast<pid_t>(group_ids.back());
     identity.tid = static_cast<pid_t>(thread_ids.back());
     if (thread_ids.size() == 1) identity.parent = std::atoi(status_field(status, "PPid").c_str());
+    identity.group = static_cast<pid_t>(process_groups.back());
+    identity.session = static_cast<pid_t>(sessions.back());
     identity.uid = users[0];
     identity.effective_uid = users[1];
     identity.saved_uid = users[2];

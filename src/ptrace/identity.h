@@ -11,6 +11,7 @@ namespace shadowprof::ptrace {
 struct Identity {
     pid_t pid = 0, tid = 0;
     std::optional<pid_t> parent;  // unknown if the parent's namespace is another
+    pid_t group = 0, session = 0;
     uid_t uid = 0, effective_uid = 0, saved_uid = 0;
     gid_t gid = 0, effective_gid = 0, saved_gid = 0;
 };

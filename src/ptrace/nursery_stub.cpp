@@ -7,7 +7,10 @@
 //     complete = number               <---- exit
 //     rt_sigreturn(frame)
 //
-//   newborn: pid = getpid(); newborn = number; wake who waits for that; sleep; exit
+//   newborn: setpgid(); pid = getpid(); newborn = number; wake who waits for that; sleep; exit
+//
+// Signals for the program's process group are not for the newborn: they would queue up there. And a
+// program that has left a group is to find it gone. So it has one of its own.
 //
 // Whose child the one between is depends on whose child the newborn shall be. fork_sibling: both
 // are siblings of the program (CLONE_PARENT), and the profiler's to reap. fork_grandchild: it is
@@ -198,6 +201,9 @@ asm(".pushsection .rodata.shadowprof_stub, \"a\"\n"
     CALL(SYS_rt_sigreturn)
 
     "5:"  // the newborn
+    "    xor %edi, %edi\n"
+    "    xor %esi, %esi\n"
+    CALL(SYS_setpgid)
     CALL(SYS_getpid)
     "    mov %eax, " TEXT(PID) "(%rbx)\n"
     SET_TO_NUMBER(NEWBORN)

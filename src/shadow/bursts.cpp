@@ -248,7 +248,6 @@ trace::TraceStart Bursts::next_sample() {
     start.trace = place_.numbers.next_trace();
     start.sample = place_.numbers.next_sample();
     start.weight = weight_of_next();
-    start.weight_of_counts = weight_of_counts();
     ++samples_;
     return start;
 }
@@ -292,14 +291,6 @@ Seconds Bursts::time_between_samples() const {
 std::uint32_t Bursts::whole(double weight) {
     const double below = std::floor(weight);
     return static_cast<std::uint32_t>(below) + (place_.random.chance(weight - below) ? 1 : 0);
-}
-
-std::uint32_t Bursts::weight_of_counts() const {
-    const auto& options = place_.options;
-    if (!options.instructions_a_second) return 1;
-    const double instructions = *options.instructions_a_second * stands_for().count();
-    return static_cast<std::uint32_t>(
-        std::clamp(instructions / static_cast<double>(options.sample_size), 1.0, 1e6));
 }
 
 void Bursts::schedule(Wait wait) {

@@ -109,7 +109,6 @@ class Bursts : public Sampling {
     double samples_in_one() const;
     Seconds time_between_samples() const;
     std::uint32_t weight_of_next() { return whole(samples_in_one()); }
-    std::uint32_t weight_of_counts() const;
     bool has_enough() const;
     bool may_begin();
     void get_ready();

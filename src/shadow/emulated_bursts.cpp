@@ -176,7 +176,7 @@ void EmulatedBursts::begin(ptrace::Thread& thread, const ptrace::Registers& regi
     const auto stopped = ptrace::Clock::now();
     const auto computed_before = computed(CLOCK_THREAD_CPUTIME_ID);
     const auto extended = thread.extended_state();
-    const auto start = next_sample();
+    auto start = next_sample();
     if (!extended) {  // it was killed
         place_.digester.begin(start);
         place_.digester.end({start.trace, "exit", {}, {}, true});
@@ -189,9 +189,12 @@ void EmulatedBursts::begin(ptrace::Thread& thread, const ptrace::Registers& regi
     has_looked_ = false;
     emu::GuestState state{registers, *extended};
     facts_.reset();
-    auto burst = std::make_unique<Burst>(start, place_.digester, place_.code);
+    const auto length =
+        place_.options.may_be_shorter ? std::min(length_, uncut_.next()) : length_;
+    start.weight_of_counts = weight_of(length);
+    auto burst = std::make_unique<Burst>(std::move(start), place_.digester, place_.code);
     burst->unrecorded = place_.random.below(most_unrecorded);
-    burst->left = place_.options.may_be_shorter ? std::min(length_, uncut_.next()) : length_;
+    burst->left = length;
     const bool waits = go_on(*burst, thread, state, registers);
     release(thread, waits);
     const auto held = ptrace::Clock::now() - stopped;
@@ -201,6 +204,13 @@ void EmulatedBursts::begin(ptrace::Thread& thread, const ptrace::Registers& regi
         waiting_[&thread] = std::move(burst);
     }
     finished(held);
+}
+
+std::uint32_t EmulatedBursts::weight_of(std::uint64_t length) {
+    constexpr double most = 1e6;
+    if (!place_.options.instructions_a_second) return 1;
+    const double instructions = *place_.options.instructions_a_second * stands_for().count();
+    return whole(std::clamp(instructions / static_cast<double>(length), 1.0, most));
 }
 
 // A thread that runs on for long did not come to its burst's call: another one has unlocked, say,
@@ -379,6 +389,8 @@ void EmulatedBursts::learn_facts(ptrace::Thread& thread) {
     facts.pid = identity->pid;
     facts.tid = identity->tid;
     facts.parent = identity->parent;
+    facts.group = identity->group;
+    facts.session = identity->session;
     facts.credentials = {identity->uid, identity->effective_uid, identity->saved_uid,
                          identity->gid, identity->effective_gid, identity->saved_gid};
 }

@@ -70,6 +70,8 @@ class EmulatedBursts : public Bursts {
     void end(Burst& burst, const std::string& reason);
     Part emulate(ptrace::Thread& thread, emu::GuestState& state, std::uint64_t& instructions,
                  emu::BlockSink& sink);
+    // How often each of its instructions counts, if it may have so many.
+    std::uint32_t weight_of(std::uint64_t length);
     void adapt_length(Seconds computed);
     bool answer_system_call(ptrace::Thread& thread, emu::GuestState& state);
     void learn_facts(ptrace::Thread& thread);

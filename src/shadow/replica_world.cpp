@@ -162,6 +162,8 @@ void ReplicaWorld::learn_facts(pid_t target, const ptrace::Birth& birth) {
     facts_.pid = identity->pid;
     facts_.tid = identity->tid;
     facts_.parent = identity->parent;
+    facts_.group = identity->group;
+    facts_.session = identity->session;
     facts_.credentials = {identity->uid, identity->effective_uid, identity->saved_uid,
                           identity->gid, identity->effective_gid, identity->saved_gid};
 }

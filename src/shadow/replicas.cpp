@@ -117,10 +117,9 @@ Replicas::~Replicas() {
     for (auto& worker : workers_) worker.join();
 }
 
-void Replicas::expect(ptrace::Birth birth, WorldAtBirth at_birth, trace::TraceStart start,
-                      emu::translator::TranslatedReplica::Length length, Random random) {
+void Replicas::expect(ptrace::Birth birth, WorldAtBirth at_birth, Sample sample) {
     const std::lock_guard lock{mutex_};
-    waiting_.push_back({std::move(birth), std::move(at_birth), std::move(start), length, random});
+    waiting_.push_back({std::move(birth), std::move(at_birth), std::move(sample)});
     changed_.notify_one();
 }
 
@@ -235,6 +234,7 @@ void Replicas::work() {
 
 Replicas::Outcome Replicas::live(Job& job) {
     Outcome outcome;
+    auto& [start, length, stands_for, random] = job.sample;
     // Given back after the replica's end: before that it may still write there.
     std::unique_ptr<emu::translator::ReplicaCache::Guest> guest;
     const auto replica = ptrace::Replica::take(nursery_, job.birth, outcome.reason);
@@ -267,22 +267,22 @@ Replicas::Outcome Replicas::live(Job& job) {
     outcome.was_born = true;
     auto stack = ptrace::snapshot_stack(replica->pid(), *registers);
     stack.pid = target_;  // which has the same mappings, and lives
-    job.start.contents = trace::Contents::counts;
-    place_.digester.begin(job.start, std::move(stack), shared_maps);
+    start.contents = trace::Contents::counts;
+    place_.digester.begin(start, std::move(stack), shared_maps);
     emu::translator::ThreadRecording recording{
         {.code = cache_.code(),
          .segments = place_.segments,
          .work = cache_.work(),
          .sink = place_.digester,
          .numbers = place_.numbers,
-         .random = job.random,
+         .random = random,
          .values = {.captures = place_.code.plan().has_slots(),
                     .fraction = place_.options.exhaustive ? 1.0 : place_.options.value_fraction},
          .loads = {.wanted = place_.code.plan().has(trace::Capture::latency),
                    .timed = place_.options.clock_is_usable,
                    .warm_up = place_.options.warm_up}},
-        job.start.sample,
-        job.start.trace};
+        start.sample,
+        start.trace};
     recording.begin_stream(cache_.memory(), cache_.area_number(*guest));
     const auto beginning = pages_ahead_.copy_for(replica->pid(), *shared_maps);
     NeighbourPages::OfReplica neighbours{neighbour_pages_, replica->pid(), shared_maps,
@@ -291,17 +291,17 @@ Replicas::Outcome Replicas::live(Job& job) {
     registered.await_other_lines(settling_);
     emu::translator::TranslatedReplica engine{*replica, cache_,    *guest,
                                               *world,   recording, experience()};
-    const auto end = engine.run(job.length, job.random);
+    const auto end = engine.run(length, random);
     if (end.nanoseconds_of_instruction) learn(*end.nanoseconds_of_instruction);
     const auto copied_meanwhile = neighbours.end();
     if (end.is_complete)
         pages_ahead_.learn(beginning, replica->pid(), *shared_maps, copied_meanwhile);
     recording.end_stream();
     if (end.is_complete && end.blocks > 0 && place_.code.plan().has(trace::Capture::latency))
-        adapt_settling(job.length.nanoseconds / static_cast<double>(end.blocks));
+        adapt_settling(length.nanoseconds / static_cast<double>(end.blocks));
 
     trace::TraceEnd last;
-    last.trace = job.start.trace;
+    last.trace = start.trace;
     last.reason = end.reason;
     if (const auto by_us = registered.ended_by(); !by_us.empty()) {
         last.reason = by_us;
@@ -320,9 +320,10 @@ Replicas::Outcome Replicas::live(Job& job) {
     if (registered.ended_by().empty() && !waits)
         outcome.end = end.is_complete ? Outcome::End::in_time : Outcome::End::early;
     outcome.instructions = end.instructions;
-    outcome.weighted_instructions = end.instructions * job.start.weight_of_counts;
+    outcome.weighted_instructions = end.instructions * start.weight_of_counts;
+    outcome.stood_for = stands_for;
     place_.digester.end(std::move(last));
-    place_.digester.end_sample(job.start.sample);
+    place_.digester.end_sample(start.sample);
     outcome.computed = seconds_of(replica->end());
     return told(std::move(outcome));
 }

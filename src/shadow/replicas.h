@@ -37,9 +37,14 @@ class Replicas {
     // Why one ends that others leave no processor to.
     static constexpr auto* no_processor = "all processors are busy";
 
-    // A replica is on its way, and will be sample `start`. `at_birth`: see BirthWatch.
-    void expect(ptrace::Birth birth, WorldAtBirth at_birth, trace::TraceStart start,
-                emu::translator::TranslatedReplica::Length length, Random random);
+    struct Sample {
+        trace::TraceStart start;
+        emu::translator::TranslatedReplica::Length length;
+        Seconds stands_for;  // of the program's time
+        Random random;
+    };
+    // A replica is on its way, and will be this sample. `at_birth`: see BirthWatch.
+    void expect(ptrace::Birth birth, WorldAtBirth at_birth, Sample sample);
     std::size_t alive() const;
     std::size_t most_at_once() const { return workers_.size(); }
     // Those that wait for the original to fetch other memory (adapt_settling) begin.
@@ -62,6 +67,7 @@ class Replicas {
         enum class End : std::uint8_t { in_time, early, nothing } end = End::nothing;
         std::uint64_t instructions = 0;
         std::uint64_t weighted_instructions = 0;
+        Seconds stood_for{0};  // these
         Seconds computed{0};
     };
     std::vector<Outcome> outcomes();
@@ -70,9 +76,7 @@ class Replicas {
     struct Job {
         ptrace::Birth birth;
         WorldAtBirth at_birth;
-        trace::TraceStart start;
-        emu::translator::TranslatedReplica::Length length;
-        Random random;
+        Sample sample;
     };
     struct Living {
         ptrace::Replica* replica = nullptr;

@@ -43,8 +43,9 @@ Clock::time_point ShadowSampling::next_tick() const {
     return std::min({bursts_->next_tick(), again_at_, shadows_->next_tick()});
 }
 
-// When there are to be no more replicas, those that are alive are looked after, and what all of
-// them left behind is paid for.
+// When there are to be no more replicas, those that are alive are looked after: they have been paid
+// for, and of a brief program they may be all that is seen. And what all of them left behind is paid
+// for.
 void ShadowSampling::tick() {
     const auto now = Clock::now();
     if (bursts_ && now >= bursts_->next_tick()) bursts_->tick();
@@ -93,7 +94,7 @@ void ShadowSampling::begin_bursts() {
     if (shadows_->may_be_possible_later()) {
         if (were_of_use) pause_ = shortest_pause;
         pause_shadows();
-    } else {
+    } else if (shadows_->is_biased() || !shadows_->are_any_alive()) {
         shadows_->wind_up("the end of shadows");
     }
     bursts_ = std::make_unique<EmulatedBursts>(place_with(burst_options_));

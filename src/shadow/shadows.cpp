@@ -95,7 +95,6 @@ bool Shadows::take(const ptrace::Event& event) {
 }
 
 void Shadows::pause(Clock::time_point until) {
-    paused_ += until - Clock::now();
     paused_until_ = until;
     impossible_.reset();
     are_too_dear_ = is_earning_ = false;
@@ -163,10 +162,10 @@ void Shadows::begin(ptrace::Thread& thread, const ptrace::Registers&) {
     const auto length = length_of_next();
     slowness_.asked_for(Seconds{length.nanoseconds * 1e-9});
     auto start = next_sample();
-    start.weight_of_counts = weight_of(length);
-    full_ = {};
-    replicas_->expect(std::move(*birth), std::move(at_birth), std::move(start), length,
-                      place_.random.fork());
+    const auto time = stands_for() + std::exchange(full_, {});
+    start.weight_of_counts = weight_of(length, time);
+    replicas_->expect(std::move(*birth), std::move(at_birth),
+                      {std::move(start), length, time, place_.random.fork()});
     finished(held);
     look_after_replicas();
     copies_since_birth_ = Seconds{0};
@@ -198,13 +197,13 @@ emu::translator::TranslatedReplica::Length Shadows::length_of_next() const {
 
 // What is executed in a sample stands for the program's time from the last one to this: which took,
 // on average, as long as is waited, and as long as there could be none because others lived.
-std::uint32_t Shadows::weight_of(const emu::translator::TranslatedReplica::Length& length) {
+std::uint32_t Shadows::weight_of(const emu::translator::TranslatedReplica::Length& length,
+                                 Seconds time) {
     constexpr double most = 1e6;
     if (!place_.options.may_be_shorter) return 1;
     const auto nanoseconds = length.nanoseconds > 0 ? length.nanoseconds
                                                     : static_cast<double>(length.instructions) /
                                                           (usual_part_of_most * per_nanosecond);
-    const auto time = stands_for() + full_;
     return whole(std::clamp(time / unit_of_weight / nanoseconds, 1.0, most));
 }
 
@@ -269,6 +268,7 @@ void Shadows::learn_from(const Replicas::Outcome& outcome, Clock::time_point now
     if (outcome.instructions > 0) pay(of_computing);
     instructions_ += outcome.instructions;
     weighted_instructions_ += outcome.weighted_instructions;
+    stood_for_ += outcome.stood_for;
     if (failures_ < most) return;
     is_biased_ |= outcome.lacks_memory;
     impossible_ = {outcome.lacks_memory
@@ -312,11 +312,9 @@ void Shadows::give_up_what_does_not_pay() {
 }
 
 std::optional<double> Shadows::instructions_a_second() const {
-    if (weighted_instructions_ > 0) {
-        const Seconds elapsed = Clock::now() - began_ - paused_;
-        return static_cast<double>(weighted_instructions_) / elapsed.count();
-    }
-    if (may_be_possible_later() && place_.options.may_be_shorter)
+    if (weighted_instructions_ > 0)
+        return static_cast<double>(weighted_instructions_) / stood_for_.count();
+    if ((alive_ > 0 || may_be_possible_later()) && place_.options.may_be_shorter)
         return usual_part_of_most * per_nanosecond / unit_of_weight.count();
     return std::nullopt;
 }

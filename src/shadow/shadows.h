@@ -38,12 +38,13 @@ class Shadows : public Bursts {
     void pause(ptrace::Clock::time_point until);
     // Whether it is worth trying; otherwise it is known again why not.
     bool may_resume();
+    bool are_any_alive() const { return alive_ > 0; }
     // That is all there is against them.
     bool are_too_dear() const { return are_too_dear_; }
     // What they saw is not of everything alike.
     bool is_biased() const { return is_biased_; }
-    // That were seen of the program, in its seconds so far; of one that may be seen later, as many
-    // as are usual.
+    // That its samples count for, in each second that they stand for; where none is over yet, or one
+    // may be possible later, as many as are usual.
     std::optional<double> instructions_a_second() const;
 
   private:
@@ -54,7 +55,8 @@ class Shadows : public Bursts {
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
     bool found(ptrace::Thread& thread) override;
     emu::translator::TranslatedReplica::Length length_of_next() const;
-    std::uint32_t weight_of(const emu::translator::TranslatedReplica::Length& length);
+    std::uint32_t weight_of(const emu::translator::TranslatedReplica::Length& length,
+                            Seconds time);
     void is_refused(const std::optional<ptrace::Obstacle>& obstacle);
     void look_after_replicas();
     void count_living(ptrace::Clock::time_point now);
@@ -79,6 +81,7 @@ class Shadows : public Bursts {
     std::uint64_t forks_ = 0;
     Seconds replicas_computed_{0};
     std::uint64_t instructions_ = 0, weighted_instructions_ = 0;
+    Seconds stood_for_{0};  // these
     unsigned failures_ = 0, refusals_ = 0;  // one after the other
     // The average number of live replicas.
     double alive_seconds_ = 0;
@@ -89,7 +92,6 @@ class Shadows : public Bursts {
     bool is_earning_ = false;  // what the next may cost
     ptrace::Clock::time_point began_ = ptrace::Clock::now();
     ptrace::Clock::time_point paused_until_ = began_;
-    Seconds paused_{0};
     ptrace::Clock::time_point counted_until_ = began_;
     ptrace::Clock::time_point next_look_ = ptrace::Clock::time_point::max();
 };

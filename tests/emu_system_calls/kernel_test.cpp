@@ -76,6 +76,8 @@ struct Self {
         facts.pid = getpid();
         facts.tid = gettid();
         facts.parent = getppid();
+        facts.group = getpgrp();
+        facts.session = getsid(0);
         facts.same_time_namespace = true;
         GuestFacts::Credentials ids;
         getresuid(&ids.uid, &ids.effective_uid, &ids.saved_uid);
@@ -118,7 +120,8 @@ TEST_CASE("results are the kernel's") {
     constexpr std::uint64_t closed = 987, nowhere = 0x10;
 
     for (const auto number : {SYS_getpid, SYS_gettid, SYS_getppid, SYS_getuid, SYS_geteuid,
-                              SYS_getgid, SYS_getegid, SYS_sched_yield}) {
+                              SYS_getgid, SYS_getegid, SYS_getpgrp, SYS_getpgid, SYS_getsid,
+                              SYS_sched_yield}) {
         self.check_same(static_cast<std::int32_t>(number));
     }
 

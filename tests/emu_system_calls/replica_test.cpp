@@ -996,6 +996,18 @@ TEST_CASE("the program is told about the target, not about the replica") {
     CHECK(guest.replica(SYS_getpid) == answer(4000));
     CHECK(guest.replica(SYS_gettid) == answer(4001));
     CHECK(guest.replica(SYS_getppid) == ends("getppid"));
+    CHECK(guest.replica(SYS_getpgrp) == ends("getpgrp"));
+    CHECK(guest.replica(SYS_getpriority, {PRIO_PGRP, 0}) == ends("getpriority"));
+    guest.facts.group = 18;
+    guest.facts.session = 19;
+    CHECK(guest.replica(SYS_getpgrp) == answer(18));
+    CHECK(guest.replica(SYS_getpgid, {4000}) == answer(18));
+    CHECK(guest.replica(SYS_getsid) == answer(19));
+    CHECK(guest.replica(SYS_getpgid, {17}) == execute);
+    CHECK(guest.replica(SYS_getsid, {17}) == execute);
+    CHECK(guest.replica(SYS_getpriority, {PRIO_PGRP, 0}) ==
+          instead(SYS_getpriority, {PRIO_PGRP, 18, 0, 0, 0, 0}));
+    CHECK(guest.replica(SYS_getpriority, {PRIO_PGRP, 17}) == execute);
     CHECK(guest.replica(SYS_clock_gettime, {CLOCK_REALTIME, 0x10000}) == answer(0));
     CHECK(guest.replica(SYS_clock_gettime, {CLOCK_MONOTONIC, 0x10000}) == execute);
     guest.facts.same_time_namespace = true;

@@ -109,6 +109,7 @@ void check_replica(Nursery& nursery, const Birth& birth, pid_t target) {
     const auto status = status_of(replica->pid());
     CHECK(status_field(status, "Tgid") == std::to_string(replica->pid()));
     CHECK(status_field(status, "TracerPid") == std::to_string(gettid()));
+    CHECK(getpgid(replica->pid()) == replica->pid());
     // On a busy machine it would take long.
     const sched_param none{};
     CHECK(sched_setscheduler(replica->pid(), SCHED_OTHER, &none) == 0);
