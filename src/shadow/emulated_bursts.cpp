@@ -189,8 +189,7 @@ void EmulatedBursts::begin(ptrace::Thread& thread, const ptrace::Registers& regi
     has_looked_ = false;
     emu::GuestState state{registers, *extended};
     facts_.reset();
-    const auto length =
-        place_.options.may_be_shorter ? std::min(length_, uncut_.next()) : length_;
+    const auto length = place_.options.may_be_shorter ? std::min(length_, uncut_.next()) : length_;
     start.weight_of_counts = weight_of(length);
     auto burst = std::make_unique<Burst>(std::move(start), place_.digester, place_.code);
     burst->unrecorded = place_.random.below(most_unrecorded);

@@ -44,8 +44,8 @@ Clock::time_point ShadowSampling::next_tick() const {
 }
 
 // When there are to be no more replicas, those that are alive are looked after: they have been paid
-// for, and of a brief program they may be all that is seen. And what all of them left behind is paid
-// for.
+// for, and of a brief program they may be all that is seen. And what all of them left behind is
+// paid for.
 void ShadowSampling::tick() {
     const auto now = Clock::now();
     if (bursts_ && now >= bursts_->next_tick()) bursts_->tick();

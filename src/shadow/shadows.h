@@ -43,8 +43,8 @@ class Shadows : public Bursts {
     bool are_too_dear() const { return are_too_dear_; }
     // What they saw is not of everything alike.
     bool is_biased() const { return is_biased_; }
-    // That its samples count for, in each second that they stand for; where none is over yet, or one
-    // may be possible later, as many as are usual.
+    // That its samples count for, in each second that they stand for; where none is over yet, or
+    // one may be possible later, as many as are usual.
     std::optional<double> instructions_a_second() const;
 
   private:
@@ -55,8 +55,7 @@ class Shadows : public Bursts {
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
     bool found(ptrace::Thread& thread) override;
     emu::translator::TranslatedReplica::Length length_of_next() const;
-    std::uint32_t weight_of(const emu::translator::TranslatedReplica::Length& length,
-                            Seconds time);
+    std::uint32_t weight_of(const emu::translator::TranslatedReplica::Length& length, Seconds time);
     void is_refused(const std::optional<ptrace::Obstacle>& obstacle);
     void look_after_replicas();
     void count_living(ptrace::Clock::time_point now);
@@ -81,7 +80,7 @@ class Shadows : public Bursts {
     std::uint64_t forks_ = 0;
     Seconds replicas_computed_{0};
     std::uint64_t instructions_ = 0, weighted_instructions_ = 0;
-    Seconds stood_for_{0};  // these
+    Seconds stood_for_{0};                  // these
     unsigned failures_ = 0, refusals_ = 0;  // one after the other
     // The average number of live replicas.
     double alive_seconds_ = 0;

@@ -119,9 +119,9 @@ TEST_CASE("results are the kernel's") {
     const auto socket = static_cast<std::uint64_t>(sockets[0]);
     constexpr std::uint64_t closed = 987, nowhere = 0x10;
 
-    for (const auto number : {SYS_getpid, SYS_gettid, SYS_getppid, SYS_getuid, SYS_geteuid,
-                              SYS_getgid, SYS_getegid, SYS_getpgrp, SYS_getpgid, SYS_getsid,
-                              SYS_sched_yield}) {
+    for (const auto number :
+         {SYS_getpid, SYS_gettid, SYS_getppid, SYS_getuid, SYS_geteuid, SYS_getgid, SYS_getegid,
+          SYS_getpgrp, SYS_getpgid, SYS_getsid, SYS_sched_yield}) {
         self.check_same(static_cast<std::int32_t>(number));
     }
 
