@@ -9,6 +9,7 @@
 #include "ptrace/interrupted_calls.h"
 #include "ptrace/rest_of_call.h"
 #include "shadow/choose_thread.h"
+#include "shadow/passing_stop.h"
 
 namespace shadowprof::shadow {
 
@@ -159,8 +160,9 @@ bool Bursts::take(const ptrace::Event& event) {
         }
     }
     if (event.kind != ptrace::EventKind::thread_gone) {
-        cost_.price += Price::of_passing_stop;
-        budget_.spent_besides(Price::of_passing_stop);
+        const auto price = price_of_passing_stop();
+        cost_.price += price;
+        budget_.spent_besides(price);
     }
     return false;
 }
@@ -264,7 +266,7 @@ void Bursts::finished(Seconds held) {
 void Bursts::held_again(Seconds held) {
     ++cost_.stops;
     cost_.stop_time += held;
-    pay(Price::of_passing_stop + held);
+    pay(price_of_passing_stop() + held);
 }
 
 void Bursts::pay(Seconds price) {

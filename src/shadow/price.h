@@ -22,10 +22,6 @@ class Price {
     Price(const Price&) = delete;
     Price& operator=(const Price&) = delete;
 
-    // A stop that tracing brings with it, of which no sample comes: a signal's delivery, the start
-    // of a thread. Measured.
-    static constexpr Seconds of_passing_stop{45e-6};
-
     // A thread is about to be asked to stop.
     void interrupting();
     // One that was asked then, when it had been kept from its processor for so long, has stopped,

@@ -11,6 +11,7 @@
 #include "shadow/computed.h"
 #include "shadow/emulated_bursts.h"
 #include "shadow/full_program.h"
+#include "shadow/passing_stop.h"
 #include "shadow/shadow_sampling.h"
 #include "shadow/step_bursts.h"
 #include "shadow/whole_program.h"
@@ -108,7 +109,10 @@ Result Session::finish() {
 void Session::trace_target() {
     try {
         // Takes a while, which the target need not wait for.
-        if (takes_samples(options_)) birth_prices();
+        if (takes_samples(options_)) {
+            birth_prices();
+            price_of_passing_stop();
+        }
         const auto tracer = take_hold_of(target_, options_);
         if (tracer->launched())
             tracer->when_stopped([this](int signal) { follow_into_stop(signal); });
