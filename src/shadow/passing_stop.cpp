@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
+#include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -87,15 +88,20 @@ class Apart {
     _exit(0);
 }
 
-// As Tracer does it.
+// With all that Tracer asks the kernel for, between a stop and its end.
 void trace(pid_t child) {
-    siginfo_t news;
-    while (waitid(P_PID, static_cast<id_t>(child), &news, WEXITED | WSTOPPED | WNOWAIT | __WALL) ==
-           0) {
+    constexpr int look = WEXITED | WSTOPPED | WNOWAIT | __WALL;
+    const auto id = static_cast<id_t>(child);
+    siginfo_t news, info;
+    sigset_t mask;
+    user_regs_struct registers;
+    while (waitid(P_PID, id, &news, look) == 0) {
+        sigprocmask(SIG_BLOCK, nullptr, &mask);
+        waitid(P_PID, id, &news, look | WNOHANG);
         int status = 0;
         if (waitpid(child, &status, __WALL) != child || !WIFSTOPPED(status)) return;
-        siginfo_t info;
         ::ptrace(PTRACE_GETSIGINFO, child, nullptr, &info);
+        ::ptrace(PTRACE_GETREGS, child, nullptr, &registers);
         ::ptrace(PTRACE_CONT, child, nullptr, WSTOPSIG(status));
     }
 }
