@@ -160,11 +160,18 @@ bool Bursts::take(const ptrace::Event& event) {
         }
     }
     if (event.kind != ptrace::EventKind::thread_gone) {
-        const auto price = price_of_passing_stop();
+        auto price = price_of_stop_now();
+        // Who has started it has stopped, too.
+        if (event.kind == ptrace::EventKind::thread_started) price += price_of_stop_now();
         cost_.price += price;
         budget_.spent_besides(price);
     }
     return false;
+}
+
+Seconds Bursts::price_of_stop_now() {
+    const auto now = Clock::now();
+    return price_of_passing_stop(now - std::exchange(passed_, now));
 }
 
 bool Bursts::has_enough() const {
@@ -266,7 +273,7 @@ void Bursts::finished(Seconds held) {
 void Bursts::held_again(Seconds held) {
     ++cost_.stops;
     cost_.stop_time += held;
-    pay(price_of_passing_stop() + held);
+    pay(price_of_stop_now() + held);
 }
 
 void Bursts::pay(Seconds price) {

@@ -109,6 +109,8 @@ class Bursts : public Sampling {
     double samples_in_one() const;
     Seconds time_between_samples() const;
     std::uint32_t weight_of_next() { return whole(samples_in_one()); }
+    // Of one of which no sample comes.
+    Seconds price_of_stop_now();
     bool has_enough() const;
     bool may_begin();
     void get_ready();
@@ -141,6 +143,7 @@ class Bursts : public Sampling {
     };
     std::map<ptrace::Thread*, Asked> asked_;  // to stop, and have not yet
     std::uint64_t samples_ = 0;
+    ptrace::Clock::time_point passed_;  // the last of these stops
     Cost cost_;
 };
 

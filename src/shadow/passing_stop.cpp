@@ -23,20 +23,28 @@ namespace {
 
 using ptrace::Clock;
 
-// Where it cannot be measured.
-constexpr Seconds usual{45e-6};
-// Signals; and between two of them the child computes, so that we sleep when the next one comes.
+// Signals. Between two of them the child computes, so that we sleep when the next one comes; where
+// the guest looks for work before it halts its processor, as Linux does for 0.2 ms, not as deeply.
 constexpr std::size_t signals = 12;
-constexpr Seconds between{20e-6};
+constexpr Seconds soon{20e-6}, later{400e-6}, is_later{100e-6};
 
+struct Prices {
+    Seconds of_soon, of_later;
+};
+// Where they cannot be measured.
+constexpr Prices usual{Seconds{45e-6}, Seconds{45e-6}};
+
+struct Course {
+    std::array<Seconds, signals> soon, later;
+};
 struct Shared {
     std::atomic<bool> is_ready = false, is_traced = false;
-    std::array<Seconds, signals> alone, traced;
+    Course alone, traced;
 };
 
 void ignore(int) {}
 
-void have_signals(std::array<Seconds, signals>& took) {
+void have_signals(std::array<Seconds, signals>& took, Seconds between) {
     for (auto& each : took) {
         const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(between);
         while (Clock::now() < until) {
@@ -45,6 +53,11 @@ void have_signals(std::array<Seconds, signals>& took) {
         raise(SIGUSR1);
         each = Clock::now() - began;
     }
+}
+
+void run(Course& course) {
+    have_signals(course.soon, soon);
+    have_signals(course.later, later);
 }
 
 // Whom we trace is seldom on our processor, if there is another: so this thread stays where it is,
@@ -81,10 +94,10 @@ class Apart {
     sigfillset(&all);
     sigprocmask(SIG_UNBLOCK, &all, nullptr);
     apart.go_elsewhere();
-    have_signals(shared.alone);
+    run(shared.alone);
     shared.is_ready = true;
     while (!shared.is_traced) sched_yield();
-    have_signals(shared.traced);
+    run(shared.traced);
     _exit(0);
 }
 
@@ -112,7 +125,7 @@ Seconds usual_of(std::array<Seconds, signals>& all) {
     return all[signals / 4];
 }
 
-std::optional<Seconds> measure(Shared& shared) {
+std::optional<Prices> measure(Shared& shared) {
     const Apart apart;
     const pid_t us = getpid(), child = fork();
     if (child == 0) be_traced(shared, us, apart);
@@ -124,11 +137,13 @@ std::optional<Seconds> measure(Shared& shared) {
     const bool is_traced = ::ptrace(PTRACE_SEIZE, child, nullptr, nullptr) == 0;
     shared.is_traced = true;
     trace(child);
-    const auto price = usual_of(shared.traced) - usual_of(shared.alone);
-    return is_traced && price > Seconds{0} ? std::optional{price} : std::nullopt;
+    const Prices prices{usual_of(shared.traced.soon) - usual_of(shared.alone.soon),
+                        usual_of(shared.traced.later) - usual_of(shared.alone.later)};
+    const bool are_plausible = prices.of_soon > Seconds{0} && prices.of_later > Seconds{0};
+    return is_traced && are_plausible ? std::optional{prices} : std::nullopt;
 }
 
-Seconds measure() {
+Prices measure() {
     auto* const memory =
         mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (memory == MAP_FAILED) return usual;
@@ -139,9 +154,9 @@ Seconds measure() {
 
 }  // namespace
 
-Seconds price_of_passing_stop() {
-    static const Seconds measured = measure();
-    return measured;
+Seconds price_of_passing_stop(Seconds since_last) {
+    static const Prices measured = measure();
+    return since_last < is_later ? measured.of_soon : measured.of_later;
 }
 
 }  // namespace shadowprof::shadow

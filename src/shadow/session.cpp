@@ -111,7 +111,7 @@ void Session::trace_target() {
         // Takes a while, which the target need not wait for.
         if (takes_samples(options_)) {
             birth_prices();
-            price_of_passing_stop();
+            price_of_passing_stop({});
         }
         const auto tracer = take_hold_of(target_, options_);
         if (tracer->launched())
