@@ -7,8 +7,9 @@
 //   pid namespaces  The init of one cannot have siblings and adopts every orphan; and whoever has a
 //                   new namespace for its children would have the replica as that one's init.
 //   memory          What program and replica write is copied, in the worst case all.
-//   processes       A replica is one of its user's. Where few are allowed (RLIMIT_NPROC), the
-//                   program could not fork itself, nor start a thread, because of them.
+//   processes       A replica is one of its user's, and of its control group's. Where few are
+//                   allowed (RLIMIT_NPROC, pids.max), the program could not fork itself, nor start
+//                   a thread, because of them.
 //   its end         When a program's first thread has ended, others may go on; but /proc tells
 //                   nothing of its memory and descriptors any more.
 #include "ptrace/fork_conditions.h"
@@ -25,13 +26,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <climits>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <new>
+#include <sstream>
 
 #include "base/page.h"
+#include "ptrace/control_groups.h"
 #include "ptrace/nursery_stub.h"
 #include "ptrace/system.h"
 
@@ -141,6 +146,19 @@ bool may_have_few_processes(pid_t pid) {
            std::atol(&limits[value]) < enough;
 }
 
+// For more processes, in the groups that the program is in.
+double room_in_groups(pid_t pid) {
+    const auto room = [](const std::string& folder) {
+        std::istringstream most_text{read_proc_file(folder + "/pids.max")};
+        std::istringstream current_text{read_proc_file(folder + "/pids.current")};
+        double most = 0, current = 0;  // without a limit there is a word
+        return most_text >> most && current_text >> current
+                   ? most - current
+                   : std::numeric_limits<double>::infinity();
+    };
+    return tightest_limit(pid, "pids", room, room);
+}
+
 std::string why_confined(pid_t pid, pid_t tid, bool launched) {
     const auto theirs = confinement_of(pid, tid);
     const auto ours = confinement_of(getpid(), getpid());
@@ -199,6 +217,12 @@ std::optional<Obstacle> obstacle_now(pid_t pid) {
         return Obstacle{"its first thread has ended"};
     if (number_in(status, "Uid") != 0 && may_have_few_processes(pid))
         return Obstacle{"its limit on processes (RLIMIT_NPROC) is low, and replicas count"};
+    constexpr double enough_room = 64;
+    if (const auto room = room_in_groups(pid); room < enough_room)
+        return Obstacle{fmt::format("its control group has room for only {:.0f} processes more "
+                                    "(pids.max), and replicas count",
+                                    std::max(room, 0.0)),
+                        true};
     const auto wanted = number_in(status, "RssAnon");
     const auto available = number_in(read_proc_file("/proc/meminfo"), "MemAvailable");
     constexpr long kilobytes_in_megabyte = 1024;

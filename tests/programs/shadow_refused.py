@@ -1,11 +1,12 @@
 """Programs that are hard to fork: they notice nothing, and where there can be no replicas, or no more of
 them, the profile says why and has bursts."""
 
+import contextlib
 import os
 import subprocess
 import sys
 
-from vocabulary import SHADOWPROF, check, check_equal, profiled, read_profile, scratch
+from vocabulary import SHADOWPROF, check, check_equal, profiled, read_profile, run, scratch
 
 hard_to_fork = os.path.abspath(sys.argv[1])
 OPTIONS = ["-m", "shadow", "--overhead", "20%"]
@@ -20,6 +21,29 @@ def check_profile(way, why, least_forks):
     check(told if why else not warnings or told, f"{way}: {warnings}, {cost}, {coverage}")
     check(cost["forks"] >= least_forks or "busy" in str(warnings), f"{way}: {warnings}, {cost}, {coverage}")
     check(coverage["instructions"] >= 1, f"{way}: {warnings}, {cost}, {coverage}")
+
+
+@contextlib.contextmanager
+def small_group():
+    """A control group with room for few processes, or nothing where none can be made."""
+    for root in ("/sys/fs/cgroup/pids", "/sys/fs/cgroup"):
+        group = f"{root}/shadowprof-test-{os.getpid()}"
+        try:
+            os.mkdir(group)
+        except OSError:
+            continue
+        try:
+            with open(f"{group}/pids.max", "w", encoding="ascii") as most:
+                most.write("8")
+        except OSError:
+            os.rmdir(group)
+            continue
+        try:
+            yield group
+        finally:
+            os.rmdir(group)
+        return
+    yield None
 
 
 with scratch():
@@ -49,3 +73,13 @@ with scratch():
         done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
         check_equal("how it ended without memory", (done.returncode, done.stdout), (0, b"fine\n"))
         check_profile("no memory", "only 0 MB of memory are available", 0)
+
+    with small_group() as group:
+        if group:
+            with subprocess.Popen([hard_to_fork, "nothing", "3"], stdout=subprocess.PIPE) as target:
+                with open(f"{group}/cgroup.procs", "w", encoding="ascii") as members:
+                    members.write(str(target.pid))
+                outcome = run([SHADOWPROF, "attach", "-q", "-o", "profile.json", *OPTIONS, str(target.pid)])
+                check_equal("shadowprof's status", outcome.status, 0)
+                check_equal("what one of a small group says", target.communicate()[0], b"fine\n")
+            check_profile("small group", "room for only 7 processes more (pids.max)", 0)
