@@ -13,6 +13,7 @@
 #include <atomic>
 #include <csignal>
 #include <optional>
+#include <span>
 
 #include "ptrace/processors.h"
 #include "ptrace/tracer.h"
@@ -25,7 +26,6 @@ using ptrace::Clock;
 
 // Signals. Between two of them the child computes, so that we sleep when the next one comes; where
 // the guest looks for work before it halts its processor, as Linux does for 0.2 ms, not as deeply.
-constexpr std::size_t signals = 12;
 constexpr Seconds soon{20e-6}, later{400e-6}, is_later{100e-6};
 
 struct Prices {
@@ -35,7 +35,8 @@ struct Prices {
 constexpr Prices usual{Seconds{45e-6}, Seconds{45e-6}};
 
 struct Course {
-    std::array<Seconds, signals> soon, later;
+    std::array<Seconds, 12> soon;
+    std::array<Seconds, 6> later;
 };
 struct Shared {
     std::atomic<bool> is_ready = false, is_traced = false;
@@ -44,7 +45,7 @@ struct Shared {
 
 void ignore(int) {}
 
-void have_signals(std::array<Seconds, signals>& took, Seconds between) {
+void have_signals(std::span<Seconds> took, Seconds between) {
     for (auto& each : took) {
         const auto until = Clock::now() + std::chrono::duration_cast<Clock::duration>(between);
         while (Clock::now() < until) {
@@ -120,9 +121,9 @@ void trace(pid_t child) {
 }
 
 // The lower quartile: what others take of the machine now and then is not the price.
-Seconds usual_of(std::array<Seconds, signals>& all) {
+Seconds usual_of(std::span<Seconds> all) {
     std::sort(all.begin(), all.end());
-    return all[signals / 4];
+    return all[all.size() / 4];
 }
 
 std::optional<Prices> measure(Shared& shared) {

@@ -8,7 +8,7 @@ namespace shadowprof::shadow {
 
 // So long after the one before. Where that is long the tracing thread's processor sleeps, and in
 // some virtual machines to be woken takes several times as long as all the rest. Measured with a
-// process of our own, at the first question, which takes some ten milliseconds.
+// process of our own, at the first question, which takes some milliseconds.
 Seconds price_of_passing_stop(Seconds since_last);
 
 }  // namespace shadowprof::shadow
