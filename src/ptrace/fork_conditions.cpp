@@ -98,15 +98,16 @@ struct Tried {
     const auto file = static_cast<int>(syscall(SYS_memfd_create, "shadowprof", MFD_CLOEXEC));
     void* area = mmap(nullptr, page_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (area == MAP_FAILED || mprotect(area, page_size, PROT_READ | PROT_EXEC) != 0) _exit(1);
-    int adopts_orphans = 0;
-    prctl(PR_GET_CHILD_SUBREAPER, &adopts_orphans);
+    int does_adopt = 0;
+    prctl(PR_GET_CHILD_SUBREAPER, &does_adopt);
     tried.between = static_cast<pid_t>(clone_and_exit(flags.between));
     if (tried.between < 0) _exit(1);
     sched_yield();
     int nobody_waits = 0;
     syscall(SYS_futex, &nobody_waits, FUTEX_WAKE, 1, nullptr, nullptr, 0);
-    // It may be unknown, but must not be what ends us.
+    // These may be unknown or forbidden, but must not be what ends us.
     syscall(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE);
+    setpgid(0, 0);
     tried.newborn = static_cast<pid_t>(clone_and_exit(flags.newborn));
     if (tried.newborn < 0) _exit(1);
     syscall(SYS_wait4, tried.between, nullptr, __WALL | WNOHANG, nullptr);

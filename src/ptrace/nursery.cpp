@@ -74,6 +74,8 @@ constexpr std::size_t slots_at = 2 * page_size;
 // lose to us, and meanwhile nobody serves the program's other threads.
 constexpr auto longest_return = std::chrono::microseconds{500};
 
+constexpr const char* adopts =
+    "it adopts orphans (PR_SET_CHILD_SUBREAPER), so replicas would become its children";
 constexpr const char* dispatches_its_calls =
     "it answers system calls itself (PR_SET_SYSCALL_USER_DISPATCH)";
 
@@ -193,10 +195,10 @@ std::unique_ptr<Nursery> Nursery::create(Tracer& tracer, Thread& stopped, std::s
     std::memcpy(ours, code.data(), code.size());
     for (std::size_t number = 0; number < slots; ++number)
         (new (&nursery->slot(number)) Slot)->patience = {patience.count(), 0};
-    int adopts_orphans = 0;
-    std::memcpy(&adopts_orphans, nursery->ours_ + answer_at, sizeof adopts_orphans);
-    if (adopts_orphans && !tracer.launched()) {
-        why = "it adopts orphans (PR_SET_CHILD_SUBREAPER), so replicas would become its children";
+    int does_adopt = 0;
+    std::memcpy(&does_adopt, nursery->ours_ + answer_at, sizeof does_adopt);
+    if (does_adopt && !tracer.launched()) {
+        why = adopts;
         return {};
     }
     nursery->prepare();
@@ -492,7 +494,9 @@ std::optional<pid_t> Nursery::wait_for(const Birth& birth, std::string& why) {
         if (!ours) why = "the replica is not to be found in this pid namespace";
         return ours;
     }
-    why = fmt::format("the program could not fork ({})", std::strerror(-pid));
+    why = pid == adopts_orphans
+              ? adopts
+              : fmt::format("the program could not fork ({})", std::strerror(-pid));
     return {};
 }
 

@@ -39,8 +39,11 @@
 
 #include <linux/close_range.h>
 #include <sched.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+
+#include <cerrno>
 
 #define TEXT_OF(token) #token
 #define TEXT(token) TEXT_OF(token)
@@ -83,6 +86,10 @@ static_assert(LEAVE_THE_TABLE == CLOSE_RANGE_UNSHARE);
 static_assert(WAIT_FOR_ALL == __WALL);
 #define LOOK_FOR_ALL 0x40000001
 static_assert(LOOK_FOR_ALL == (__WALL | WNOHANG));
+#define ASK_WHETHER_IT_ADOPTS 37
+static_assert(ASK_WHETHER_IT_ADOPTS == PR_GET_CHILD_SUBREAPER);
+#define IT_ADOPTS -125
+static_assert(IT_ADOPTS == -ECANCELED);  // which clone(2) does not return
 
 // Looks at a word: a tenth of a millisecond or less, and ten times as much, by the processor's
 // kind.
@@ -155,6 +162,13 @@ asm(".pushsection .rodata.shadowprof_stub, \"a\"\n"
 
     "shadowprof_stub_fork_grandchild:"
     BLOCK_EVERY_SIGNAL
+    // It need not have done so when the area came.
+    "    mov $" TEXT(ASK_WHETHER_IT_ADOPTS) ", %edi\n"
+    "    lea " TEXT(BETWEEN) "(%rbx), %rsi\n"
+    CALL(SYS_prctl)
+    "    mov $" TEXT(IT_ADOPTS) ", %eax\n"
+    "    cmpl $0, " TEXT(BETWEEN) "(%rbx)\n"
+    "    jne 3f\n"
     "    mov $" TEXT(GRANDCHILD_FLAGS) ", %ebp\n"
     "    mov $" TEXT(CHILD_BETWEEN_FLAGS) ", %edi\n"
     CLONE
@@ -229,6 +243,7 @@ extern "C" {
 
 namespace shadowprof::ptrace {
 
+const std::int32_t adopts_orphans = IT_ADOPTS;
 const CloneFlags sibling_clone_flags{SIBLING_BETWEEN_FLAGS, SIBLING_FLAGS};
 const CloneFlags grandchild_clone_flags{CHILD_BETWEEN_FLAGS, GRANDCHILD_FLAGS};
 

@@ -45,4 +45,8 @@ struct CloneFlags {
 };
 extern const CloneFlags sibling_clone_flags, grandchild_clone_flags;
 
+// Instead of an errno of clone(2): the program adopts orphans, and would have the newborn for a
+// child.
+extern const std::int32_t adopts_orphans;
+
 }  // namespace shadowprof::ptrace

@@ -2,6 +2,7 @@
 //
 //     hard-to-fork WAY SECONDS
 //
+//     adopts         it adopts orphans when a third of the time has passed, and looks for some
 //     counts         it has a performance counter that children inherit
 //     few            its user may have only few processes
 //     filter         it confines itself when a third of the time has passed
@@ -12,6 +13,7 @@
 //     nothing
 //     watches        it is told of what is done to files
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/fanotify.h>
 #include <linux/filter.h>
@@ -128,6 +130,19 @@ static void count_events(void) {
     if (syscall(SYS_perf_event_open, &what, 0, -1, -1, 0) < 0) puts("no counters here");
 }
 
+// Who dies from then on, grandchildren that nobody else has, is its to reap, and it has none.
+static void adopt_orphans(void) {
+    compute_for(seconds / 3);
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) puts("no adoption here");
+    for (int n = 0; n < 50; ++n) {
+        compute_for(seconds / 3 / 50);
+        if (waitpid(-1, NULL, WNOHANG | __WALL) >= 0 || errno != ECHILD) {
+            puts("there is a child");
+            return;
+        }
+    }
+}
+
 static void be_one_of_few(void) {
     const struct rlimit few = {100, 100};
     const uid_t nobody = 65534;
@@ -148,6 +163,7 @@ int main(int argc, char** argv) {
         if (strcmp(way, "few") == 0) be_one_of_few();
         compute_for(seconds / 3);
         if (strcmp(way, "filter") == 0) confine();
+        if (strcmp(way, "adopts") == 0) adopt_orphans();
         if (strcmp(way, "first-thread") == 0) leave_it_to_another();
         if (strcmp(way, "namespace") == 0)
             have_child_elsewhere();

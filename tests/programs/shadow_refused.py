@@ -46,6 +46,17 @@ def small_group():
     yield None
 
 
+def check_attached(way, why, least_forks, group=None):
+    with subprocess.Popen([hard_to_fork, way, "3"], stdout=subprocess.PIPE) as target:
+        if group:
+            with open(f"{group}/cgroup.procs", "w", encoding="ascii") as members:
+                members.write(str(target.pid))
+        outcome = run([SHADOWPROF, "attach", "-q", "-o", "profile.json", *OPTIONS, str(target.pid)])
+        check_equal("shadowprof's status", outcome.status, 0)
+        check_equal(f"what {way} says, attached to", target.communicate()[0], b"fine\n")
+    check_profile(f"{way}, attached to", why, least_forks)
+
+
 with scratch():
     for way, why, least_forks in (
         ("nothing", None, 2),
@@ -74,12 +85,7 @@ with scratch():
         check_equal("how it ended without memory", (done.returncode, done.stdout), (0, b"fine\n"))
         check_profile("no memory", "only 0 MB of memory are available", 0)
 
+    check_attached("adopts", "adopts orphans", 1)
     with small_group() as group:
         if group:
-            with subprocess.Popen([hard_to_fork, "nothing", "3"], stdout=subprocess.PIPE) as target:
-                with open(f"{group}/cgroup.procs", "w", encoding="ascii") as members:
-                    members.write(str(target.pid))
-                outcome = run([SHADOWPROF, "attach", "-q", "-o", "profile.json", *OPTIONS, str(target.pid)])
-                check_equal("shadowprof's status", outcome.status, 0)
-                check_equal("what one of a small group says", target.communicate()[0], b"fine\n")
-            check_profile("small group", "room for only 7 processes more (pids.max)", 0)
+            check_attached("nothing", "room for only 7 processes more (pids.max)", 0, group)
