@@ -120,10 +120,14 @@ void trace(pid_t child) {
     }
 }
 
-// The lower quartile: what others take of the machine now and then is not the price.
-Seconds usual_of(std::span<Seconds> all) {
-    std::sort(all.begin(), all.end());
-    return all[all.size() / 4];
+// The least of them, and no more than this: that we or the child had to wait for a processor, while
+// the machine was busy, is not the price; and sampling would spare for it.
+constexpr Seconds most{150e-6};
+Seconds least_of(std::span<const Seconds> all) {
+    return *std::min_element(all.begin(), all.end());
+}
+Seconds price_by(std::span<const Seconds> traced, std::span<const Seconds> alone) {
+    return std::min(least_of(traced) - least_of(alone), most);
 }
 
 std::optional<Prices> measure(Shared& shared) {
@@ -138,8 +142,8 @@ std::optional<Prices> measure(Shared& shared) {
     const bool is_traced = ::ptrace(PTRACE_SEIZE, child, nullptr, nullptr) == 0;
     shared.is_traced = true;
     trace(child);
-    const Prices prices{usual_of(shared.traced.soon) - usual_of(shared.alone.soon),
-                        usual_of(shared.traced.later) - usual_of(shared.alone.later)};
+    const Prices prices{price_by(shared.traced.soon, shared.alone.soon),
+                        price_by(shared.traced.later, shared.alone.later)};
     const bool are_plausible = prices.of_soon > Seconds{0} && prices.of_later > Seconds{0};
     return is_traced && are_plausible ? std::optional{prices} : std::nullopt;
 }
