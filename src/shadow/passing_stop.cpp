@@ -122,7 +122,7 @@ void trace(pid_t child) {
 
 // The least of them, and no more than this: that we or the child had to wait for a processor, while
 // the machine was busy, is not the price; and sampling would spare for it.
-constexpr Seconds most{150e-6};
+constexpr Seconds most{100e-6};
 Seconds least_of(std::span<const Seconds> all) {
     return *std::min_element(all.begin(), all.end());
 }
