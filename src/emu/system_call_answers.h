@@ -68,12 +68,14 @@ inline MaybeAnswer thread_id(Request& request) {
 }
 inline constexpr BurstRule tells_tid{"answered: the target's thread id", thread_id};
 
-inline MaybeAnswer parent_id(Request& request) {
-    if (!request.facts.parent) return {};
-    return Answer{*request.facts.parent};
+template <auto id>
+MaybeAnswer id_if_known(Request& request) {
+    const auto& known = request.facts.*id;
+    if (!known) return {};
+    return Answer{*known};
 }
 inline constexpr BurstRule tells_parent{"answered: the target's parent, if known; otherwise ends",
-                                        parent_id};
+                                        id_if_known<&GuestFacts::parent>};
 
 inline bool is_sampled(const Request& request, std::size_t argument) {
     const auto id = request.int_argument(argument);
@@ -81,22 +83,16 @@ inline bool is_sampled(const Request& request, std::size_t argument) {
 }
 
 template <auto id>
-MaybeAnswer company(Request& request) {
-    const auto& known = request.facts.*id;
-    if (!known) return {};
-    return Answer{*known};
-}
-template <auto id>
-MaybeAnswer company_of(Request& request) {
+MaybeAnswer own_id_if_known(Request& request) {
     if (!is_sampled(request, 0)) return {};
-    return company<id>(request);
+    return id_if_known<id>(request);
 }
 inline constexpr BurstRule tells_group{"answered, if known; otherwise ends",
-                                       company<&GuestFacts::group>};
+                                       id_if_known<&GuestFacts::group>};
 inline constexpr BurstRule tells_group_of{"answered of itself, if known; otherwise ends",
-                                          company_of<&GuestFacts::group>};
+                                          own_id_if_known<&GuestFacts::group>};
 inline constexpr BurstRule tells_session_of{"answered of itself, if known; otherwise ends",
-                                            company_of<&GuestFacts::session>};
+                                            own_id_if_known<&GuestFacts::session>};
 
 template <auto member>
 MaybeAnswer credential(Request& request) {

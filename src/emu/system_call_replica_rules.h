@@ -333,16 +333,16 @@ inline constexpr ReplicaRule tells_times{
 
 // It is also in a process group of its own.
 template <auto id>
-ReplicaAction ask_for_company(Request& request) {
-    if (is_sampled(request, 0)) return or_end(company<id>(request), request);
+ReplicaAction ask_for_id(Request& request) {
+    if (is_sampled(request, 0)) return or_end(id_if_known<id>(request), request);
     return Execute{};
 }
 inline constexpr ReplicaRule asks_for_group{
     "answered of itself, if known, otherwise ends; executed of others",
-    ask_for_company<&GuestFacts::group>};
+    ask_for_id<&GuestFacts::group>};
 inline constexpr ReplicaRule asks_for_session{
     "answered of itself, if known, otherwise ends; executed of others",
-    ask_for_company<&GuestFacts::session>};
+    ask_for_id<&GuestFacts::session>};
 
 // A replica runs at the lowest priority: the program is told of the target's.
 template <std::size_t who>

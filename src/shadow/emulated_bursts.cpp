@@ -10,6 +10,7 @@
 #include "ptrace/identity.h"
 #include "ptrace/process_info.h"
 #include "shadow/computed.h"
+#include "shadow/learn_identity.h"
 
 namespace shadowprof::shadow {
 
@@ -384,14 +385,7 @@ void EmulatedBursts::learn_facts(ptrace::Thread& thread) {
     if (const auto sets = ptrace::signal_sets(place_.tracer.pid(), thread.tid()))
         facts.pending_signals = sets->pending | sets->process_pending;
     const auto identity = ptrace::identity_of(place_.tracer.pid(), thread.tid());
-    if (!identity) return;
-    facts.pid = identity->pid;
-    facts.tid = identity->tid;
-    facts.parent = identity->parent;
-    facts.group = identity->group;
-    facts.session = identity->session;
-    facts.credentials = {identity->uid, identity->effective_uid, identity->saved_uid,
-                         identity->gid, identity->effective_gid, identity->saved_gid};
+    if (identity) learn_identity(facts, *identity);
 }
 
 // As it is now in the view; what the view does not hold is as it was, and read at once: that is a

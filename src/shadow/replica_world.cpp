@@ -12,6 +12,7 @@
 #include <cerrno>
 
 #include "ptrace/identity.h"
+#include "shadow/learn_identity.h"
 
 namespace shadowprof::shadow {
 
@@ -157,15 +158,7 @@ void ReplicaWorld::learn_facts(pid_t target, const ptrace::Birth& birth) {
         (signals.acts_on(signal) ? facts_.pending_signals : facts_.idle_signals) |= bit;
     }
     if (const auto mask = ptrace::creation_mask(replica_.pid())) facts_.creation_mask = *mask;
-    const auto& identity = birth.identity;
-    if (!identity) return;
-    facts_.pid = identity->pid;
-    facts_.tid = identity->tid;
-    facts_.parent = identity->parent;
-    facts_.group = identity->group;
-    facts_.session = identity->session;
-    facts_.credentials = {identity->uid, identity->effective_uid, identity->saved_uid,
-                          identity->gid, identity->effective_gid, identity->saved_gid};
+    if (birth.identity) learn_identity(facts_, *birth.identity);
 }
 
 ReplicaWorld::Fault ReplicaWorld::serve_fault(const siginfo_t& info) {
