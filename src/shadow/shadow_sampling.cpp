@@ -85,6 +85,8 @@ void ShadowSampling::begin_bursts() {
     const bool were_of_use = Clock::now() - bursts_began_ > 2 * longest_pause;
     bursts_began_ = Clock::now();
     if (shadows_->is_biased()) {
+        // What living ones are about to show is to be forgotten, too.
+        shadows_->wind_up("the end of shadows");
         place_.digester.forget();
     } else {
         burst_options_.instructions_a_second = shadows_->instructions_a_second();
@@ -94,7 +96,7 @@ void ShadowSampling::begin_bursts() {
     if (shadows_->may_be_possible_later()) {
         if (were_of_use) pause_ = shortest_pause;
         pause_shadows();
-    } else if (shadows_->is_biased() || !shadows_->are_any_alive()) {
+    } else if (!shadows_->are_any_alive()) {
         shadows_->wind_up("the end of shadows");
     }
     bursts_ = std::make_unique<EmulatedBursts>(place_with(burst_options_));

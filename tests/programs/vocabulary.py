@@ -101,6 +101,8 @@ def read_profile(path="profile.json"):
         profile = json.load(file)
     check_equal("the schema", profile["schema"], "shadowprof-profile")
     check_schema(profile)
+    failed = [w for w in profile["run"].get("warnings", []) if "a profiler failed" in w]
+    check(not failed, f"{failed}")
     for name in HOTLISTS:
         if name not in profile:
             continue
