@@ -82,12 +82,14 @@ int main(int argc, char** argv) {
     options.seed = 1;
     std::map<unsigned, Times> times;
     shadow::Session session{options, shadow::Launch{{argv + 1, argv + argc}}};
-    session.start([&] {
-        times.clear();
-        std::vector<std::unique_ptr<profile::Profiler>> profilers;
-        profilers.push_back(std::make_unique<TimesByAge>(scale, times));
-        return profilers;
-    });
+    session.start(
+        [&](const auto&...) {
+            times.clear();
+            std::vector<std::unique_ptr<profile::Profiler>> profilers;
+            profilers.push_back(std::make_unique<TimesByAge>(scale, times));
+            return profilers;
+        },
+        {});
     while (!session.wait_for(std::chrono::seconds{1})) {
     }
     session.finish();

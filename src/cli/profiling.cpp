@@ -18,6 +18,7 @@
 #include "profile/profiles.h"
 #include "ptrace/process_info.h"
 #include "report/assemble.h"
+#include "report/chapters.h"
 #include "report/host_facts.h"
 #include "report/json_writer.h"
 #include "report/symbols.h"
@@ -297,11 +298,18 @@ shadow::Result profile_target(const ProfilingOptions& options, const shadow::Tar
     // Before any thread is started, so that all block these signals.
     if (!attach) ignore_what_the_program_sends();
     const SignalWatch signals{[&](int signal) { heed(signal, session, attach != nullptr); }};
-    session.start([&](std::atomic<double>* precision) {
-        auto with_precision = profile_options;
-        with_precision.precision = precision;
-        return profile::make_profilers(with_precision, session.blocks(), functions);
-    });
+    report::Chapters chapters{{.limit = options.limit}};
+    session.start(
+        [&](const trace::BlockTable& blocks, std::atomic<double>* precision) {
+            auto with_precision = profile_options;
+            with_precision.precision = precision;
+            return profile::make_profilers(with_precision, blocks, functions);
+        },
+        [&](const profile::Hotlists& seen, const trace::BlockTable& blocks) {
+            chapters.add(
+                report::assemble({}, seen, blocks, session.modules(), symbols, chapters.of_one()));
+            functions.forget();
+        });
     if (!attach) inherited.leave_to_program(options.output);
     symbols.use_runtime_map(fmt::format("/tmp/perf-{}.map", session.pid()));
     wait_for_end(session, options);
@@ -310,9 +318,14 @@ shadow::Result profile_target(const ProfilingOptions& options, const shadow::Tar
         result.warnings.push_back("loads are not timed, and their levels are a model's: " +
                                   why_not_timed);
 
-    const auto profile = report::assemble(
+    if (chapters.so_far() > 0)
+        result.warnings.push_back(fmt::format(
+            "the program's code kept changing: of {} chapters, each as the code was then, what is "
+            "rare is not in all",
+            chapters.so_far() + 1));
+    const auto profile = chapters.end(report::assemble(
         facts_of(options, sampling, target, result, started, std::move(command)), result.hotlists,
-        session.blocks(), session.modules(), symbols, {.limit = options.limit});
+        session.blocks(), session.modules(), symbols, chapters.of_last()));
     try {
         report::write_profile(profile, options.output);
     } catch (const UserError& error) {

@@ -43,7 +43,7 @@ const trace::Block* GuestCode::block_at(Address at, trace::CodeSource& memory) {
             const auto changed = page_number(block->last().address);
             ++generation_of_page_[changed];
             forget_blocks_in({{changed * page_size}, {(changed + 1) * page_size}});
-            by_address_.erase(at);
+            blocks_.are_gone(by_address_.erase(at));
         }
     }
     auto instructions = trace::decode_block(memory, at);
@@ -102,6 +102,7 @@ trace::Location GuestCode::place_of(Address at) {
 
 void GuestCode::forget_everything() {
     ++epoch_;
+    blocks_.are_gone(by_address_.size());
     by_address_.clear();
     generation_of_page_.clear();
     fixed_code_.clear();
@@ -220,9 +221,9 @@ void GuestCode::distrust(const std::vector<ptrace::Mapping>& fresh) {
         }
     }
     if (distrusted_pages_.size() == known) return;
-    std::erase_if(by_address_, [&](const auto& entry) {
+    blocks_.are_gone(std::erase_if(by_address_, [&](const auto& entry) {
         return !entry.second.may_change && distrusted_pages_.contains(page_number(entry.first));
-    });
+    }));
     ++epoch_;
 }
 
@@ -247,6 +248,7 @@ trace::Location GuestCode::block_place(const std::vector<decoder::Instruction>& 
 // Also those that begin before it and reach into it.
 void GuestCode::forget_blocks_in(AddressRange range) {
     const auto reach = std::min<std::uint64_t>(trace::most_bytes_in_block, range.begin.value);
+    const auto before = by_address_.size();
     for (auto known = by_address_.lower_bound(range.begin - reach);
          known != by_address_.end() && known->first < range.end;) {
         if (range.begin < known->second.block->end())
@@ -254,6 +256,7 @@ void GuestCode::forget_blocks_in(AddressRange range) {
         else
             ++known;
     }
+    blocks_.are_gone(before - by_address_.size());
 }
 
 }  // namespace shadowprof::emu

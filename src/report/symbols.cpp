@@ -118,4 +118,9 @@ trace::Location SymbolFunctionMap::function_of(trace::Location location) {
     return entry->second;
 }
 
+void SymbolFunctionMap::forget() {
+    const std::lock_guard lock(mutex_);
+    known_.clear();
+}
+
 }  // namespace shadowprof::report

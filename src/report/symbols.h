@@ -67,6 +67,8 @@ class SymbolFunctionMap : public profile::FunctionMap {
     SymbolFunctionMap(Symbols& symbols, const trace::ModuleTable& modules)
         : symbols_(symbols), modules_(modules) {}
     trace::Location function_of(trace::Location location) override;
+    // Gives back the memory of what has been asked for so far.
+    void forget();
 
   private:
     Symbols& symbols_;

@@ -7,6 +7,7 @@
 #include <exception>
 
 #include "emu/guest_code.h"
+#include "profile/profiles.h"
 
 namespace shadowprof::shadow {
 
@@ -52,15 +53,11 @@ bool reads(trace::CapturePlan plan, trace::Contents contents) {
 
 }  // namespace
 
-Digester::Digester(Profilers profilers, const trace::BlockTable& blocks,
-                   trace::ModuleTable& modules, const trace::SegmentTable& segments,
-                   bool in_the_background, MakeProfilers make)
-    : profilers_(std::move(profilers)),
-      make_(std::move(make)),
-      blocks_(blocks),
-      modules_(modules),
-      segments_(segments),
-      path_facts_(blocks) {
+Digester::Digester(std::shared_ptr<const Chapter> first, trace::ModuleTable& modules,
+                   bool in_the_background, MakeProfilers make, TakeHotlists take)
+    : make_(std::move(make)), take_(std::move(take)), modules_(modules) {
+    open_chapter(std::move(first));
+    captures_ = profile::captures_of(profilers_);
     worker_ = std::thread([this, in_the_background] {
         if (in_the_background) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
         work();
@@ -102,6 +99,10 @@ void Digester::forget() {
     put(Forget{});
 }
 
+void Digester::begin_chapter(std::shared_ptr<const Chapter> next) {
+    put(NextChapter{std::move(next)});
+}
+
 profile::Hotlists Digester::finish(profile::Seen seen) {
     {
         const std::lock_guard lock{mutex_};
@@ -112,10 +113,23 @@ profile::Hotlists Digester::finish(profile::Seen seen) {
     std::unique_lock lock{mutex_};
     while (!queue_.empty()) read_next(lock);
     lock.unlock();
+    return yield(seen);
+}
+
+profile::Hotlists Digester::yield(profile::Seen seen) {
     while (!samples_.empty()) close(samples_.begin()->first);
     profile::Hotlists hotlists;
     for (auto& profiler : profilers_) profiler->yield(hotlists, seen);
     return hotlists;
+}
+
+void Digester::open_chapter(std::shared_ptr<const Chapter> chapter) {
+    open_.clear();
+    samples_.clear();
+    spare_counters_.clear();
+    profilers_ = make_(chapter->blocks);
+    path_facts_ = std::make_unique<profile::PathFacts>(chapter->blocks);
+    chapter_ = std::move(chapter);
 }
 
 bool Digester::is_behind() const {
@@ -193,7 +207,8 @@ void Digester::read(Begin& begin) {
             spare_counters_.pop_back();
         }
         if (!sample.counter)
-            sample.counter = std::make_unique<profile::SegmentCounter>(path_facts_, segments_);
+            sample.counter =
+                std::make_unique<profile::SegmentCounter>(*path_facts_, chapter_->segments);
         sample.counter->begin(start);
     }
     for (auto& profiler : profilers_) {
@@ -210,7 +225,7 @@ void Digester::read(trace::TraceChunk& chunk) {
     for (const auto id : chunk.blocks) {
         if (id == trace::discontinuity) continue;
         ++blocks;
-        instructions += blocks_.at(id).instructions.size();
+        instructions += chapter_->blocks.at(id).instructions.size();
     }
     cover(blocks, instructions);
 }
@@ -248,12 +263,22 @@ void Digester::read(EndOfSample& end) {
 }
 
 void Digester::read(Forget&) {
-    if (!make_) return;
-    open_.clear();
-    samples_.clear();
-    profilers_ = make_();
+    open_chapter(chapter_);
     const std::lock_guard lock{mutex_};
-    coverage_ = {};
+    coverage_ = coverage_before_;
+}
+
+void Digester::read(NextChapter& next) {
+    std::exception_ptr trouble;
+    try {
+        if (take_) take_(yield(profile::Seen::samples), chapter_->blocks);
+    } catch (...) {
+        trouble = std::current_exception();
+    }
+    open_chapter(std::move(next.chapter));
+    coverage_before_ = coverage();
+    malloc_trim(0);
+    if (trouble) std::rethrow_exception(trouble);
 }
 
 void Digester::drain(trace::SampleId id, OpenSample& sample) {

@@ -23,6 +23,7 @@
 #include "profile/segment_counter.h"
 #include "ptrace/call_stack.h"
 #include "ptrace/maps.h"
+#include "shadow/chapter.h"
 #include "trace/segment.h"
 #include "trace/trace.h"
 
@@ -36,14 +37,16 @@ struct Coverage {
 };
 
 using Profilers = std::vector<std::unique_ptr<profile::Profiler>>;
-using MakeProfilers = std::function<Profilers()>;
+using MakeProfilers = std::function<Profilers(const trace::BlockTable&)>;
+// A chapter's that is closed.
+using TakeHotlists = std::function<void(profile::Hotlists, const trace::BlockTable&)>;
 
 class Digester : public trace::TraceSink {
   public:
     // At the lowest priority if `in_the_background`: where the program does not wait for it. `make`
     // makes the same profilers, with nothing in them.
-    Digester(Profilers profilers, const trace::BlockTable& blocks, trace::ModuleTable& modules,
-             const trace::SegmentTable& segments, bool in_the_background, MakeProfilers make = {});
+    Digester(std::shared_ptr<const Chapter> first, trace::ModuleTable& modules,
+             bool in_the_background, MakeProfilers make, TakeHotlists take = {});
     ~Digester() override;
 
     void begin(trace::TraceStart start) override;
@@ -55,16 +58,21 @@ class Digester : public trace::TraceSink {
     void end(trace::TraceEnd end) override;
     void end_sample(trace::SampleId sample) override;
 
-    // All samples so far, which have ended, are to be as if they had never been.
+    // All samples of this chapter, which have ended, are to be as if they had never been.
     void forget();
 
-    // Reads what is queued, then yields everything. Call once, when nothing more will come.
+    // What comes is of the next one; all samples so far have ended.
+    void begin_chapter(std::shared_ptr<const Chapter> next);
+
+    // Reads what is queued, then yields all of the last chapter. Call once, when nothing more will
+    // come.
     profile::Hotlists finish(profile::Seen seen);
 
     // So much is queued that chunk() may soon have to wait.
     bool is_behind() const;
     Coverage coverage() const;                   // so far
     std::optional<std::string> failure() const;  // of a profiler: profiling went on without it
+    trace::CapturePlan captures() const { return captures_; }  // what all profilers want
 
   private:
     struct Begin {
@@ -76,8 +84,11 @@ class Digester : public trace::TraceSink {
         trace::SampleId sample;
     };
     struct Forget {};
+    struct NextChapter {
+        std::shared_ptr<const Chapter> chapter;
+    };
     using Message = std::variant<Begin, trace::TraceChunk, trace::SegmentChunk, trace::TraceEnd,
-                                 EndOfSample, Forget>;
+                                 EndOfSample, Forget, NextChapter>;
     struct OpenTrace {
         trace::SampleId sample{};
         trace::Contents contents{};
@@ -98,16 +109,21 @@ class Digester : public trace::TraceSink {
     void read(trace::TraceEnd& end);
     void read(EndOfSample& end);
     void read(Forget&);
+    void read(NextChapter& next);
+    profile::Hotlists yield(profile::Seen seen);
+    void open_chapter(std::shared_ptr<const Chapter> chapter);
     void drain(trace::SampleId id, OpenSample& sample);
     void close(trace::SampleId sample);
     void cover(std::uint64_t blocks, std::uint64_t instructions);
 
-    Profilers profilers_;
     MakeProfilers make_;
-    const trace::BlockTable& blocks_;
+    TakeHotlists take_;
     trace::ModuleTable& modules_;
-    const trace::SegmentTable& segments_;
-    profile::PathFacts path_facts_;  // of all counters
+    // Of the chapter that is read.
+    std::shared_ptr<const Chapter> chapter_;
+    Profilers profilers_;
+    std::unique_ptr<profile::PathFacts> path_facts_;  // of all counters
+    trace::CapturePlan captures_;
     std::map<trace::TraceId, OpenTrace> open_;
     std::map<trace::SampleId, OpenSample> samples_;
     // What a counter has learnt serves the next sample, too.
@@ -120,6 +136,7 @@ class Digester : public trace::TraceSink {
     std::size_t queued_words_ = 0;
     bool closed_ = false;
     Coverage coverage_;
+    Coverage coverage_before_;  // this chapter
     std::optional<std::string> failure_;
     std::thread worker_;
 };

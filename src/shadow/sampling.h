@@ -38,6 +38,13 @@ struct Cost {
     }
 };
 
+// Mode shadow: when it had no replicas, in all chapters so far.
+struct WithoutReplicas {
+    Seconds time{0};
+    std::string why;         // the last time
+    bool has_ended = false;  // once at least
+};
+
 // What a way of sampling works with.
 struct Workplace {
     const Options& options;
@@ -49,6 +56,7 @@ struct Workplace {
     trace::SegmentTable& segments;
     trace::Numbers& numbers;
     const std::atomic<double>& precision;  // of the profile so far (profile/convergence.h)
+    WithoutReplicas& without_replicas;
     Random random;
 };
 
@@ -67,7 +75,7 @@ class Sampling {
     virtual bool is_complete() const { return false; }
     // Every instruction of the program was seen.
     virtual bool saw_everything() const { return false; }
-    // What the user should know.
+    // What the user should know; after wind_up().
     virtual std::vector<std::string> warnings() const { return {}; }
 };
 

@@ -6,7 +6,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "profile/profiles.h"
 #include "shadow/birth_prices.h"
 #include "shadow/computed.h"
 #include "shadow/emulated_bursts.h"
@@ -26,6 +25,11 @@ using ptrace::EventKind;
 // Otherwise all is seen that the program does.
 bool takes_samples(const Options& options) {
     return options.mode != Mode::full && options.sample_size != 0;
+}
+
+// Whole programs are seen once, and a number of samples counts from the first.
+bool is_in_chapters(const Options& options) {
+    return takes_samples(options) && !options.most_samples;
 }
 
 std::unique_ptr<Sampling> make_sampling(Workplace place) {
@@ -57,15 +61,12 @@ Session::~Session() {
     }
 }
 
-void Session::start(std::function<Profilers(std::atomic<double>* precision)> make) {
-    MakeProfilers make_all = [make = std::move(make),
-                              precision = takes_samples(options_) ? &precision_ : nullptr] {
-        return make(precision);
-    };
-    auto profilers = make_all();
-    plan_ = profile::captures_of(profilers);
-    digester_ = std::make_unique<Digester>(std::move(profilers), blocks_, modules_, segments_,
-                                           options_.mode != Mode::full, std::move(make_all));
+void Session::start(const Make& make, TakeHotlists take) {
+    auto* const precision = takes_samples(options_) ? &precision_ : nullptr;
+    digester_ = std::make_unique<Digester>(
+        chapter_, modules_, options_.mode != Mode::full,
+        [make, precision](const trace::BlockTable& blocks) { return make(blocks, precision); },
+        std::move(take));
     tracing_thread_ = std::thread([this] { trace_target(); });
     std::unique_lock lock{mutex_};
     changed_.wait(lock, [&] { return started_ || over_; });
@@ -124,16 +125,18 @@ void Session::trace_target() {
         }
         changed_.notify_all();
 
-        emu::GuestCode code{tracer->pid(), blocks_, modules_, plan_};
-        const auto sampling =
-            make_sampling({options_, *tracer, code, *digester_, blocks_, modules_, segments_,
-                           numbers_, precision_, Random{options_.seed}});
-        run_loop(*tracer, *sampling, code);
+        if (options_.duration)
+            deadline_ = began + std::chrono::duration_cast<Clock::duration>(*options_.duration);
+        Random random{options_.seed};
+        trace_chapter(*tracer, random);
+        while (!result_.ended && !result_.stopped_by) {
+            chapter_ = std::make_shared<Chapter>();
+            digester_->begin_chapter(chapter_);
+            trace_chapter(*tracer, random.fork());
+        }
+        for (const auto& warning : warnings_of_sampling_) warn_once(warning);
         result_.duration = Clock::now() - began;
-        result_.cost = sampling->cost();
         result_.cost.extra_cpu += computed(CLOCK_PROCESS_CPUTIME_ID);
-        result_.exhaustive = sampling->saw_everything();
-        for (const auto& warning : sampling->warnings()) warn_once(warning);
     } catch (...) {
         failure_ = std::current_exception();
     }
@@ -143,14 +146,22 @@ void Session::trace_target() {
     changed_.notify_all();
 }
 
+void Session::trace_chapter(ptrace::Tracer& tracer, Random random) {
+    emu::GuestCode code{tracer.pid(), chapter_->blocks, modules_, digester_->captures()};
+    const auto sampling = make_sampling({options_, tracer, code, *digester_, chapter_->blocks,
+                                         modules_, chapter_->segments, numbers_, precision_,
+                                         without_replicas_, std::move(random)});
+    run_loop(tracer, *sampling, code);
+    result_.cost += sampling->cost();
+    result_.exhaustive = sampling->saw_everything();
+    warnings_of_sampling_ = sampling->warnings();
+}
+
+// Until the end of the target, of profiling or of the chapter.
 void Session::run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCode& code) {
-    const auto deadline =
-        options_.duration
-            ? Clock::now() + std::chrono::duration_cast<Clock::duration>(*options_.duration)
-            : Clock::time_point::max();
     while (true) {
         const auto now = Clock::now();
-        if (stop_requested_ || now >= deadline) {
+        if (stop_requested_ || now >= deadline_) {
             result_.stopped_by = stop_requested_ ? stop_reason_ : "duration";
             sampling.wind_up(*result_.stopped_by);
             return;
@@ -160,8 +171,12 @@ void Session::run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCod
             sampling.wind_up(*why);
             return;
         }
+        if (is_in_chapters(options_) && chapter_->should_be_closed()) {
+            sampling.wind_up("much code is gone");
+            return;
+        }
         if (!cannot_profile_ && now >= sampling.next_tick()) sampling.tick();
-        const auto next = cannot_profile_ ? deadline : std::min(deadline, sampling.next_tick());
+        const auto next = cannot_profile_ ? deadline_ : std::min(deadline_, sampling.next_tick());
         const auto event = tracer.wait(next);
         if (!event) continue;
         if (event->kind == EventKind::process_gone) {

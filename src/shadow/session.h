@@ -20,12 +20,11 @@
 #include <vector>
 
 #include "profile/profiler.h"
+#include "shadow/chapter.h"
 #include "shadow/digester.h"
 #include "shadow/options.h"
 #include "shadow/sampling.h"
-#include "trace/block.h"
 #include "trace/numbers.h"
-#include "trace/segment.h"
 
 namespace shadowprof::shadow {
 
@@ -55,13 +54,13 @@ class Session {
     Session(Options options, Target target);
     ~Session();
 
-    trace::BlockTable& blocks() { return blocks_; }
-    trace::SegmentTable& segments() { return segments_; }
     trace::ModuleTable& modules() { return modules_; }
 
-    // Returns when the program has been started or attached to; throws UserError. `precision`: see
-    // ProfileOptions.
-    void start(std::function<Profilers(std::atomic<double>* precision)> make);
+    // `precision`: see ProfileOptions.
+    using Make = std::function<Profilers(const trace::BlockTable&, std::atomic<double>* precision)>;
+    // Returns when the program has been started or attached to; throws UserError. `take` gets what
+    // was seen in each chapter but the last, on another thread.
+    void start(const Make& make, TakeHotlists take);
     pid_t pid() const { return pid_; }
     bool wait_for(std::chrono::milliseconds time);  // true: it is over
     // Ends profiling and leaves the program running.
@@ -69,10 +68,14 @@ class Session {
     // shadowprof itself was asked to stop (Ctrl-Z): it does so when the program does.
     void suspend_with_target() { suspend_requested_ = true; }
     Coverage progress() const;
+    // Of the last chapter, but for cost and coverage.
     Result finish();
+    // Of that chapter.
+    const trace::BlockTable& blocks() const { return chapter_->blocks; }
 
   private:
     void trace_target();
+    void trace_chapter(ptrace::Tracer& tracer, Random random);
     void run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCode& code);
     void on_exec(const ptrace::Event& event, emu::GuestCode& code);
     void follow_into_stop(int signal);
@@ -81,13 +84,11 @@ class Session {
 
     Options options_;
     Target target_;
-    trace::BlockTable blocks_;
-    trace::SegmentTable segments_;
     trace::ModuleTable modules_;
+    std::shared_ptr<Chapter> chapter_ = std::make_shared<Chapter>();
     trace::Numbers numbers_;
     std::unique_ptr<Digester> digester_;
     std::atomic<double> precision_{1};  // of samples, so far
-    trace::CapturePlan plan_;
     Result result_;
     std::atomic<pid_t> pid_{0};
     std::atomic<bool> stop_requested_{false};
@@ -98,7 +99,11 @@ class Session {
     std::condition_variable changed_;
     bool started_ = false;
     bool over_ = false;
+    // Of the tracing thread.
+    ptrace::Clock::time_point deadline_ = ptrace::Clock::time_point::max();
     bool cannot_profile_ = false;
+    WithoutReplicas without_replicas_;
+    std::vector<std::string> warnings_of_sampling_;  // in the last chapter
     std::exception_ptr failure_;
     std::thread tracing_thread_;
 };

@@ -33,9 +33,9 @@ ShadowSampling::ShadowSampling(Workplace place)
 }
 
 Workplace ShadowSampling::place_with(const Options& options) {
-    return {options,          place_.tracer,       place_.code,     place_.digester,
-            place_.blocks,    place_.modules,      place_.segments, place_.numbers,
-            place_.precision, place_.random.fork()};
+    return {options,          place_.tracer,           place_.code,         place_.digester,
+            place_.blocks,    place_.modules,          place_.segments,     place_.numbers,
+            place_.precision, place_.without_replicas, place_.random.fork()};
 }
 
 Clock::time_point ShadowSampling::next_tick() const {
@@ -72,14 +72,14 @@ void ShadowSampling::change_way() {
 }
 
 void ShadowSampling::pause_shadows() {
-    why_none_ = shadows_->impossible()->why;
+    place_.without_replicas.why = shadows_->impossible()->why;
     again_at_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(pause_);
     pause_ = std::min(2 * pause_, longest_pause);
     shadows_->pause(again_at_);
 }
 
 void ShadowSampling::begin_bursts() {
-    why_none_ = shadows_->impossible()->why;
+    place_.without_replicas.why = shadows_->impossible()->why;
     advises_latencies_ =
         shadows_->are_too_dear() && place_.code.plan().has(trace::Capture::latency);
     const bool were_of_use = Clock::now() - bursts_began_ > 2 * longest_pause;
@@ -114,7 +114,8 @@ void ShadowSampling::charge_bursts() {
 
 void ShadowSampling::end_bursts() {
     bursts_->wind_up("the end of bursts");
-    without_shadows_ += Clock::now() - bursts_began_;
+    place_.without_replicas.time += Clock::now() - bursts_began_;
+    place_.without_replicas.has_ended = true;
     again_at_ = Clock::time_point::max();
     cost_of_bursts_ += bursts_->cost();
     take_away(shadow_options_.most_samples, bursts_->samples());
@@ -122,7 +123,13 @@ void ShadowSampling::end_bursts() {
 }
 
 void ShadowSampling::wind_up(const std::string& reason) {
-    if (bursts_) bursts_->wind_up(reason);
+    auto& without = place_.without_replicas;
+    if (bursts_) {
+        bursts_->wind_up(reason);
+        without.time += Clock::now() - bursts_began_;
+    } else if (without.time > Seconds{0}) {
+        without.has_ended = true;
+    }
     shadows_->wind_up(reason);
 }
 
@@ -134,15 +141,14 @@ Cost ShadowSampling::cost() const {
 }
 
 std::vector<std::string> ShadowSampling::warnings() const {
-    auto without = without_shadows_;
-    if (bursts_) without += Clock::now() - bursts_began_;
-    if (without == Seconds{0}) return {};
-    const bool returned = without_shadows_ > Seconds{0};
+    const auto& without = place_.without_replicas;
+    if (without.time == Seconds{0}) return {};
     std::vector<std::string> warnings{
-        returned ? fmt::format("no replicas for {:.0f} s ({}): then it was sampled in mode burst",
-                               without.count(), why_none_)
-                 : fmt::format("no replicas of this program ({}): it was sampled in mode burst",
-                               why_none_)};
+        without.has_ended
+            ? fmt::format("no replicas for {:.0f} s ({}): then it was sampled in mode burst",
+                          without.time.count(), without.why)
+            : fmt::format("no replicas of this program ({}): it was sampled in mode burst",
+                          without.why)};
     if (advises_latencies_)
         warnings.push_back("bursts know no latencies: ask for these alone, -p latency");
     return warnings;

@@ -42,10 +42,7 @@ class ShadowSampling : public Sampling {
     ptrace::Clock::time_point again_at_ = ptrace::Clock::time_point::max();
     Seconds pause_;       // the next one
     Seconds charged_{0};  // of what shadows cost: what bursts need not spare any more
-    // Before these bursts.
-    Cost cost_of_bursts_;
-    Seconds without_shadows_{0};
-    std::string why_none_;  // the last time
+    Cost cost_of_bursts_;  // before these
     bool advises_latencies_ = false;
 };
 

@@ -95,6 +95,10 @@ class BlockTable {
     const Block& publish(Block block);
     const Block& at(BlockId id) const;
     std::uint32_t size() const { return size_.load(std::memory_order_acquire); }
+    // Blocks whose code is not there any more: nobody will come by them again, but they stay. Any
+    // thread may tell.
+    void are_gone(std::size_t blocks) { gone_.fetch_add(blocks, std::memory_order_relaxed); }
+    std::size_t gone() const { return gone_.load(std::memory_order_relaxed); }
 
   private:
     static constexpr std::size_t blocks_per_page = 1u << 12;
@@ -102,6 +106,7 @@ class BlockTable {
     using Page = std::array<Block, blocks_per_page>;
     std::unique_ptr<std::atomic<Page*>[]> pages_;
     std::atomic<std::uint32_t> size_{0};
+    std::atomic<std::size_t> gone_{0};
 };
 
 }  // namespace shadowprof::trace

@@ -15,13 +15,20 @@ using trace::BlockExit;
 using trace::BlockId;
 using trace::Contents;
 
+std::shared_ptr<Chapter> chapter_with(const profile::TestProgram& program) {
+    auto chapter = std::make_shared<Chapter>();
+    for (std::uint32_t id = 0; id < program.table.size(); ++id)
+        chapter->blocks.publish(program.table.at(BlockId{id}));
+    return chapter;
+}
+
 // A loop of two blocks with a value each.
 struct Loop {
     profile::TestProgram program;
     BlockId head = program.block(0x100, 1, BlockExit::conditional, 0x200, 1);
     BlockId back = program.block(0x104, 2, BlockExit::jump, 0x100, 1);
-    trace::SegmentTable segments;
-    trace::SegmentId turn = segments.publish(std::vector{head, back});
+    std::shared_ptr<Chapter> chapter = chapter_with(program);
+    trace::SegmentId turn = chapter->segments.publish(std::vector{head, back});
 };
 
 trace::TraceStart start_of(std::uint32_t trace, std::uint32_t sample, Contents contents) {
@@ -70,13 +77,17 @@ struct Workplace {
     explicit Workplace(const Loop& loop) {
         profile::ProfileOptions options;
         options.names = {"path", "edge", "call", "method", "value"};
-        const auto make = [this, options, &loop] {
-            return make_profilers(options, loop.program.table, functions);
+        const auto make = [this, options](const trace::BlockTable& blocks) {
+            return make_profilers(options, blocks, functions);
         };
-        digester.emplace(make(), loop.program.table, modules, loop.segments, true, make);
+        const auto take = [this](profile::Hotlists lists, const trace::BlockTable&) {
+            chapters.push_back(std::move(lists));
+        };
+        digester.emplace(loop.chapter, modules, true, make, take);
     }
     profile::EvenlySpacedFunctions functions{0x1000};
     trace::ModuleTable modules;
+    std::vector<profile::Hotlists> chapters;  // but the last
     std::optional<Digester> digester;
 };
 
@@ -140,6 +151,43 @@ TEST_CASE("samples that are forgotten have never been") {
     CHECK(lists[0].paths->totals == lists[1].paths->totals);
     CHECK(lists[0].values->totals == lists[1].values->totals);
     CHECK(lists[1].edges->entries.size() == 2);
+}
+
+TEST_CASE("each chapter has its own samples, of its own blocks") {
+    const Loop loop;
+    // The same loop elsewhere, in blocks of the same numbers.
+    Loop other;
+    other.chapter = std::make_shared<Chapter>();
+    for (const auto id : {other.back, other.head})
+        other.chapter->blocks.publish(other.program.table.at(id));
+    std::swap(other.head, other.back);
+    other.turn = other.chapter->segments.publish(std::vector{other.head, other.back});
+    for (const auto contents : {Contents::everything, Contents::counts}) {
+        Workplace place{loop};
+        auto& digester = *place.digester;
+        give_sample(digester, loop, start_of(0, 0, contents), 10);
+        give_sample(digester, loop, start_of(1, 1, contents), 10);
+        digester.begin_chapter(other.chapter);
+        give_sample(digester, other, start_of(2, 2, contents), 30);
+        // What is forgotten is of this chapter.
+        digester.forget();
+        give_sample(digester, other, start_of(3, 3, contents), 20);
+        const auto last = digester.finish(profile::Seen::samples);
+        CHECK_FALSE(digester.failure());
+        CHECK(digester.coverage().samples == 3);
+        REQUIRE(place.chapters.size() == 1);
+        const auto& first = place.chapters[0];
+        CHECK(first.edges->totals.samples == 2);
+        CHECK(first.edges->totals.total == 40);
+        CHECK(last.edges->totals.samples == 1);
+        CHECK(last.edges->totals.total == 40);
+        REQUIRE(first.edges->entries.size() == last.edges->entries.size());
+        for (std::size_t n = 0; n < first.edges->entries.size(); ++n) {
+            CHECK(first.edges->entries[n].from == last.edges->entries[n].from);
+            CHECK(first.edges->entries[n].statistics.count ==
+                  last.edges->entries[n].statistics.count);
+        }
+    }
 }
 
 TEST_CASE("a sample counts for those that were left out, and a short one for long ones") {

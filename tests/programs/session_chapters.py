@@ -1,0 +1,22 @@
+"""A program goes on making code and taking it away: what is known of code that is gone is given up, in
+chapters, and the profile is of all of them. (Bursts come by more of it in a few seconds than replicas do,
+for which bench/soak/run.py --kind code looks.)"""
+
+import os
+import sys
+
+from vocabulary import check, check_equal, profiled, read_profile, scratch
+
+churning = os.path.abspath(sys.argv[1])
+with scratch():
+    outcome = profiled([churning, "5"], "--mode", "burst", "--overhead", "50%", "--sample-size", "1M")
+    check_equal("how it ended", (outcome.status, outcome.stdout), (0, b"fine\n"))
+    profile = read_profile()
+    warnings, coverage = profile["run"]["warnings"], profile["coverage"]
+    what = f"{warnings}, {coverage}, {profile['cost']}"
+    check(any("chapters" in w for w in warnings), what)
+    # The last one alone has fewer.
+    check_equal(what, profile["edges"]["samples"], coverage["samples"])
+    names = {n: place.get("function") for n, place in enumerate(profile["locations"])}
+    shares = {names[e["function"]]: e["instructions"]["share"] for e in profile["methods"]["entries"]}
+    check(shares["steady"] > 0.5, f"{what}: {shares}")
