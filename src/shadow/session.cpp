@@ -110,10 +110,8 @@ Result Session::finish() {
 void Session::trace_target() {
     try {
         // Takes a while, which the target need not wait for.
-        if (takes_samples(options_)) {
-            birth_prices();
-            price_of_passing_stop({});
-        }
+        if (options_.mode == Mode::shadow) birth_prices();
+        if (takes_samples(options_)) price_of_passing_stop({});
         const auto tracer = take_hold_of(target_, options_);
         if (tracer->launched())
             tracer->when_stopped([this](int signal) { follow_into_stop(signal); });
