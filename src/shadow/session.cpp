@@ -123,8 +123,6 @@ void Session::trace_target() {
         }
         changed_.notify_all();
 
-        if (options_.duration)
-            deadline_ = began + std::chrono::duration_cast<Clock::duration>(*options_.duration);
         Random random{options_.seed};
         trace_chapter(*tracer, random);
         while (!result_.ended && !result_.stopped_by) {
@@ -157,6 +155,9 @@ void Session::trace_chapter(ptrace::Tracer& tracer, Random random) {
 
 // Until the end of the target, of profiling or of the chapter.
 void Session::run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCode& code) {
+    // From when sampling can begin.
+    if (options_.duration && deadline_ == Clock::time_point::max())
+        deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(*options_.duration);
     while (true) {
         const auto now = Clock::now();
         if (stop_requested_ || now >= deadline_) {

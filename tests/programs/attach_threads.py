@@ -39,5 +39,4 @@ with scratch():
             profile = read_profile()
             check(profile["targets"][0]["attached"], "the profile does not say that it was attached")
             samples += profile["coverage"]["samples"]
-        # Alone nearly every round has one; beside other tests, on a machine that loses time to neighbours, 44 of 100 had.
-        check(samples >= ROUNDS / 5, f"only {samples} samples in {ROUNDS} rounds")
+        check(samples >= ROUNDS / 2, f"only {samples} samples in {ROUNDS} rounds")
