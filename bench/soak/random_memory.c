@@ -11,8 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "../../tests/programs/draw.h"
+#include "../../tests/programs/now.h"
 
 enum { places = 64, page = 4096 };
 
@@ -22,14 +24,6 @@ static struct {
     uint64_t mark;
     int is_code;
 } kept[places];
-
-static uint64_t state = 88172645463325252u;
-
-static uint64_t draw(void) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    return state ^= state << 17;
-}
 
 static void fail(const char* what) {
     fprintf(stderr, "wrong: %s\n", what);
@@ -132,12 +126,6 @@ static void heap(void) {
         if (block[i][0] != i) fail("what the heap holds");
         free(block[i]);
     }
-}
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
 int main(int argc, char** argv) {

@@ -8,17 +8,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "draw.h"
 #include "now.h"
 
 enum { page = 4096, jumps = 1000, calls = 4 };
-
-static uint64_t state = 88172645463325252u;
-
-static uint64_t draw(void) {
-    state ^= state << 13;
-    state ^= state >> 7;
-    return state ^= state << 17;
-}
 
 static void fail(const char* what) {
     fprintf(stderr, "wrong: %s\n", what);
