@@ -105,6 +105,7 @@ BlockTable::~BlockTable() {
 }
 
 const Block& BlockTable::publish(Block block) {
+    const std::lock_guard lock{publishing_};
     const auto id = size_.load(std::memory_order_relaxed);
     SHADOWPROF_ASSERT(id / blocks_per_page < most_pages, "too many blocks");
     auto& page = pages_[id / blocks_per_page];

@@ -82,8 +82,9 @@ std::vector<decoder::Instruction> decode_block(CodeSource& code, Address at);
 // Whether the block's code is still what it was; nothing if it cannot be read.
 std::optional<bool> still_holds(const Block& block, CodeSource& memory);
 
-// Owns every block of a run. One thread publishes; any thread reads blocks whose ids reached it
-// through a synchronised hand-over (a chunk passed through a queue).
+// Owns every block of a run. Any thread publishes (replicas may live on while bursts are emulated);
+// any thread reads blocks whose ids reached it through a synchronised hand-over (a chunk passed
+// through a queue).
 class BlockTable {
   public:
     BlockTable();
@@ -104,6 +105,7 @@ class BlockTable {
     static constexpr std::size_t blocks_per_page = 1u << 12;
     static constexpr std::size_t most_pages = 1u << 14;
     using Page = std::array<Block, blocks_per_page>;
+    std::mutex publishing_;
     std::unique_ptr<std::atomic<Page*>[]> pages_;
     std::atomic<std::uint32_t> size_{0};
     std::atomic<std::size_t> gone_{0};

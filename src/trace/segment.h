@@ -18,8 +18,9 @@
 
 namespace shadowprof::trace {
 
-// Owns every segment of a run. One thread publishes; any thread reads segments whose ids reached it
-// through a synchronised hand-over (a chunk passed through a queue).
+// Owns every segment of a run. One thread at a time publishes (a code cache is for one at a time);
+// any thread reads segments whose ids reached it through a synchronised hand-over (a chunk passed
+// through a queue).
 class SegmentTable {
   public:
     SegmentTable();

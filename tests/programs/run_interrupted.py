@@ -14,7 +14,6 @@ def interrupt(script):
         profile_command(["sh", "-c", script]),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
     first = process.stdout.readline()

@@ -30,7 +30,6 @@ def signal_profiler(number, *options):
         profile_command(["sh", "-c", SCRIPT], *options),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
     )
     program = int(process.stdout.readline())
     check(tracer_of(program), "the program is not traced")

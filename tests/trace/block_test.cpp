@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <set>
 #include <thread>
+#include <vector>
 
 #include "assembly.h"
 
@@ -128,4 +130,26 @@ TEST_CASE("blocks are read while others are published") {
     }
     reader.join();
     CHECK(wrong == 0);
+}
+
+TEST_CASE("several threads publish blocks at once, and each stays what it was") {
+    BlockTable table;
+    constexpr std::uint32_t publishers = 4, blocks = 20'000;
+    std::atomic<std::uint32_t> wrong = 0;
+    std::vector<std::thread> threads;
+    for (std::uint32_t publisher = 0; publisher < publishers; ++publisher)
+        threads.emplace_back([&, publisher] {
+            for (std::uint32_t i = 0; i < blocks; ++i) {
+                Block block;
+                block.start = Address{publisher * blocks + i};
+                const auto id = table.publish(std::move(block)).id;
+                if (table.at(id).start != Address{publisher * blocks + i}) ++wrong;
+            }
+        });
+    for (auto& thread : threads) thread.join();
+    CHECK(wrong == 0);
+    REQUIRE(table.size() == publishers * blocks);
+    std::set<Address> starts;
+    for (std::uint32_t i = 0; i < table.size(); ++i) starts.insert(table.at(BlockId{i}).start);
+    CHECK(starts.size() == table.size());
 }
