@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -88,9 +89,9 @@ class Replica {
     void live_humbly() const;
 
     pid_t pid_;
-    int handle_;            // a pidfd: kill() must never hit another process that has the same pid
-    bool is_gone_ = false;  // and reaped
-    std::uint64_t computed_ = 0;  // then
+    int handle_;  // a pidfd: kill() must never hit another process that has the same pid
+    std::atomic<bool> is_gone_ = false;  // and reaped
+    std::uint64_t computed_ = 0;         // then
     Memory memory_;
     Address system_call_;  // an instruction to make calls with
 };
