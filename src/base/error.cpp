@@ -1,15 +1,11 @@
 #include "base/error.h"
 
-#include <cstdio>
-#include <cstdlib>
-
 namespace shadowprof {
 
 void assertion_failed(const char* condition, const char* file, int line,
                       const std::string& context) {
-    std::fprintf(stderr, "shadowprof: broken invariant: %s (%s:%d)\n  %s\n", condition, file, line,
-                 context.c_str());
-    std::abort();
+    throw BrokenInvariant("broken invariant: " + std::string{condition} + " (" + file + ":" +
+                          std::to_string(line) + "): " + context);
 }
 
 }  // namespace shadowprof

@@ -2,7 +2,9 @@
 //   - what the user can mend (no such process, not permitted, a broken file): UserError, one clear
 //     line with its remedy, thrown where it is found and printed once, in src/cli;
 //   - a guest that has gone away: a value (std::optional, bool), never an exception;
-//   - a broken invariant of ours: SHADOWPROF_ASSERT, which stays on in release builds.
+//   - a broken invariant of ours: SHADOWPROF_ASSERT, which stays on in release builds. It throws
+//     where it is and why, and who can do without that part of profiling does: shadowprof stays, so
+//     that whoever waits for the program gets the program's status.
 #pragma once
 
 #include <stdexcept>
@@ -31,6 +33,11 @@ class UserError : public std::runtime_error {
 
   private:
     ExitStatus status_;
+};
+
+class BrokenInvariant : public std::logic_error {
+  public:
+    using std::logic_error::logic_error;
 };
 
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line,

@@ -14,8 +14,8 @@ struct AttachOptions {
 };
 
 int attach(const AttachOptions& options) {
-    profile_target(options.profiling, shadow::Attach{options.pid});
-    return static_cast<int>(ExitStatus::fine);
+    const auto result = profile_target(options.profiling, shadow::Attach{options.pid});
+    return static_cast<int>(result.failure ? ExitStatus::error : ExitStatus::fine);
 }
 
 }  // namespace

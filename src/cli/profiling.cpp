@@ -323,18 +323,19 @@ shadow::Result profile_target(const ProfilingOptions& options, const shadow::Tar
             "the program's code kept changing: of {} chapters, each as the code was then, what is "
             "rare is not in all",
             chapters.so_far() + 1));
-    const auto profile = chapters.end(report::assemble(
-        facts_of(options, sampling, target, result, started, std::move(command)), result.hotlists,
-        session.blocks(), session.modules(), symbols, chapters.of_last()));
     try {
+        const auto profile = chapters.end(report::assemble(
+            facts_of(options, sampling, target, result, started, std::move(command)),
+            result.hotlists, session.blocks(), session.modules(), symbols, chapters.of_last()));
         report::write_profile(profile, options.output);
-    } catch (const UserError& error) {
+    } catch (const std::exception& error) {
         // The program has ended as it has, whatever becomes of its profile.
         if (attach) throw;
         say("{}", error.what());
         return result;
     }
 
+    if (options.quiet && result.failure) say("{}", *result.failure);
     if (!options.quiet) {
         for (const auto& warning : result.warnings) say("{}", warning);
         if (options.verbose) {

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <ctime>
+#include <system_error>
 
 #include "ptrace/processors.h"
 #include "ptrace/tracing_thread.h"
@@ -40,19 +41,23 @@ Displacer::Displacer() {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread{[this] { run(); }};
+    try {
+        thread_ = std::thread{[this] { run(); }};
+    } catch (const std::system_error&) {
+        // There are as many as there may be: threads are stopped where they are.
+    }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Displacer::~Displacer() {
     closing_ = true;
     sem_post(&sent_);
-    thread_.join();
+    if (thread_.joinable()) thread_.join();
     sem_destroy(&sent_);
 }
 
 void Displacer::send(int processor, Clock::time_point when) {
-    if (state_ != State::home || !move_to(processor)) return;
+    if (!thread_.joinable() || state_ != State::home || !move_to(processor)) return;
     when_ = when;
     state_ = State::coming;
     sem_post(&sent_);

@@ -117,9 +117,9 @@ profile::Hotlists Digester::finish(profile::Seen seen) {
 }
 
 profile::Hotlists Digester::yield(profile::Seen seen) {
-    while (!samples_.empty()) close(samples_.begin()->first);
+    while (!samples_.empty()) attempt([&] { close(samples_.begin()->first); });
     profile::Hotlists hotlists;
-    for (auto& profiler : profilers_) profiler->yield(hotlists, seen);
+    for (auto& profiler : profilers_) attempt([&] { profiler->yield(hotlists, seen); });
     return hotlists;
 }
 
@@ -140,6 +140,21 @@ bool Digester::is_behind() const {
 Coverage Digester::coverage() const {
     const std::lock_guard lock{mutex_};
     return coverage_;
+}
+
+// A failure of profiling never fails the program.
+template <class Part>
+void Digester::attempt(Part part) {
+    try {
+        part();
+    } catch (const std::exception& e) {
+        note_failure(e.what());
+    }
+}
+
+void Digester::note_failure(const std::string& why) {
+    const std::lock_guard lock{mutex_};
+    if (!failure_) failure_ = why;  // others may follow from it
 }
 
 std::optional<std::string> Digester::failure() const {
@@ -175,13 +190,7 @@ void Digester::read_next(std::unique_lock<std::mutex>& lock) {
     queue_.pop_front();
     lock.unlock();
     const auto size = std::visit([](auto& m) { return words(m); }, message);
-    try {
-        std::visit([this](auto& m) { read(m); }, message);
-    } catch (const std::exception& e) {
-        // A failure of profiling never fails the program.
-        const std::lock_guard relock{mutex_};
-        failure_ = e.what();
-    }
+    attempt([&] { std::visit([this](auto& m) { read(m); }, message); });
     lock.lock();
     queued_words_ -= size;
     if (size != 0) changed_.notify_all();
@@ -269,16 +278,12 @@ void Digester::read(Forget&) {
 }
 
 void Digester::read(NextChapter& next) {
-    std::exception_ptr trouble;
-    try {
+    attempt([&] {
         if (take_) take_(yield(profile::Seen::samples), chapter_->blocks);
-    } catch (...) {
-        trouble = std::current_exception();
-    }
+    });
     open_chapter(std::move(next.chapter));
     coverage_before_ = coverage();
     malloc_trim(0);
-    if (trouble) std::rethrow_exception(trouble);
 }
 
 void Digester::drain(trace::SampleId id, OpenSample& sample) {

@@ -70,8 +70,10 @@ class Digester : public trace::TraceSink {
 
     // So much is queued that chunk() may soon have to wait.
     bool is_behind() const;
-    Coverage coverage() const;                   // so far
-    std::optional<std::string> failure() const;  // of a profiler: profiling went on without it
+    Coverage coverage() const;  // so far
+    // A part of profiling failed, which went on without it.
+    void note_failure(const std::string& why);
+    std::optional<std::string> failure() const;                // the first
     trace::CapturePlan captures() const { return captures_; }  // what all profilers want
 
   private:
@@ -110,6 +112,8 @@ class Digester : public trace::TraceSink {
     void read(EndOfSample& end);
     void read(Forget&);
     void read(NextChapter& next);
+    template <class Part>
+    void attempt(Part part);
     profile::Hotlists yield(profile::Seen seen);
     void open_chapter(std::shared_ptr<const Chapter> chapter);
     void drain(trace::SampleId id, OpenSample& sample);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <new>
+#include <system_error>
 #include <utility>
 
 #include "ptrace/own_pages.h"
@@ -48,7 +50,12 @@ std::vector<Address> neighbours(const std::vector<Address>& own, const std::vect
 }  // namespace
 
 NeighbourPages::NeighbourPages(bool copies_are_dear) {
-    if (copies_are_dear) looks_after_ = std::thread{[this] { look_after(); }};
+    if (!copies_are_dear) return;
+    try {
+        looks_after_ = std::thread{[this] { look_after(); }};
+    } catch (const std::system_error&) {
+        // It only saves time.
+    }
 }
 
 NeighbourPages::~NeighbourPages() {
@@ -71,7 +78,11 @@ void NeighbourPages::look_after() {
             changed_.wait(lock);
             continue;
         }
-        for (auto* const replica : living_) replica->look();
+        try {
+            for (auto* const replica : living_) replica->look();
+        } catch (const std::bad_alloc&) {
+            return;  // it only saves time
+        }
         changed_.wait_for(lock, rest);
     }
 }

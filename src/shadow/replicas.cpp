@@ -4,6 +4,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <exception>
+#include <system_error>
 #include <utility>
 
 #include "emu/translator/thread_recording.h"
@@ -104,7 +106,14 @@ Replicas::Replicas(const Workplace& place, ptrace::Nursery& nursery, std::size_t
       neighbour_pages_(copies_ahead(place.options)),
       target_(place.tracer.pid()),
       settling_(place.options.insists_on_latencies ? longest_settling : Seconds{0}) {
-    for (std::size_t n = 0; n < most_at_once; ++n) workers_.emplace_back([this] { work(); });
+    for (std::size_t n = 0; n < most_at_once; ++n) {
+        try {
+            workers_.emplace_back([this] { work(); });
+        } catch (const std::system_error&) {
+            if (n == 0) throw;
+            break;  // then there are no more replicas at once
+        }
+    }
 }
 
 Replicas::~Replicas() {
@@ -224,11 +233,23 @@ void Replicas::work() {
         waiting_.pop_front();
         ++busy_;
         lock.unlock();
-        auto outcome = live(job);
+        auto outcome = live_or_fail(job);
         lock.lock();
         --busy_;
         if (outcome.instructions > 0) has_seen_anything_ = true;
         outcomes_.push_back(std::move(outcome));
+    }
+}
+
+// Of one that fails, what it had shown counts.
+Replicas::Outcome Replicas::live_or_fail(Job& job) {
+    try {
+        return live(job);
+    } catch (const std::exception& e) {
+        place_.digester.note_failure(e.what());
+        Outcome outcome;
+        outcome.reason = e.what();
+        return outcome;
     }
 }
 

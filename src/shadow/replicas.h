@@ -92,6 +92,7 @@ class Replicas {
     static void begin_life(Living& living);
     static bool is_starving(const Living& living, Seconds age);
     void work();
+    Outcome live_or_fail(Job& job);
     Outcome live(Job& job);
     emu::translator::Experience experience() const;
     void learn(double nanoseconds_of_instruction);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "base/error.h"
 #include "shadow/birth_prices.h"
@@ -47,6 +48,16 @@ std::unique_ptr<ptrace::Tracer> take_hold_of(const Target& target, const Options
         return ptrace::Tracer::launch(launch->command,
                                       options.mode == Mode::full && !options.randomise_addresses);
     return ptrace::Tracer::attach(std::get<Attach>(target).pid);
+}
+
+std::string text_of(const std::exception_ptr& failure) {
+    try {
+        std::rethrow_exception(failure);
+    } catch (const std::exception& e) {
+        return e.what();
+    } catch (...) {
+        return "for an unknown reason";
+    }
 }
 
 }  // namespace
@@ -98,16 +109,22 @@ Coverage Session::progress() const {
 
 Result Session::finish() {
     tracing_thread_.join();
-    if (failure_) std::rethrow_exception(failure_);
     result_.hotlists =
         digester_->finish(result_.exhaustive ? profile::Seen::everything : profile::Seen::samples);
     result_.coverage = digester_->coverage();
     if (auto failure = digester_->failure())
         result_.warnings.push_back("a profiler failed: " + *failure);
+    if (failure_) {
+        result_.stopped_by = "a failure";
+        result_.failure =
+            "profiling failed, and the program ran on without it: " + text_of(failure_);
+        warn_once(*result_.failure);
+    }
     return std::move(result_);
 }
 
 void Session::trace_target() {
+    std::optional<Clock::time_point> began;
     try {
         // Takes a while, which the target need not wait for.
         if (options_.mode == Mode::shadow) birth_prices();
@@ -115,7 +132,7 @@ void Session::trace_target() {
         const auto tracer = take_hold_of(target_, options_);
         if (tracer->launched())
             tracer->when_stopped([this](int signal) { follow_into_stop(signal); });
-        const auto began = Clock::now();
+        began = Clock::now();
         pid_ = result_.pid = tracer->pid();
         {
             const std::lock_guard lock{mutex_};
@@ -131,11 +148,11 @@ void Session::trace_target() {
             trace_chapter(*tracer, random.fork());
         }
         for (const auto& warning : warnings_of_sampling_) warn_once(warning);
-        result_.duration = Clock::now() - began;
-        result_.cost.extra_cpu += computed(CLOCK_PROCESS_CPUTIME_ID);
     } catch (...) {
         failure_ = std::current_exception();
     }
+    if (began) result_.duration = Clock::now() - *began;
+    result_.cost.extra_cpu += computed(CLOCK_PROCESS_CPUTIME_ID);
     // The thread ends here, and with it every hold on the target.
     const std::lock_guard lock{mutex_};
     over_ = true;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -136,7 +137,7 @@ void Shadows::begin(ptrace::Thread& thread, const ptrace::Registers&) {
         // Others that had been asked have been let go on meanwhile.
         forget_asked();
         stopped = Clock::now();
-        if (!is_found) {
+        if (!is_found || impossible_) {
             thread.resume();
             return;
         }
@@ -215,7 +216,11 @@ bool Shadows::found(ptrace::Thread& thread) {
         if (!why.empty()) impossible_ = {why};
         return false;
     }
-    replicas_ = std::make_unique<Replicas>(place_, *nursery_, most_at_once_);
+    try {
+        replicas_ = std::make_unique<Replicas>(place_, *nursery_, most_at_once_);
+    } catch (const std::system_error&) {
+        impossible_ = {"there can be no more threads here"};
+    }
     return true;
 }
 

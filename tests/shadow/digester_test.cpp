@@ -128,6 +128,26 @@ TEST_CASE("counts and values of the same execution are counted once") {
     CHECK(lists.values->totals.samples == 1);
 }
 
+TEST_CASE("of samples that a profiler fails on the others know all") {
+    const Loop loop;
+    Workplace place{loop};
+    auto& digester = *place.digester;
+    give_sample(digester, loop, start_of(0, 0, Contents::everything), 10);
+    digester.begin(start_of(1, 1, Contents::everything));
+    auto without_values = turns_in_blocks(loop, 1, 10);
+    without_values.values.clear();
+    digester.chunk(without_values);
+    digester.end(end_of(1, "sample size"));
+    digester.end_sample(trace::SampleId{1});
+    give_sample(digester, loop, start_of(2, 2, Contents::everything), 20);
+    const auto lists = digester.finish(profile::Seen::samples);
+    REQUIRE(digester.failure());
+    CHECK(digester.failure()->find("values of a block are missing") != std::string::npos);
+    CHECK(digester.coverage().samples == 3);
+    REQUIRE(lists.values->entries.size() == 2);
+    for (const auto& entry : lists.values->entries) CHECK(entry.executions.total == 30);
+}
+
 TEST_CASE("samples that are forgotten have never been") {
     const Loop loop;
     std::vector<profile::Hotlists> lists;
