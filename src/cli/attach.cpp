@@ -15,7 +15,7 @@ struct AttachOptions {
 
 int attach(const AttachOptions& options) {
     const auto result = profile_target(options.profiling, shadow::Attach{options.pid});
-    return static_cast<int>(result.failure ? ExitStatus::error : ExitStatus::fine);
+    return static_cast<int>(result.failed ? ExitStatus::error : ExitStatus::fine);
 }
 
 }  // namespace

@@ -167,6 +167,7 @@ report::RunFacts facts_of(const ProfilingOptions& options, const shadow::Options
     run.duration = result.duration.count();
     run.interrupted = result.stopped_by;
     run.warnings = result.warnings;
+    run.failures = result.failures;
 
     facts.cost.stops = result.cost.stops;
     facts.cost.stop_time = result.cost.stop_time.count();
@@ -335,7 +336,7 @@ shadow::Result profile_target(const ProfilingOptions& options, const shadow::Tar
         return result;
     }
 
-    if (options.quiet && result.failure) say("{}", *result.failure);
+    for (const auto& failure : result.failures) say("{}", failure);
     if (!options.quiet) {
         for (const auto& warning : result.warnings) say("{}", warning);
         if (options.verbose) {

@@ -119,7 +119,7 @@ profile::Hotlists Digester::finish(profile::Seen seen) {
 profile::Hotlists Digester::yield(profile::Seen seen) {
     while (!samples_.empty()) attempt([&] { close(samples_.begin()->first); });
     profile::Hotlists hotlists;
-    for (auto& profiler : profilers_) attempt([&] { profiler->yield(hotlists, seen); });
+    have_all([&](profile::Profiler& profiler) { profiler.yield(hotlists, seen); });
     return hotlists;
 }
 
@@ -128,6 +128,7 @@ void Digester::open_chapter(std::shared_ptr<const Chapter> chapter) {
     samples_.clear();
     spare_counters_.clear();
     profilers_ = make_(chapter->blocks);
+    has_failed_.assign(profilers_.size(), false);
     path_facts_ = std::make_unique<profile::PathFacts>(chapter->blocks);
     chapter_ = std::move(chapter);
 }
@@ -144,12 +145,25 @@ Coverage Digester::coverage() const {
 
 // A failure of profiling never fails the program.
 template <class Part>
-void Digester::attempt(Part part) {
+bool Digester::attempt(Part part) {
     try {
         part();
+        return true;
     } catch (const std::exception& e) {
         note_failure(e.what());
+        return false;
     }
+}
+
+// What one has that has failed is not to be trusted: it is given nothing more, and yields nothing.
+template <class Part>
+void Digester::have(std::size_t profiler, Part part) {
+    if (!has_failed_[profiler]) has_failed_[profiler] = !attempt(part);
+}
+
+template <class Part>
+void Digester::have_all(Part part) {
+    for (std::size_t n = 0; n < profilers_.size(); ++n) have(n, [&] { part(*profilers_[n]); });
 }
 
 void Digester::note_failure(const std::string& why) {
@@ -220,15 +234,16 @@ void Digester::read(Begin& begin) {
                 std::make_unique<profile::SegmentCounter>(*path_facts_, chapter_->segments);
         sample.counter->begin(start);
     }
-    for (auto& profiler : profilers_) {
-        if (reads(profiler->captures(), start.contents))
-            open.readers.push_back(profiler->open(start));
+    for (std::size_t n = 0; n < profilers_.size(); ++n) {
+        if (!reads(profilers_[n]->captures(), start.contents)) continue;
+        have(n, [&] { open.readings.push_back({n, profilers_[n]->open(start)}); });
     }
 }
 
 void Digester::read(trace::TraceChunk& chunk) {
     const auto& open = open_.at(chunk.trace);
-    for (auto& reader : open.readers) reader->digest(chunk);
+    for (auto& reading : open.readings)
+        have(reading.profiler, [&] { reading.reader->digest(chunk); });
     if (!is_of_everything(open.contents)) return;
     std::uint64_t blocks = 0, instructions = 0;
     for (const auto id : chunk.blocks) {
@@ -249,7 +264,8 @@ void Digester::read(trace::SegmentChunk& chunk) {
 void Digester::read(trace::TraceEnd& end) {
     const auto& open = open_.at(end.trace);
     const auto contents = open.contents;
-    for (auto& reader : open.readers) reader->finish(end);
+    for (auto& reading : open.readings)
+        have(reading.profiler, [&] { reading.reader->finish(end); });
     if (contents == trace::Contents::counts) samples_.at(open.sample).counter->finish(end);
     open_.erase(end.trace);
     if (!is_of_everything(contents)) return;
@@ -261,7 +277,7 @@ void Digester::read(EndOfSample& end) {
     const auto open = samples_.find(end.sample);
     const bool covers = open == samples_.end() || !open->second.only_parts;
     close(end.sample);
-    for (auto& profiler : profilers_) profiler->end_sample(end.sample);
+    have_all([&](profile::Profiler& profiler) { profiler.end_sample(end.sample); });
     if (const auto now = std::chrono::steady_clock::now(); now - trimmed_ >= between_trims) {
         malloc_trim(0);
         trimmed_ = now;
@@ -289,7 +305,7 @@ void Digester::read(NextChapter& next) {
 void Digester::drain(trace::SampleId id, OpenSample& sample) {
     const auto size = sample.counter->drain([&](profile::Counts& counts) {
         counts.weight = sample.weight;
-        for (auto& profiler : profilers_) profiler->count(id, counts);
+        have_all([&](profile::Profiler& profiler) { profiler.count(id, counts); });
     });
     cover(size.blocks, size.instructions);
 }

@@ -94,7 +94,11 @@ class Digester : public trace::TraceSink {
     struct OpenTrace {
         trace::SampleId sample{};
         trace::Contents contents{};
-        std::vector<std::unique_ptr<profile::Reader>> readers;
+        struct Reading {
+            std::size_t profiler;  // which one's it is
+            std::unique_ptr<profile::Reader> reader;
+        };
+        std::vector<Reading> readings;
     };
     struct OpenSample {
         std::unique_ptr<profile::SegmentCounter> counter;  // if it has counts
@@ -113,7 +117,11 @@ class Digester : public trace::TraceSink {
     void read(Forget&);
     void read(NextChapter& next);
     template <class Part>
-    void attempt(Part part);
+    bool attempt(Part part);
+    template <class Part>
+    void have(std::size_t profiler, Part part);
+    template <class Part>
+    void have_all(Part part);
     profile::Hotlists yield(profile::Seen seen);
     void open_chapter(std::shared_ptr<const Chapter> chapter);
     void drain(trace::SampleId id, OpenSample& sample);
@@ -126,6 +134,7 @@ class Digester : public trace::TraceSink {
     // Of the chapter that is read.
     std::shared_ptr<const Chapter> chapter_;
     Profilers profilers_;
+    std::vector<bool> has_failed_;                    // by profiler
     std::unique_ptr<profile::PathFacts> path_facts_;  // of all counters
     trace::CapturePlan captures_;
     std::map<trace::TraceId, OpenTrace> open_;

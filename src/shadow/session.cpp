@@ -113,12 +113,12 @@ Result Session::finish() {
         digester_->finish(result_.exhaustive ? profile::Seen::everything : profile::Seen::samples);
     result_.coverage = digester_->coverage();
     if (auto failure = digester_->failure())
-        result_.warnings.push_back("a profiler failed: " + *failure);
+        result_.failures.push_back("a profiler failed: " + *failure);
     if (failure_) {
+        result_.failed = true;
         result_.stopped_by = "a failure";
-        result_.failure =
-            "profiling failed, and the program ran on without it: " + text_of(failure_);
-        warn_once(*result_.failure);
+        result_.failures.push_back("profiling failed, and the program ran on without it: " +
+                                   text_of(failure_));
     }
     return std::move(result_);
 }

@@ -41,12 +41,12 @@ struct Result {
     bool ended = false;                     // the program, not just profiling
     std::optional<int> exit_status;         // as waitpid(2) gives it, where we may know it
     std::optional<std::string> stopped_by;  // why profiling ended before the program did
-    std::optional<std::string> failure;     // if that is why; warned of, too
+    bool failed = false;                    // that is why: one of the failures ended profiling
     bool exhaustive = false;                // every instruction was seen
     Seconds duration{0};
     Cost cost;
     Coverage coverage;
-    std::vector<std::string> warnings;
+    std::vector<std::string> warnings, failures;
     profile::Hotlists hotlists;
 };
 
