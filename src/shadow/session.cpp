@@ -113,7 +113,7 @@ Result Session::finish() {
         digester_->finish(result_.exhaustive ? profile::Seen::everything : profile::Seen::samples);
     result_.coverage = digester_->coverage();
     if (auto failure = digester_->failure())
-        result_.failures.push_back("a profiler failed: " + *failure);
+        result_.failures.push_back("profiling failed in part: " + *failure);
     if (failure_) {
         result_.failed = true;
         result_.stopped_by = "a failure";
