@@ -8,8 +8,8 @@
 
 #include <cerrno>
 #include <ctime>
-#include <system_error>
 
+#include "base/thread_if_any.h"
 #include "ptrace/processors.h"
 #include "ptrace/tracing_thread.h"
 
@@ -41,11 +41,7 @@ Displacer::Displacer() {
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-        thread_ = std::thread{[this] { run(); }};
-    } catch (const std::system_error&) {
-        // There are as many as there may be: threads are stopped where they are.
-    }
+    thread_ = thread_if_any([this] { run(); });  // without it threads are stopped where they are
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 

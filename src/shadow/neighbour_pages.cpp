@@ -6,9 +6,9 @@
 #include <chrono>
 #include <iterator>
 #include <new>
-#include <system_error>
 #include <utility>
 
+#include "base/thread_if_any.h"
 #include "ptrace/own_pages.h"
 #include "ptrace/process_info.h"
 
@@ -50,12 +50,7 @@ std::vector<Address> neighbours(const std::vector<Address>& own, const std::vect
 }  // namespace
 
 NeighbourPages::NeighbourPages(bool copies_are_dear) {
-    if (!copies_are_dear) return;
-    try {
-        looks_after_ = std::thread{[this] { look_after(); }};
-    } catch (const std::system_error&) {
-        // It only saves time.
-    }
+    if (copies_are_dear) looks_after_ = thread_if_any([this] { look_after(); });
 }
 
 NeighbourPages::~NeighbourPages() {

@@ -5,9 +5,9 @@
 #include <unistd.h>
 
 #include <exception>
-#include <system_error>
 #include <utility>
 
+#include "base/thread_if_any.h"
 #include "emu/translator/thread_recording.h"
 #include "emu/translator/translated_replica.h"
 #include "ptrace/call_stack.h"
@@ -106,13 +106,10 @@ Replicas::Replicas(const Workplace& place, ptrace::Nursery& nursery, std::size_t
       neighbour_pages_(copies_ahead(place.options)),
       target_(place.tracer.pid()),
       settling_(place.options.insists_on_latencies ? longest_settling : Seconds{0}) {
-    for (std::size_t n = 0; n < most_at_once; ++n) {
-        try {
-            workers_.emplace_back([this] { work(); });
-        } catch (const std::system_error&) {
-            if (n == 0) throw;
-            break;  // then there are no more replicas at once
-        }
+    while (workers_.size() < most_at_once) {
+        auto worker = thread_if_any([this] { work(); });
+        if (!worker.joinable()) break;
+        workers_.push_back(std::move(worker));
     }
 }
 

@@ -29,6 +29,7 @@ namespace shadowprof::shadow {
 
 class Replicas {
   public:
+    // As many at once as there can be threads for: most_at_once().
     Replicas(const Workplace& place, ptrace::Nursery& nursery, std::size_t most_at_once);
     ~Replicas();
     Replicas(const Replicas&) = delete;

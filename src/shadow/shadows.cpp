@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -216,11 +215,8 @@ bool Shadows::found(ptrace::Thread& thread) {
         if (!why.empty()) impossible_ = {why};
         return false;
     }
-    try {
-        replicas_ = std::make_unique<Replicas>(place_, *nursery_, most_at_once_);
-    } catch (const std::system_error&) {
-        impossible_ = {"there can be no more threads here"};
-    }
+    replicas_ = std::make_unique<Replicas>(place_, *nursery_, most_at_once_);
+    if (replicas_->most_at_once() == 0) impossible_ = {"there can be no more threads here"};
     return true;
 }
 
