@@ -19,7 +19,7 @@
 // some 65,000 times, for s = 50 once in some 80 (and it comes back, with a new counter). Each time
 // the stream grows by an eighth there is one toss; a million distinct values make about 75 of them.
 //
-// Memory: at most CountingSample::memory(slots) bytes, 13.5 kB for 200 slots, and less than 1 kB
+// Memory: at most CountingSample::memory(slots) bytes, 14 kB for 200 slots, and less than 1 kB
 // where a location sees no more than eight values.
 #pragma once
 

@@ -29,25 +29,25 @@ void ValueSlots::insert(std::uint64_t value) {
     if (slots_.size() == slots_.capacity())
         slots_.reserve(std::min<std::size_t>(std::max(first_slots, 2 * slots_.size()), most_));
     slots_.push_back({value, 0, {}});
-    if (2 * slots_.size() > index_.size()) {
+    if (2 * slots_.size() > index_.size())
         rebuild_index();
-    } else {
-        auto at = home_of(value);
-        while (index_[at] != 0) at = (at + 1) & (index_.size() - 1);
-        index_[at] = static_cast<std::uint8_t>(slots_.size());
-    }
+    else
+        enter(slots_.size() - 1);
     increment(slots_.back());
+}
+
+void ValueSlots::enter(std::size_t number) {
+    const auto hash = hash_of(slots_[number].value);
+    auto at = home_of(hash);
+    while (index_[at].number_plus_1 != 0) at = next_to(at);
+    index_[at] = {static_cast<std::uint8_t>(number + 1), piece_of(hash)};
 }
 
 void ValueSlots::rebuild_index() {
     const auto size = std::bit_ceil(2 * std::max(first_slots, slots_.size()));
-    index_.assign(size, 0);
+    index_.assign(size, {});
     shift_ = 64 - static_cast<unsigned>(std::countr_zero(size));
-    for (std::size_t i = 0; i < slots_.size(); ++i) {
-        auto at = home_of(slots_[i].value);
-        while (index_[at] != 0) at = (at + 1) & (size - 1);
-        index_[at] = static_cast<std::uint8_t>(i + 1);
-    }
+    for (std::size_t number = 0; number < slots_.size(); ++number) enter(number);
 }
 
 void ValueSlots::remove_empty() {
@@ -57,7 +57,8 @@ void ValueSlots::remove_empty() {
 }
 
 std::size_t ValueSlots::memory_for(std::size_t slots) {
-    return slots * sizeof(ValueSlot) + std::bit_ceil(2 * std::max(first_slots, slots));
+    return slots * sizeof(ValueSlot) +
+           std::bit_ceil(2 * std::max(first_slots, slots)) * sizeof(Entry);
 }
 
 }  // namespace shadowprof::profile

@@ -1,6 +1,6 @@
 // The listed values of one location, for every estimator: a dense array of slots, found through an
-// open-addressed table of bytes. Most locations see few values, and there are many locations, so it
-// starts with four slots and doubles.
+// open-addressed table. Most locations see few values, and there are many locations, so it starts
+// with four slots and doubles.
 #pragma once
 
 #include <array>
@@ -42,22 +42,18 @@ class ValueSlots {
     }
 
     ValueSlot* find(std::uint64_t value) {
-        if (index_.empty()) return nullptr;
-        for (auto at = home_of(value); index_[at] != 0; at = (at + 1) & (index_.size() - 1)) {
-            auto& slot = slots_[index_[at] - 1u];
-            if (slot.value == value) return &slot;
-        }
-        return nullptr;
+        const auto number = look_up(value, [&](std::size_t n) { return slots_[n].value == value; });
+        return number == none ? nullptr : &slots_[number];
     }
 
-    // What find() will look at, as far as nothing is in its way; the first before the second.
+    // What find() will look at, as far as that is known without the slots; the first before the
+    // second.
     void prefetch_table(std::uint64_t value) const {
-        if (!index_.empty()) __builtin_prefetch(&index_[home_of(value)]);
+        if (!index_.empty()) __builtin_prefetch(&index_[home_of(hash_of(value))]);
     }
     void prefetch_slot(std::uint64_t value) const {
-        if (index_.empty()) return;
-        if (const auto number = index_[home_of(value)]; number != 0)
-            __builtin_prefetch(&slots_[number - 1u]);
+        const auto number = look_up(value, [](std::size_t) { return true; });
+        if (number != none) __builtin_prefetch(&slots_[number]);
     }
 
     // A value that is not listed, seen once.
@@ -105,14 +101,39 @@ class ValueSlots {
             touched_[touched_count_] = static_cast<std::uint8_t>(&slot - slots_.data());
         if (touched_count_ <= touched_.size()) ++touched_count_;
     }
-    std::size_t home_of(std::uint64_t value) const {
-        return (value * 0x9e3779b97f4a7c15u) >> shift_;
+
+    // A slot's number and a piece of its value's hash: of a value that is not listed, the slots,
+    // which are many cache lines, need not be looked at.
+    struct Entry {
+        std::uint8_t number_plus_1 = 0;  // 0: there is none
+        std::uint8_t piece = 0;
+    };
+    static constexpr std::size_t none = most_slots + 1;
+
+    static std::uint64_t hash_of(std::uint64_t value) { return value * 0x9e3779b97f4a7c15u; }
+    std::size_t home_of(std::uint64_t hash) const { return hash >> shift_; }
+    // The bits behind those that tell its home.
+    std::uint8_t piece_of(std::uint64_t hash) const {
+        return static_cast<std::uint8_t>(hash >> (shift_ - 8));
     }
+    std::size_t next_to(std::size_t at) const { return (at + 1) & (index_.size() - 1); }
+    // The first slot that may be the value's and is.
+    template <class Is>
+    std::size_t look_up(std::uint64_t value, Is is) const {
+        if (index_.empty()) return none;
+        const auto hash = hash_of(value);
+        const auto piece = piece_of(hash);
+        for (auto at = home_of(hash); index_[at].number_plus_1 != 0; at = next_to(at))
+            if (index_[at].piece == piece && is(index_[at].number_plus_1 - 1u))
+                return index_[at].number_plus_1 - 1u;
+        return none;
+    }
+    void enter(std::size_t number);
     void rebuild_index();
     void remove_empty();
 
     std::vector<ValueSlot> slots_;
-    std::vector<std::uint8_t> index_;  // slot number + 1; a power of two, at most half full
+    std::vector<Entry> index_;  // a power of two, at most half full
     unsigned shift_ = 0;
     std::uint8_t most_;
     // A sample usually sees few of a location's values: which, unless there are more than fit.

@@ -7,8 +7,8 @@
 // are parked until that sample has ended.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "base/random.h"
@@ -53,11 +53,12 @@ class ValueStream {
             }
             pending_ = 0;
         }
-        std::erase_if(parked_, [&](const Parked& parked) {
-            if (samples.is_open(parked.sample)) return false;
-            fold(parked);
-            return true;
-        });
+        const auto has_ended = [&](const Parked& parked) {
+            return !samples.is_open(parked.sample);
+        };
+        for (auto& parked : parked_)
+            if (has_ended(parked)) fold(parked);
+        std::erase_if(parked_, has_ended);
     }
 
     // Keeps as many values at most, from now on.
@@ -69,9 +70,33 @@ class ValueStream {
 
   private:
     struct Parked {
+        struct Count {
+            std::uint64_t value = 0, count = 0;
+        };
         trace::SampleId sample{};
         std::uint64_t executions = 0;
-        std::unordered_map<std::uint64_t, std::uint64_t> counts;  // by value
+        std::vector<Count> counts;  // several of a value that came several times
+        std::size_t most_counts = 512;
+
+        void add(Count count) {
+            counts.push_back(count);
+            if (counts.size() < most_counts) return;
+            merge();
+            most_counts = std::max(most_counts, 2 * counts.size());
+        }
+        // One of each value.
+        void merge() {
+            std::sort(counts.begin(), counts.end(),
+                      [](const Count& a, const Count& b) { return a.value < b.value; });
+            std::size_t merged = 0;
+            for (const auto each : counts) {
+                if (merged != 0 && counts[merged - 1].value == each.value)
+                    counts[merged - 1].count += each.count;
+                else
+                    counts[merged++] = each;
+            }
+            counts.resize(merged);
+        }
     };
 
     // Counters must stay right while the sums of squares wait.
@@ -79,15 +104,19 @@ class ValueStream {
         Parked* place = nullptr;
         for (auto& parked : parked_)
             if (parked.sample == sample_) place = &parked;
-        if (place == nullptr) place = &parked_.emplace_back(Parked{sample_, 0, {}});
+        if (place == nullptr) {
+            place = &parked_.emplace_back();
+            place->sample = sample_;
+        }
         place->executions += pending_;
         sketch_.slots().fold_pending([&](ValueSlot& slot, std::uint64_t count) {
             slot.statistics.count += count;
-            place->counts[slot.value] += count;
+            place->add({slot.value, count});
         });
     }
 
-    void fold(const Parked& parked) {
+    void fold(Parked& parked) {
+        parked.merge();
         executions_.add_sample(parked.executions);
         for (const auto& [value, count] : parked.counts) {
             if (auto* slot = sketch_.slots().find(value)) {

@@ -19,6 +19,9 @@ constexpr std::size_t most_queued_words = 8u << 20;
 // holes grow, though what is in use does not (136 MB after 17 minutes, of which 30 were).
 constexpr std::chrono::seconds between_trims{30};
 
+// Of each kind: as many as are on their way where the digester keeps pace, of half a megabyte each.
+constexpr std::size_t most_empty_chunks = 6;
+
 std::size_t words(const trace::TraceChunk& chunk) {
     return chunk.blocks.size() + chunk.values.size() + 2 * chunk.timed_loads.size();
 }
@@ -28,6 +31,32 @@ std::size_t words(const trace::SegmentChunk& chunk) {
 template <class Message>
 std::size_t words(const Message&) {
     return 0;
+}
+
+void clear(trace::TraceChunk& chunk) {
+    chunk.blocks.clear();
+    chunk.values.clear();
+    chunk.timed_loads.clear();
+    chunk.continuation_places.clear();
+}
+void clear(trace::SegmentChunk& chunk) {
+    chunk.segments.clear();
+    chunk.continuations.clear();
+}
+
+template <class Chunk>
+void keep(std::vector<Chunk>& kept, Chunk& chunk) {
+    if (kept.size() == most_empty_chunks) return;
+    clear(chunk);
+    kept.push_back(std::move(chunk));
+}
+// The one that was read last: it may be in a cache still.
+template <class Chunk>
+Chunk take_last(std::vector<Chunk>& kept) {
+    if (kept.empty()) return {};
+    auto chunk = std::move(kept.back());
+    kept.pop_back();
+    return chunk;
 }
 
 // Otherwise another Trace has all that this one has a part of.
@@ -93,6 +122,15 @@ void Digester::end(trace::TraceEnd end) {
 }
 void Digester::end_sample(trace::SampleId sample) {
     put(EndOfSample{sample});
+}
+
+trace::TraceChunk Digester::empty_chunk() {
+    const std::lock_guard lock{mutex_};
+    return take_last(empty_chunks_);
+}
+trace::SegmentChunk Digester::empty_segments() {
+    const std::lock_guard lock{mutex_};
+    return take_last(empty_segments_);
 }
 
 void Digester::forget() {
@@ -206,8 +244,15 @@ void Digester::read_next(std::unique_lock<std::mutex>& lock) {
     const auto size = std::visit([](auto& m) { return words(m); }, message);
     attempt([&] { std::visit([this](auto& m) { read(m); }, message); });
     lock.lock();
+    keep_memory_of(message);
     queued_words_ -= size;
     if (size != 0) changed_.notify_all();
+}
+
+void Digester::keep_memory_of(Message& message) {
+    if (auto* const chunk = std::get_if<trace::TraceChunk>(&message)) keep(empty_chunks_, *chunk);
+    if (auto* const chunk = std::get_if<trace::SegmentChunk>(&message))
+        keep(empty_segments_, *chunk);
 }
 
 void Digester::read(Begin& begin) {

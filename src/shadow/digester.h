@@ -57,6 +57,8 @@ class Digester : public trace::TraceSink {
     void segments(trace::SegmentChunk chunk) override;
     void end(trace::TraceEnd end) override;
     void end_sample(trace::SampleId sample) override;
+    trace::TraceChunk empty_chunk() override;
+    trace::SegmentChunk empty_segments() override;
 
     // All samples of this chapter, which have ended, are to be as if they had never been.
     void forget();
@@ -107,6 +109,7 @@ class Digester : public trace::TraceSink {
     };
 
     void put(Message message);
+    void keep_memory_of(Message& message);
     void work();
     void read_next(std::unique_lock<std::mutex>& lock);
     void read(Begin& begin);
@@ -147,6 +150,8 @@ class Digester : public trace::TraceSink {
     std::condition_variable changed_;
     std::deque<Message> queue_;
     std::size_t queued_words_ = 0;
+    std::vector<trace::TraceChunk> empty_chunks_;
+    std::vector<trace::SegmentChunk> empty_segments_;
     bool closed_ = false;
     Coverage coverage_;
     Coverage coverage_before_;  // this chapter

@@ -103,6 +103,11 @@ class TraceSink {
     virtual void segments(SegmentChunk chunk) = 0;
     virtual void end(TraceEnd end) = 0;
     virtual void end_sample(SampleId sample) = 0;
+
+    // To be filled: empty, but with the memory of one that was read, if there is such a one. Memory
+    // that is new must be had from the kernel, page by page.
+    virtual TraceChunk empty_chunk() { return {}; }
+    virtual SegmentChunk empty_segments() { return {}; }
 };
 
 }  // namespace shadowprof::trace

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "base/random.h"
@@ -252,6 +253,44 @@ TEST_CASE("statistics are by sample, also where samples are read in turn") {
     CHECK(entry.top.at(0).value == 7);
     CHECK(entry.top.at(0).statistics == seven);
     CHECK(lists.values->totals == executions);
+}
+
+TEST_CASE("samples that are read in turn all the time are what they are one after the other") {
+    TestProgram program;
+    const auto block = program.block(0x100, 1, BlockExit::jump, 0x100, 1);
+    constexpr std::uint64_t values = 150, turns = 40;
+    const auto trace_of = [&](std::uint32_t sample, std::uint64_t turn) {
+        TestTrace trace{sample, sample};
+        for (std::uint64_t value = 0; value < values; ++value)
+            for (std::uint64_t i = 0; i <= (value + turn) % (2 + sample); ++i)
+                trace.run(block, {1000 * value});
+        return trace;
+    };
+    std::vector<ValueHotlist> lists;
+    for (const bool in_turn : {false, true}) {
+        const auto profiler = make_value_profiler(program.table, {});
+        std::array readers{profiler->open(TestTrace{0, 0}.start),
+                           profiler->open(TestTrace{1, 1}.start)};
+        for (std::uint64_t n = 0; n < 2 * turns; ++n) {
+            const auto sample = static_cast<std::uint32_t>(in_turn ? n % 2 : n / turns);
+            readers[sample]->digest(trace_of(sample, in_turn ? n / 2 : n % turns).all);
+        }
+        for (std::uint32_t sample = 0; sample < 2; ++sample)
+            profiler->end_sample(trace::SampleId{sample});
+        Hotlists hotlists;
+        profiler->yield(hotlists, Seen::samples);
+        lists.push_back(std::move(*hotlists.values));
+    }
+    CHECK(lists[0].totals == lists[1].totals);
+    const auto &one = entry_at(lists[0], 0x100), &other = entry_at(lists[1], 0x100);
+    CHECK(one.executions == other.executions);
+    REQUIRE(one.top.size() == values);
+    REQUIRE(other.top.size() == values);
+    for (std::size_t n = 0; n < values; ++n) {
+        CHECK(one.top[n].value == other.top[n].value);
+        CHECK(one.top[n].statistics == other.top[n].statistics);
+        CHECK(one.top[n].statistics.samples == 2);
+    }
 }
 
 TEST_CASE("a value with a 20 % share among thousands that never come again") {

@@ -3,6 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+#include <thread>
+
 #include "profile/profiles.h"
 #include "test_program.h"
 
@@ -126,6 +129,33 @@ TEST_CASE("counts and values of the same execution are counted once") {
         CHECK_FALSE(entry.executions.exhaustive);
     }
     CHECK(lists.values->totals.samples == 1);
+}
+
+TEST_CASE("what is to be filled has the memory of what was read, and nothing of what that held") {
+    const Loop loop;
+    Workplace place{loop};
+    auto& digester = *place.digester;
+    trace::TraceChunk chunk;
+    trace::SegmentChunk segments;
+    CHECK(digester.empty_chunk().blocks.capacity() == 0);
+    CHECK(digester.empty_segments().segments.capacity() == 0);
+    for (std::uint32_t n = 0; chunk.blocks.capacity() == 0 || segments.segments.capacity() == 0;
+         ++n) {
+        REQUIRE(n < 10'000);
+        give_sample(digester, loop, start_of(2 * n, 2 * n, Contents::everything), 10);
+        give_sample(digester, loop, start_of(2 * n + 1, 2 * n + 1, Contents::counts), 10);
+        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+        chunk = digester.empty_chunk();
+        segments = digester.empty_segments();
+        CHECK(chunk.blocks.empty());
+        CHECK(chunk.values.empty());
+        CHECK(chunk.timed_loads.empty());
+        CHECK(chunk.continuation_places.empty());
+        CHECK(segments.segments.empty());
+        CHECK(segments.continuations.empty());
+    }
+    CHECK(chunk.values.capacity() >= 20);
+    CHECK_FALSE(digester.failure());
 }
 
 TEST_CASE("a profiler that fails has no hotlist, and the others have all") {

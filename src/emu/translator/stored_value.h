@@ -14,7 +14,7 @@ inline std::uint64_t value_of_slot(const trace::Block& block, const trace::Slot&
         const auto& reg = block.instructions[slot.instruction].operands()[slot.operand].reg;
         if (reg.high_byte) stored >>= 8;
     }
-    return slot.bits >= 64 ? stored : stored & ((std::uint64_t{1} << slot.bits) - 1);
+    return stored & (~std::uint64_t{0} >> (64 - slot.bits));
 }
 
 }  // namespace shadowprof::emu::translator

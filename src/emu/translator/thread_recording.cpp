@@ -169,11 +169,15 @@ void ThreadRecording::read_block_values(const trace::Block& block, const std::by
     burst_chunk_.blocks.push_back(block.id);
     ++burst_->blocks;
     instructions_in_bursts_ += block.instructions.size();
-    for (const auto& slot : version_ == Version::accesses ? block.accesses : block.slots) {
+    const auto& slots = version_ == Version::accesses ? block.accesses : block.slots;
+    auto& values = burst_chunk_.values;
+    values.resize(values.size() + slots.size());
+    auto value = values.end() - static_cast<std::ptrdiff_t>(slots.size());
+    for (const auto& slot : slots) {
         std::uint64_t stored = 0;
         std::memcpy(&stored, at, sizeof stored);
         at += sizeof stored;
-        burst_chunk_.values.push_back(value_of_slot(block, slot, stored));
+        *value++ = value_of_slot(block, slot, stored);
     }
 }
 
@@ -299,7 +303,7 @@ void ThreadRecording::end_burst() {
 void ThreadRecording::hand_over_burst() {
     if (burst_chunk_.blocks.empty() && burst_chunk_.timed_loads.empty()) return;
     burst_chunk_.trace = burst_trace_;
-    place_.sink.chunk(std::exchange(burst_chunk_, {}));
+    place_.sink.chunk(std::exchange(burst_chunk_, place_.sink.empty_chunk()));
 }
 
 // Uniform from 1 up to nearly twice the mean.
@@ -358,7 +362,8 @@ void ThreadRecording::discontinuity(Address continuation) {
 
 void ThreadRecording::flush() {
     chunk_.trace = trace_;
-    if (!chunk_.segments.empty()) place_.sink.segments(std::exchange(chunk_, {}));
+    if (!chunk_.segments.empty())
+        place_.sink.segments(std::exchange(chunk_, place_.sink.empty_segments()));
 }
 
 }  // namespace shadowprof::emu::translator
