@@ -40,7 +40,7 @@ class TraceRecorder {
         chunk_.continuation_places.push_back(code.place_of(continuation));
     }
     void flush() {
-        if (!chunk_.blocks.empty()) sink_.chunk(std::exchange(chunk_, {}));
+        if (!chunk_.blocks.empty()) sink_.chunk(std::exchange(chunk_, sink_.empty_chunk()));
         start_chunk();
     }
     void end(std::string reason, Address continuation, trace::Location place, bool thread_exited) {

@@ -172,9 +172,7 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
         std::uint64_t value;
     };
     void arrive(Stream& stream, std::uint64_t value) {
-        constexpr std::size_t cache_line = 64;
-        for (std::size_t at = 0; at < sizeof stream; at += cache_line)
-            __builtin_prefetch(reinterpret_cast<const std::byte*>(&stream) + at);
+        stream.prefetch();
         line_[arrived_++ % line_.size()] = {&stream, value};
         if (arrived_ - added_ < line_.size()) return;
         // A third of the line is as long as memory takes.
@@ -198,7 +196,7 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
     Walker walker_;
     std::optional<ContextStack> contexts_;
     std::span<const std::uint64_t> values_;  // of the chunk, not yet read
-    std::array<Arrival, 48> line_;
+    std::array<Arrival, 64> line_;
     std::size_t arrived_ = 0, added_ = 0;
 };
 

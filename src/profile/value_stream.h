@@ -8,6 +8,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -20,7 +21,7 @@
 namespace shadowprof::profile {
 
 template <class Sketch>
-class ValueStream {
+class alignas(64) ValueStream {
   public:
     ValueStream(std::size_t slots, unsigned bits) : bits_(bits), sketch_(slots) {}
 
@@ -31,7 +32,13 @@ class ValueStream {
         sketch_.add(value, random);
     }
 
-    // What add() will need; the first before the second.
+    // What add() will need, in this order.
+    void prefetch() const {
+        constexpr std::size_t cache_line = 64;
+        const auto* const begin = reinterpret_cast<const std::byte*>(this);
+        const auto* const end = reinterpret_cast<const std::byte*>(&executions_);
+        for (const auto* at = begin; at < end; at += cache_line) __builtin_prefetch(at);
+    }
     void prefetch_table(std::uint64_t value) const { sketch_.slots().prefetch_table(value); }
     void prefetch_slot(std::uint64_t value) const { sketch_.slots().prefetch_slot(value); }
 
@@ -126,6 +133,7 @@ class ValueStream {
         }
     }
 
+    // What add() needs comes first.
     std::uint64_t pending_ = 0;  // executions in the sample being read
     trace::SampleId sample_{0xffffffff};
     unsigned bits_;
