@@ -83,7 +83,7 @@ class alignas(64) ValueStream {
         trace::SampleId sample{};
         std::uint64_t executions = 0;
         std::vector<Count> counts;  // several of a value that came several times
-        std::size_t most_counts = 512;
+        std::size_t most_counts = 32;
 
         void add(Count count) {
             counts.push_back(count);
