@@ -39,12 +39,8 @@ class TraceRecorder {
         chunk_.values.push_back(continuation.value);
         chunk_.continuation_places.push_back(code.place_of(continuation));
     }
-    void flush() {
-        if (!chunk_.blocks.empty()) sink_.chunk(std::exchange(chunk_, sink_.empty_chunk()));
-        start_chunk();
-    }
     void end(std::string reason, Address continuation, trace::Location place, bool thread_exited) {
-        flush();
+        hand_over();
         sink_.end({trace_, std::move(reason), continuation, place, thread_exited});
     }
     // Of the blocks recorded so far.
@@ -52,7 +48,17 @@ class TraceRecorder {
 
   private:
     static constexpr std::size_t blocks_per_chunk = 1u << 14;
-    void start_chunk() { chunk_.trace = trace_; }
+    void start_chunk() {
+        chunk_ = sink_.empty_chunk();
+        chunk_.trace = trace_;
+    }
+    void hand_over() {
+        if (!chunk_.blocks.empty()) sink_.chunk(std::move(chunk_));
+    }
+    void flush() {
+        hand_over();
+        start_chunk();
+    }
 
     trace::TraceSink& sink_;
     trace::TraceId trace_;

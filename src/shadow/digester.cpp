@@ -87,6 +87,9 @@ Digester::Digester(std::shared_ptr<const Chapter> first, trace::ModuleTable& mod
     : make_(std::move(make)), take_(std::move(take)), modules_(modules) {
     open_chapter(std::move(first));
     captures_ = profile::captures_of(profilers_);
+    // So that to keep one cannot fail.
+    empty_chunks_.reserve(most_empty_chunks);
+    empty_segments_.reserve(most_empty_chunks);
     worker_ = std::thread([this, in_the_background] {
         if (in_the_background) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
         work();

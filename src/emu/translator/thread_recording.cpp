@@ -169,15 +169,11 @@ void ThreadRecording::read_block_values(const trace::Block& block, const std::by
     burst_chunk_.blocks.push_back(block.id);
     ++burst_->blocks;
     instructions_in_bursts_ += block.instructions.size();
-    const auto& slots = version_ == Version::accesses ? block.accesses : block.slots;
-    auto& values = burst_chunk_.values;
-    values.resize(values.size() + slots.size());
-    auto value = values.end() - static_cast<std::ptrdiff_t>(slots.size());
-    for (const auto& slot : slots) {
+    for (const auto& slot : version_ == Version::accesses ? block.accesses : block.slots) {
         std::uint64_t stored = 0;
         std::memcpy(&stored, at, sizeof stored);
         at += sizeof stored;
-        *value++ = value_of_slot(block, slot, stored);
+        burst_chunk_.values.push_back(value_of_slot(block, slot, stored));
     }
 }
 
