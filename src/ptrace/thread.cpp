@@ -87,6 +87,7 @@ bool Thread::stop_again(int signal) {
 
 bool Thread::release(int signal) {
     stopped_ = false;
+    motion_ = Motion::run;
     return request(PTRACE_DETACH, tid_, static_cast<std::uint64_t>(signal)) == 0;
 }
 

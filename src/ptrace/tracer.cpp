@@ -404,56 +404,55 @@ Tracer::~Tracer() {
     if (alive_) let_go_of_everything();
 }
 
-// Threads that run or sleep undisturbed are released by the end of this thread of the profiler. The
-// others must not be left to that: a signal that was reported and not delivered would be lost, a
-// sleeper that was interrupted would see EINTR, and a step in flight would end with a SIGTRAP that
-// kills the program.
+// Threads that sleep undisturbed are released by the end of this thread of the profiler. The others
+// must not be left to that: a signal that was reported and not delivered would be lost, a step in
+// flight would end with a SIGTRAP that kills the program, and a sleeper that was woken would see
+// EINTR, be it by an interruption or by what only a tracee is woken by: a signal that it ignores,
+// or a SIGCONT, which wakes all. Whether one that is awake has just been woken nobody tells, so all
+// of those are asked to stop.
 void Tracer::let_go_of_everything() {
-    std::vector<pid_t> awaited;
     const auto release = [&](Thread& thread) {
         repair_interrupted_call(thread);
         thread.interrupt_wanted_ = false;
-        if (thread.step_trap_is_pending_) {
+        if (thread.step_trap_is_pending_)
             thread.step();  // only as far as the pending trap
-            awaited.push_back(thread.tid());
-        } else {
+        else
             thread.release(thread.held_signal_);
-        }
+    };
+    const auto is_awaited = [&](const Thread& thread) {
+        if (!thread.interrupt_wanted_ && thread.motion_ != Thread::Motion::step) return false;
+        // Of a first thread that ends before the others nobody is told.
+        const auto stat = thread_stat(pid_, thread.tid());
+        return stat && stat->state != 'Z' && stat->state != 'X';
+    };
+    const auto is_anyone_awaited = [&] {
+        return std::any_of(threads_.begin(), threads_.end(),
+                           [&](const auto& entry) { return is_awaited(*entry.second); });
+    };
+    const auto may_have_been_woken = [&](const Thread& thread) {
+        const auto stat = thread_stat(pid_, thread.tid());
+        return stat && (stat->state == 'R' || (stat->state == 't' && !thread.in_group_stop_));
     };
     // Their threads are stopped; an exec at the start leaves its event unread.
     events_.clear();
-    // Some may have stopped since we last looked: SIGCONT makes all threads report, sleepers too.
-    std::vector<pid_t> running;
-    for (const auto& [tid, thread] : threads_)
-        if (!thread->stopped_) running.push_back(tid);
-    for (const auto tid : running)
-        if (const auto news = look_for_news(tid, WNOHANG); news.tid > 0)
-            digest(news.tid, news.status);
-    events_.clear();
-    if (!alive_) return;
     for (auto& [tid, thread] : threads_) {
-        const bool cannot_be_left =
-            thread->interrupt_wanted_ || thread->motion_ == Thread::Motion::step;
         if (thread->stopped_) {
             release(*thread);
-        } else if (cannot_be_left && request(PTRACE_INTERRUPT, tid) == 0) {
-            thread->interrupt_wanted_ = true;
-            awaited.push_back(tid);
+        } else if (is_awaited(*thread) || may_have_been_woken(*thread)) {
+            thread->interrupt_wanted_ = request(PTRACE_INTERRUPT, tid) == 0;
         }
     }
     // A thread that is being stepped answers late only while it sleeps uninterruptibly; leaving
     // then would kill the program when it wakes.
-    while (!awaited.empty()) {
-        const auto news = look_for_news(awaited.back(), 0);
-        if (news.tid == 0) continue;  // it has died meanwhile
-        if (news.tid < 0) {
-            awaited.pop_back();
-            continue;
+    while (is_anyone_awaited()) {
+        const auto news = look_for_news(-1, WNOHANG);
+        if (news.tid < 0) return;
+        if (news.tid == 0) {
+            alarm_->sleep_until_news(Clock::now() + std::chrono::milliseconds{10});
+        } else if (const auto event = digest(news.tid, news.status);
+                   event && event->thread && event->thread->stopped_) {
+            release(*event->thread);
         }
-        const auto event = digest(news.tid, news.status);
-        if (!event) continue;
-        awaited.pop_back();
-        if (event->thread && event->thread->stopped_) release(*event->thread);
     }
 }
 

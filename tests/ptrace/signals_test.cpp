@@ -171,6 +171,20 @@ TEST_CASE("a continue signal to a process that is not stopped does not disturb i
     CHECK(target.exit_status() == 0);
 }
 
+
+TEST_CASE("a continue signal just before it is let go of does not disturb its sleepers") {
+    Target target{{"threads-that-sleep", "20"}};
+    CHECK(target.line() == "ready");
+    for (int n = 0; n < 50; ++n) {
+        in_tracing_thread([&] {
+            const auto tracer = Tracer::attach(target.pid());
+            target.signal(SIGCONT);
+        });
+    }
+    target.signal(SIGTERM);
+    CHECK(target.verdict() == "fine");
+    CHECK(target.exit_status() == 0);
+}
 TEST_CASE("wake() ends a wait early, whether it comes before or during it") {
     Target target{{"spin"}};
     CHECK(target.line() == "ready");
