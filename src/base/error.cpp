@@ -2,7 +2,20 @@
 
 #include <fmt/format.h>
 
+#include <new>
+#include <system_error>
+
 namespace shadowprof {
+
+std::string told(const std::exception& error) {
+    const auto* of_system = dynamic_cast<const std::system_error*>(&error);
+    if (of_system && of_system->code() == std::errc::resource_unavailable_try_again)
+        return "no thread can be had: raise the limit on processes (ulimit -u, or the container's) "
+               "or on memory (ulimit -v)";
+    if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
+        return "no memory can be had: raise the limit on it (ulimit -v, or the container's)";
+    return error.what();
+}
 
 void assertion_failed(const char* condition, const char* file, int line,
                       const std::string& context) {

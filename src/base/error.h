@@ -7,6 +7,7 @@
 //     that whoever waits for the program gets the program's status.
 #pragma once
 
+#include <exception>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -39,6 +40,9 @@ class BrokenInvariant : public std::logic_error {
   public:
     using std::logic_error::logic_error;
 };
+
+// What the user is told of a failure of any kind: its line, or the remedy of what ran out.
+std::string told(const std::exception&);
 
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line,
                                    const std::string& context);

@@ -78,7 +78,7 @@ Finding tracing() {
                 tracer->pass_on(*event);
             }
         } catch (const std::exception& error) {
-            problem = error.what();
+            problem = told(error);
         }
     }}.join();
     if (problem.empty()) return {Verdict::fine, "programs can be started under trace (run)"};

@@ -2,7 +2,6 @@
 #include <cstdio>
 #include <exception>
 #include <string>
-#include <system_error>
 
 #include "base/error.h"
 #include "cli/commands.h"
@@ -18,14 +17,6 @@ namespace {
 int usage_status(const CLI::App& app) {
     return static_cast<int>(app.got_subcommand("run") ? ExitStatus::profiler_failed
                                                       : ExitStatus::bad_usage);
-}
-
-std::string told(const std::exception& error) {
-    const auto* of_system = dynamic_cast<const std::system_error*>(&error);
-    if (of_system && of_system->code() == std::errc::resource_unavailable_try_again)
-        return "no thread can be had: raise the limit on processes (ulimit -u, or the container's) "
-               "or on memory (ulimit -v)";
-    return error.what();
 }
 
 }  // namespace

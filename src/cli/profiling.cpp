@@ -332,7 +332,7 @@ shadow::Result profile_target(const ProfilingOptions& options, const shadow::Tar
     } catch (const std::exception& error) {
         // The program has ended as it has, whatever becomes of its profile.
         if (attach) throw;
-        say("{}", error.what());
+        say("{}", told(error));
         return result;
     }
 

@@ -6,6 +6,7 @@
 
 #include <exception>
 
+#include "base/error.h"
 #include "emu/guest_code.h"
 #include "profile/profiles.h"
 
@@ -191,7 +192,7 @@ bool Digester::attempt(Part part) {
         part();
         return true;
     } catch (const std::exception& e) {
-        note_failure(e.what());
+        note_failure(told(e));
         return false;
     }
 }

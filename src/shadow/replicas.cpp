@@ -7,6 +7,7 @@
 #include <exception>
 #include <utility>
 
+#include "base/error.h"
 #include "base/thread_if_any.h"
 #include "emu/translator/thread_recording.h"
 #include "emu/translator/translated_replica.h"
@@ -243,9 +244,9 @@ Replicas::Outcome Replicas::live_or_fail(Job& job) {
     try {
         return live(job);
     } catch (const std::exception& e) {
-        place_.digester.note_failure(e.what());
+        place_.digester.note_failure(told(e));
         Outcome outcome;
-        outcome.reason = e.what();
+        outcome.reason = told(e);
         return outcome;
     }
 }

@@ -54,7 +54,7 @@ std::string text_of(const std::exception_ptr& failure) {
     try {
         std::rethrow_exception(failure);
     } catch (const std::exception& e) {
-        return e.what();
+        return told(e);
     } catch (...) {
         return "for an unknown reason";
     }
