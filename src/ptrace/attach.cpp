@@ -62,12 +62,19 @@ void refuse_what_cannot_be_profiled(pid_t pid) {
                         pid, status_field(status, "Name")));
 }
 
+std::string status_of(pid_t pid, pid_t tid) {
+    return read_proc_file(fmt::format("/proc/{}/task/{}/status", pid, tid));
+}
+
+bool is_traced_by_us(std::string_view status) {
+    return status_field(status, "TracerPid") == std::to_string(gettid());
+}
+
 // One that a thread of ours started is ours already, and will report itself.
 bool has_ended_or_is_ours(pid_t pid, pid_t tid) {
-    const auto status = read_proc_file(fmt::format("/proc/{}/task/{}/status", pid, tid));
+    const auto status = status_of(pid, tid);
     const auto state = status_field(status, "State");
-    return state.empty() || state.front() == 'Z' || state.front() == 'X' ||
-           status_field(status, "TracerPid") == std::to_string(gettid());
+    return state.empty() || state.front() == 'Z' || state.front() == 'X' || is_traced_by_us(status);
 }
 
 }  // namespace
@@ -90,11 +97,36 @@ void Tracer::seize_threads() {
         for (const pid_t tid : threads_of(pid_)) {
             if (threads_.count(tid) || !tried.insert(tid).second) continue;
             found_new = true;
-            if (seize(tid)) {
+            if (seize_or_yield_to_exec(tid)) {
                 threads_[tid] = std::make_unique<Thread>(pid_, tid);
             } else if (const int error = errno; !has_ended_or_is_ours(pid_, tid)) {
                 throw UserError(why_not_seized(pid_, error));
             }
+        }
+    }
+}
+
+// An exec holds the lock that a seizure takes (cred_guard_mutex) until the program's other threads
+// are gone, and of those that we hold already it waits for us to hear of their ends.
+bool Tracer::seize_or_yield_to_exec(pid_t tid) {
+    while (true) {
+        // What the alarm leaves behind is in the order of what was done.
+        volatile bool is_ours = false, is_done = false;
+        volatile int error = 0;
+        alarm_->leave_at(Clock::now() + std::chrono::milliseconds{20}, [&] {
+            is_ours = seize(tid);
+            error = errno;
+            is_done = true;
+        });
+        if (is_done) {
+            errno = error;
+            return is_ours;
+        }
+        if (is_traced_by_us(status_of(pid_, tid))) return true;
+        while (!threads_.empty()) {
+            const auto event = event_of_news();
+            if (!event) break;
+            events_.push_back(*event);
         }
     }
 }

@@ -50,8 +50,17 @@ NewsAlarm::~NewsAlarm() {
 void NewsAlarm::sleep_until_news(std::chrono::steady_clock::time_point deadline) {
     using namespace std::chrono;
     // Whatever might be missed is looked for before long.
-    const auto latest = std::min(deadline, steady_clock::now() + milliseconds{100});
-    const auto since_boot = duration_cast<nanoseconds>(latest.time_since_epoch()).count();
+    leave_at(std::min(deadline, steady_clock::now() + milliseconds{100}), [] {
+        // Only looks: the news is still there for whoever takes it.
+        siginfo_t news;
+        waitid(P_ALL, 0, &news, WEXITED | WSTOPPED | WNOWAIT | __WALL | __WNOTHREAD);
+    });
+}
+
+void NewsAlarm::leave_at(std::chrono::steady_clock::time_point deadline,
+                         const std::function<void()>& call) {
+    using namespace std::chrono;
+    const auto since_boot = duration_cast<nanoseconds>(deadline.time_since_epoch()).count();
     constexpr auto in_a_second = nanoseconds{seconds{1}}.count();
     const itimerspec when{{0, 0}, {since_boot / in_a_second, since_boot % in_a_second}};
     timer_settime(timer_, TIMER_ABSTIME, &when, nullptr);
@@ -64,9 +73,7 @@ void NewsAlarm::sleep_until_news(std::chrono::steady_clock::time_point deadline)
     if (sigsetjmp(here, with_signal_mask) == 0) {
         way_out = &here;
         pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
-        // Only looks: the news is still there for whoever takes it.
-        siginfo_t news;
-        waitid(P_ALL, 0, &news, WEXITED | WSTOPPED | WNOWAIT | __WALL | __WNOTHREAD);
+        call();
         pthread_sigmask(SIG_BLOCK, &set, nullptr);
     }
     way_out = nullptr;

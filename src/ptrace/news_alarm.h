@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include <chrono>
+#include <functional>
 
 namespace shadowprof::ptrace {
 
@@ -23,6 +24,10 @@ class NewsAlarm {
     NewsAlarm& operator=(const NewsAlarm&) = delete;
 
     void sleep_until_news(std::chrono::steady_clock::time_point deadline);
+    // Makes a system call that may sleep, and leaves it at the deadline, or earlier. Whether it had
+    // been carried out by then has to be found out.
+    void leave_at(std::chrono::steady_clock::time_point deadline,
+                  const std::function<void()>& call);
 
     // The signal: sent to a thread it ends its sleep, now or at once when it begins.
     static int signal();

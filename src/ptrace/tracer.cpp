@@ -151,6 +151,10 @@ std::optional<Event> Tracer::next_event() {
         events_.pop_front();
         return event;
     }
+    return event_of_news();
+}
+
+std::optional<Event> Tracer::event_of_news() {
     while (true) {
         const auto news = look_for_news(-1, WNOHANG);
         if (news.tid < 0 && errno == ECHILD) return process_is_gone({});
@@ -354,12 +358,17 @@ bool Tracer::repair_interrupted_call(Thread& thread) {
     }
     issue_again(*registers);
     if (!thread.set_registers(*registers)) return false;
-    thread.reissue_ = {*registers, first, times_slept(pid_, thread.tid()).value_or(0)};
+    thread.reissue_ = {*registers, first, slept_by_itself(thread)};
     return true;
 }
 
-// Since the last reissue the thread has slept twice at most, in the call and in the present stop,
-// and would begin the same call: it is the same one, or one that began not much later.
+// How often, but for its stops, of which each is a sleep.
+std::uint64_t Tracer::slept_by_itself(const Thread& thread) const {
+    return times_slept(pid_, thread.tid()).value_or(0) - thread.times_let_go_;
+}
+
+// Since the last reissue the thread has slept once at most, in the call, and would begin the same
+// call: it is the same one, or one that began not much later.
 bool Tracer::is_still_in_reissued_call(const Thread& thread, const Registers& registers) const {
     if (!thread.reissue_) return false;
     auto begun = registers;
@@ -369,8 +378,7 @@ bool Tracer::is_still_in_reissued_call(const Thread& thread, const Registers& re
     const bool same = now.rip == before.rip && now.rax == before.rax && now.rsp == before.rsp &&
                       now.rdi == before.rdi && now.rsi == before.rsi && now.rdx == before.rdx &&
                       now.r10 == before.r10 && now.r8 == before.r8 && now.r9 == before.r9;
-    return same &&
-           times_slept(pid_, thread.tid()).value_or(0) <= thread.reissue_->times_slept_since + 2;
+    return same && slept_by_itself(thread) <= thread.reissue_->times_slept_since + 1;
 }
 
 // A signal with a handler came just after we set a call to be issued again, before that happened:
@@ -414,10 +422,12 @@ void Tracer::let_go_of_everything() {
     const auto release = [&](Thread& thread) {
         repair_interrupted_call(thread);
         thread.interrupt_wanted_ = false;
-        if (thread.step_trap_is_pending_)
+        if (thread.step_trap_is_pending_) {
             thread.step();  // only as far as the pending trap
-        else
+        } else {
             thread.release(thread.held_signal_);
+            threads_.erase(thread.tid());
+        }
     };
     const auto is_awaited = [&](const Thread& thread) {
         if (!thread.interrupt_wanted_ && thread.motion_ != Thread::Motion::step) return false;
@@ -435,23 +445,33 @@ void Tracer::let_go_of_everything() {
     };
     // Their threads are stopped; an exec at the start leaves its event unread.
     events_.clear();
-    for (auto& [tid, thread] : threads_) {
-        if (thread->stopped_) {
-            release(*thread);
-        } else if (is_awaited(*thread) || may_have_been_woken(*thread)) {
-            thread->interrupt_wanted_ = request(PTRACE_INTERRUPT, tid) == 0;
+    // To look at hundreds of threads takes milliseconds, in which those that were seen asleep may
+    // be woken: all that are left have to be seen asleep in one go.
+    for (bool all_sleep = false; !all_sleep;) {
+        all_sleep = true;
+        for (auto* const thread : threads()) {
+            if (thread->stopped_) {
+                release(*thread);
+            } else if (is_awaited(*thread) || may_have_been_woken(*thread)) {
+                thread->interrupt_wanted_ = request(PTRACE_INTERRUPT, thread->tid()) == 0;
+                all_sleep = false;
+            }
         }
-    }
-    // A thread that is being stepped answers late only while it sleeps uninterruptibly; leaving
-    // then would kill the program when it wakes.
-    while (is_anyone_awaited()) {
-        const auto news = look_for_news(-1, WNOHANG);
-        if (news.tid < 0) return;
-        if (news.tid == 0) {
-            alarm_->sleep_until_news(Clock::now() + std::chrono::milliseconds{10});
-        } else if (const auto event = digest(news.tid, news.status);
-                   event && event->thread && event->thread->stopped_) {
-            release(*event->thread);
+        // A thread that is being stepped answers late only while it sleeps uninterruptibly; leaving
+        // then would kill the program when it wakes.
+        while (true) {
+            const auto news = look_for_news(-1, WNOHANG);
+            if (news.tid < 0) return;
+            if (news.tid == 0) {
+                if (!is_anyone_awaited()) break;
+                alarm_->sleep_until_news(Clock::now() + std::chrono::milliseconds{10});
+                continue;
+            }
+            all_sleep = false;
+            // Whatever it stopped for, it need not be let go on once more.
+            if (auto* const known = thread(news.tid)) known->interrupt_wanted_ = true;
+            const auto event = digest(news.tid, news.status);
+            if (event && event->thread && event->thread->stopped_) release(*event->thread);
         }
     }
 }

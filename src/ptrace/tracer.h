@@ -110,7 +110,7 @@ class Thread {
     struct Reissue {
         Registers registers;
         Clock::time_point first;          // when it was first done to this call
-        std::uint64_t times_slept_since;  // the thread's count at the last time
+        std::uint64_t times_slept_since;  // but for stops, when it was last done
     };
 
     static thread_local Clock::time_point last_asked_;  // when this tracing thread last interrupted
@@ -194,6 +194,7 @@ class Tracer {
     Tracer(pid_t pid, bool launched);
 
     std::optional<Event> next_event();
+    std::optional<Event> event_of_news();
     std::optional<Event> digest(pid_t tid, int status);
     std::optional<Event> after_trap_stop(Thread&, int stop_signal);
     std::optional<Event> after_signal_stop(Thread&, int signal);
@@ -201,8 +202,10 @@ class Tracer {
     std::optional<Event> after_end(pid_t tid, int status);
     Event process_is_gone(std::optional<int> status);
     void undo_reissue_for(Thread&, int signal);
+    std::uint64_t slept_by_itself(const Thread&) const;
     bool is_still_in_reissued_call(const Thread&, const Registers&) const;
     void seize_threads();
+    bool seize_or_yield_to_exec(pid_t tid);
     void look_for_missed_threads();
     void let_go_of_everything();
 

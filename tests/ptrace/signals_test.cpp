@@ -171,7 +171,6 @@ TEST_CASE("a continue signal to a process that is not stopped does not disturb i
     CHECK(target.exit_status() == 0);
 }
 
-
 TEST_CASE("a continue signal just before it is let go of does not disturb its sleepers") {
     Target target{{"threads-that-sleep", "20"}};
     CHECK(target.line() == "ready");

@@ -497,6 +497,19 @@ int exec_from_thread(const char*) {
     return 1;
 }
 
+// Threads that an exec has to end, again and again.
+int exec_again(const char* rounds) {
+    const int left = std::atoi(rounds);
+    if (left == 0) return 44;
+    for (int n = 0; n < 3; ++n)
+        std::thread([] {
+            for (;;) burn(1s);
+        }).detach();
+    burn(std::chrono::milliseconds{left % 5});
+    execl("/proc/self/exe", "target", "exec-again", std::to_string(left - 1).c_str(), nullptr);
+    return 1;
+}
+
 int leader_exits_first(const char*) {
     std::thread([] {
         std::this_thread::sleep_for(30ms);
@@ -613,6 +626,7 @@ constexpr Scenario scenarios[] = {
     {"storm", storm},
     {"breed", breed},
     {"exec-from-thread", exec_from_thread},
+    {"exec-again", exec_again},
     {"leader-exits-first", leader_exits_first},
     {"leader-exits-and-others-run", leader_exits_and_others_run},
     {"hectic", hectic},

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/error.h"
 #include "base/random.h"
 #include "ptrace/harness.h"
 #include "ptrace/process_info.h"
@@ -77,6 +78,25 @@ TEST_CASE("exec from a thread that is not the first leaves one thread, the first
         });
     CHECK(execs.size() == 2);
     CHECK(outcome.status == 42 << 8);
+}
+
+// Each holds what the other waits for: the exec the lock that a seizure takes, and we the ends of
+// the threads that the exec has ended.
+TEST_CASE("a program that is attached to while its threads end in an exec goes on") {
+    Target target{{"exec-again", "300"}};
+    bool has_ended = false;
+    while (!has_ended) {
+        in_tracing_thread([&] {
+            try {
+                const auto tracer = Tracer::attach(target.pid());
+                pass_on_for(*tracer, 5ms);
+                has_ended = !tracer->alive();
+            } catch (const UserError&) {
+                has_ended = true;
+            }
+        });
+    }
+    CHECK(target.exit_status() == 44 << 8);
 }
 
 TEST_CASE("children run free and undisturbed") {
