@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <new>
 #include <system_error>
 
 namespace shadowprof {
@@ -12,8 +11,7 @@ std::string told(const std::exception& error) {
     if (of_system && of_system->code() == std::errc::resource_unavailable_try_again)
         return "no thread can be had: raise the limit on processes (ulimit -u, or the container's) "
                "or on memory (ulimit -v)";
-    if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr)
-        return "no memory can be had: raise the limit on it (ulimit -v, or the container's)";
+    // Where there is no memory, that of std::bad_alloc needs none.
     return error.what();
 }
 

@@ -72,7 +72,7 @@ bool is_end_of_step(const Thread& thread, const siginfo_t& info) {
     return (status & single_step) != 0;
 }
 
-// What waitpid(2) would say of a tracee, or of any (-1); nothing if there is no news.
+// What waitpid(2) would say of any tracee, without waiting; nothing if there is no news.
 //
 // The kernel keeps a signal that is about to be delivered only until its news has been taken: if we
 // were killed before we passed it on, it would be lost. So that news is only looked at, and it is
@@ -83,11 +83,9 @@ struct News {
     bool taken = true;
 };
 
-News look_for_news(pid_t tid, int how) {
+News look_for_news() {
     siginfo_t info{};
-    const auto whose = tid < 0 ? P_ALL : P_PID;
-    if (waitid(whose, static_cast<id_t>(tid), &info,
-               how | WEXITED | WSTOPPED | WNOWAIT | __WALL | __WNOTHREAD) != 0)
+    if (waitid(P_ALL, 0, &info, WNOHANG | WEXITED | WSTOPPED | WNOWAIT | __WALL | __WNOTHREAD) != 0)
         return {.tid = -1};
     if (info.si_pid == 0) return {};
     const bool is_stop = info.si_code == CLD_TRAPPED || info.si_code == CLD_STOPPED;
@@ -156,7 +154,7 @@ std::optional<Event> Tracer::next_event() {
 
 std::optional<Event> Tracer::event_of_news() {
     while (true) {
-        const auto news = look_for_news(-1, WNOHANG);
+        const auto news = look_for_news();
         if (news.tid < 0 && errno == ECHILD) return process_is_gone({});
         if (news.tid <= 0) return {};
         if (const auto* known = thread(news.tid); !news.taken && known && known->stopped_) {
@@ -460,7 +458,7 @@ void Tracer::let_go_of_everything() {
         // A thread that is being stepped answers late only while it sleeps uninterruptibly; leaving
         // then would kill the program when it wakes.
         while (true) {
-            const auto news = look_for_news(-1, WNOHANG);
+            const auto news = look_for_news();
             if (news.tid < 0) return;
             if (news.tid == 0) {
                 if (!is_anyone_awaited()) break;

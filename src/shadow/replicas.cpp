@@ -244,9 +244,9 @@ Replicas::Outcome Replicas::live_or_fail(Job& job) {
     try {
         return live(job);
     } catch (const std::exception& e) {
-        place_.digester.note_failure(told(e));
         Outcome outcome;
         outcome.reason = told(e);
+        place_.digester.note_failure(outcome.reason);
         return outcome;
     }
 }

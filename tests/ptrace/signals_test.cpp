@@ -184,6 +184,7 @@ TEST_CASE("a continue signal just before it is let go of does not disturb its sl
     CHECK(target.verdict() == "fine");
     CHECK(target.exit_status() == 0);
 }
+
 TEST_CASE("wake() ends a wait early, whether it comes before or during it") {
     Target target{{"spin"}};
     CHECK(target.line() == "ready");
