@@ -41,7 +41,7 @@ class BrokenInvariant : public std::logic_error {
     using std::logic_error::logic_error;
 };
 
-// What the user is told of a failure of any kind: its line, or the remedy where no thread can be had.
+// What the user is told of a failure: its line, or the remedy where no thread can be had.
 std::string told(const std::exception&);
 
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line,
