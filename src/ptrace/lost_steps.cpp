@@ -1,12 +1,12 @@
 #include "ptrace/lost_steps.h"
 
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <csignal>
 
 #include "base/address.h"
+#include "ptrace/die_with.h"
 #include "ptrace/system.h"
 #include "ptrace/tracee.h"
 
@@ -51,8 +51,8 @@ bool try_on_child() {
     const pid_t us = getpid(), child = fork();
     if (child < 0) return false;
     if (child == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() == us && request(PTRACE_TRACEME, 0) == 0) raise(SIGSTOP);
+        die_with(us);
+        if (request(PTRACE_TRACEME, 0) == 0) raise(SIGSTOP);
         _exit(1);
     }
     const bool passes = passes_its_end(child);

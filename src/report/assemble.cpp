@@ -1,7 +1,6 @@
 #include "report/assemble.h"
 
 #include <algorithm>
-#include <numeric>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -9,6 +8,7 @@
 #include "base/error.h"
 #include "decoder/decoder.h"
 #include "report/location_indices.h"
+#include "report/renumber.h"
 
 namespace shadowprof::report {
 
@@ -78,7 +78,7 @@ class Assembler {
         describe_locations();
         describe_operands();
         sort_locations();
-        drop_unused_modules();
+        drop_unused_modules(profile_);
         const auto defect = defect_of(profile_);
         SHADOWPROF_ASSERT(!defect, *defect);
         return std::move(profile_);
@@ -98,17 +98,8 @@ class Assembler {
 
     // Modules are interned in the order in which a run met them; profiles list them by path.
     void rank_modules() {
-        std::vector<std::uint32_t> order(modules_.size());
-        std::iota(order.begin(), order.end(), 0u);
-        std::sort(order.begin(), order.end(), [&](auto a, auto b) {
-            return std::pair(modules_[a].path, modules_[a].build_id) <
-                   std::pair(modules_[b].path, modules_[b].build_id);
-        });
-        rank_.resize(order.size());
-        for (std::uint32_t i = 0; i < order.size(); ++i) {
-            rank_[order[i]] = i;
-            profile_.modules.push_back({modules_[order[i]].path, modules_[order[i]].build_id});
-        }
+        for (const auto& m : modules_) profile_.modules.push_back({m.path, m.build_id});
+        rank_ = sort_modules(profile_.modules);
     }
 
     // Sorts by what does not depend on the run.
@@ -391,30 +382,11 @@ class Assembler {
     }
 
     void sort_locations() {
-        std::vector<LocationIndex> order(places_.size()), moved_to(places_.size());
-        std::iota(order.begin(), order.end(), 0u);
-        std::sort(order.begin(), order.end(), [&](auto a, auto b) {
+        const auto moved_to = put_in_order(profile_.locations, [&](auto a, auto b) {
             return std::pair(ranked(places_[a].place), places_[a].return_address) <
                    std::pair(ranked(places_[b].place), places_[b].return_address);
         });
-        std::vector<Location> sorted;
-        sorted.reserve(order.size());
-        for (LocationIndex i = 0; i < order.size(); ++i) {
-            moved_to[order[i]] = i;
-            sorted.push_back(std::move(profile_.locations[order[i]]));
-        }
-        profile_.locations = std::move(sorted);
         each_location_index(profile_, [&](LocationIndex& i) { i = moved_to[i]; });
-    }
-
-    void drop_unused_modules() {
-        std::vector<Module> used;
-        ModuleIndex last = 0;
-        for (auto& l : profile_.locations) {  // sorted by module
-            if (used.empty() || l.module != last) used.push_back(profile_.modules[l.module]);
-            last = std::exchange(l.module, static_cast<ModuleIndex>(used.size() - 1));
-        }
-        profile_.modules = std::move(used);
     }
 
     const trace::BlockTable& blocks_;
@@ -422,7 +394,7 @@ class Assembler {
     Symbols& symbols_;
     const AssembleOptions options_;
     Profile profile_;
-    std::vector<std::uint32_t> rank_;  // of a ModuleId among the paths
+    MovedTo rank_;  // of a ModuleId among the paths
     std::unordered_map<Key, LocationIndex, KeyHash> indices_;
     std::vector<Key> places_;  // by index, until sort_locations()
     InstructionMap instructions_;

@@ -5,6 +5,7 @@
 
 #include "report/location_indices.h"
 #include "report/merge.h"
+#include "report/renumber.h"
 
 namespace shadowprof::report {
 
@@ -33,29 +34,12 @@ void cut_values(ValueEntry& entry, std::size_t most) {
         entry.executions.unknown += entry.top.back().statistics.count;
 }
 
-// Of `items` those that are used, in their order; tells which number each has then.
-template <class Item>
-std::vector<std::uint32_t> keep_used(std::vector<Item>& items, const std::vector<bool>& used) {
-    std::vector<std::uint32_t> moved_to(items.size());
-    std::uint32_t kept = 0;
-    for (std::size_t i = 0; i < items.size(); ++i) {
-        if (!used[i]) continue;
-        if (kept != i) items[kept] = std::move(items[i]);
-        moved_to[i] = kept++;
-    }
-    items.resize(kept);
-    return moved_to;
-}
-
 void drop_unused(Profile& p) {
     std::vector<bool> used(p.locations.size());
     each_location_index(p, [&](LocationIndex& i) { used[i] = true; });
     const auto locations = keep_used(p.locations, used);
     each_location_index(p, [&](LocationIndex& i) { i = locations[i]; });
-    used.assign(p.modules.size(), false);
-    for (const auto& l : p.locations) used[l.module] = true;
-    const auto modules = keep_used(p.modules, used);
-    for (auto& l : p.locations) l.module = modules[l.module];
+    drop_unused_modules(p);
 }
 
 void keep_strongest(Profile& p, const AssembleOptions& options) {

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 #include <tuple>
 #include <utility>
 
@@ -13,6 +12,7 @@
 #include "report/location_indices.h"
 #include "report/merge_header.h"
 #include "report/merge_scale.h"
+#include "report/renumber.h"
 #include "report/utf8.h"
 
 namespace shadowprof::report {
@@ -298,7 +298,7 @@ class Merger::Sum {
         p.values = values_.take();
         p.latencies = latencies_.take();
         if (p.latencies) p.latencies->scale = *scale_;
-        sort_modules(p);
+        renumber_modules(p, sort_modules(p.modules));
         sort_locations(p);
         sort(p.stacks);
         sort(p.paths);
@@ -351,32 +351,14 @@ class Merger::Sum {
         return known->second;
     }
 
-    static void sort_modules(Profile& p) {
-        const auto moved_to =
-            sorted(p.modules, [](const Module& m) { return std::tie(m.path, m.build_id); });
-        for (auto& l : p.locations) l.module = moved_to[l.module];
-    }
     static void sort_locations(Profile& p) {
-        const auto moved_to = sorted(p.locations, [](const Location& l) {
+        const auto place = [&](auto i) {
+            const auto& l = p.locations[i];
             return std::tie(l.module, l.offset, l.content, l.return_address, l.function, l.text);
-        });
+        };
+        const auto moved_to =
+            put_in_order(p.locations, [&](auto a, auto b) { return place(a) < place(b); });
         each_location_index(p, [&](LocationIndex& i) { i = moved_to[i]; });
-    }
-    // Sorts, and tells where each item went.
-    template <class Item, class Key>
-    static std::vector<std::uint32_t> sorted(std::vector<Item>& items, Key key) {
-        std::vector<std::uint32_t> order(items.size()), moved_to(items.size());
-        std::iota(order.begin(), order.end(), 0u);
-        std::sort(order.begin(), order.end(),
-                  [&](auto a, auto b) { return key(items[a]) < key(items[b]); });
-        std::vector<Item> in_order;
-        in_order.reserve(items.size());
-        for (std::uint32_t i = 0; i < order.size(); ++i) {
-            moved_to[order[i]] = i;
-            in_order.push_back(std::move(items[order[i]]));
-        }
-        items = std::move(in_order);
-        return moved_to;
     }
 
     static void note_dropped(Profile& p) {

@@ -2,7 +2,6 @@
 
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "base/page.h"
+#include "ptrace/die_with.h"
 #include "ptrace/tracer.h"
 #include "shadow/computed.h"
 
@@ -65,10 +65,8 @@ std::optional<Seconds> write_to_shared(volatile char* memory, std::size_t pages,
     forked = computed(CLOCK_THREAD_CPUTIME_ID) - began;
     if (child < 0) return {};
     if (child == 0) {
-        // Whatever becomes of us, it does not stay, with what we have open.
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        while (getppid() == us) pause();
-        _exit(0);
+        ptrace::die_with(us);
+        for (;;) pause();
     }
     const auto end = [&] {
         kill(child, SIGKILL);

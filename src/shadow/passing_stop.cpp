@@ -2,7 +2,6 @@
 
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
 #include <sys/wait.h>
@@ -15,6 +14,7 @@
 #include <optional>
 #include <span>
 
+#include "ptrace/die_with.h"
 #include "ptrace/processors.h"
 #include "ptrace/tracer.h"
 
@@ -88,8 +88,7 @@ class Apart {
 };
 
 [[noreturn]] void be_traced(Shared& shared, pid_t by, const Apart& apart) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != by) _exit(1);
+    ptrace::die_with(by);
     signal(SIGUSR1, ignore);
     sigset_t all;
     sigfillset(&all);
