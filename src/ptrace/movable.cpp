@@ -55,7 +55,14 @@ bool dispatches_system_calls(pid_t tid) {
 }
 
 std::optional<ThreadState> state_if_movable(const Thread& thread) {
-    if (!thread.stopped() || thread.stopped_by() != EventKind::interrupted) return {};
+    if (thread.stopped_by() != EventKind::interrupted) return {};
+    return state_if_movable_with_signal(thread);
+}
+
+std::optional<ThreadState> state_if_movable_with_signal(const Thread& thread) {
+    const auto kind = thread.stopped_by();
+    if (!thread.stopped() || (kind != EventKind::interrupted && kind != EventKind::signal))
+        return {};
     auto registers = thread.registers();
     const auto mask = thread.signal_mask();
     if (!registers || !mask) return {};

@@ -20,6 +20,8 @@ struct ThreadState {
 // in a system call that the kernel would restart or Tracer::repair_interrupted_call() might, is
 // being stepped, or does not run 64-bit code.
 std::optional<ThreadState> state_if_movable(const Thread&);
+// The same of a thread that may also have stopped for a signal, which it is let go on with.
+std::optional<ThreadState> state_if_movable_with_signal(const Thread&);
 
 // Its program has the system calls of all code but some answered by a signal, as Wine does: such a
 // thread is not movable.

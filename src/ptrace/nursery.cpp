@@ -337,17 +337,32 @@ std::uint32_t& Nursery::complete_word(std::size_t rest) const {
     return *std::launder(reinterpret_cast<std::uint32_t*>(ours_ + words_of_rests_at) + rest);
 }
 
-bool Nursery::finish_call(Thread& stopped, const RestOfCall& rest) {
+Address Nursery::place_of_rest(std::size_t number) const {
+    return place_.begin + (rests_at + number * RestOfCall::room);
+}
+
+Nursery::Rest* Nursery::rest_made_by(const Thread& stopped, Address stands_at) {
+    for (std::size_t number = 0; number < most_rests; ++number) {
+        auto& use = rests_.at(number);
+        if (use.number != 0 && use.thread == stopped.tid() &&
+            stands_at == RestOfCall::behind_call(place_of_rest(number)))
+            return &use;
+    }
+    return nullptr;
+}
+
+bool Nursery::finish_call(Thread& stopped, RestOfCall rest) {
     std::size_t index = 0;
     while (index < most_rests && !has_returned(index, rests_.at(index))) ++index;
     if (index == most_rests) return false;
+    auto* const before = rest_made_by(stopped, rest.program.rip());
+    if (before != nullptr) rest.continues(before->what);
     auto& use = rests_.at(index);
-    const auto offset = rests_at + index * RestOfCall::room;
-    const auto place = place_.begin + offset;
+    const auto place = place_of_rest(index);
     const auto number = ++rests_so_far_;
     const auto word = place_.begin + (words_of_rests_at + index * sizeof number);
     const auto code = rest.code(place, word, number);
-    std::memcpy(ours_ + offset, code.data(), code.size());
+    std::memcpy(ours_ + (place - place_.begin), code.data(), code.size());
     // After an exec the area is not there any more.
     std::vector<std::byte> seen(code.size());
     if (Memory{stopped.tid()}.read(place, seen) != seen.size() || seen != code) return false;
@@ -355,9 +370,13 @@ bool Nursery::finish_call(Thread& stopped, const RestOfCall& rest) {
     use.left = false;
     use.cpu_time.reset();
     use.number = number;
-    if (stopped.set_registers(rest.at(place))) return true;
-    use.number = 0;
-    return false;
+    if (!stopped.set_registers(rest.at(place))) {
+        use.number = 0;
+        return false;
+    }
+    use.what = std::move(rest);
+    if (before != nullptr) before->number = 0;
+    return true;
 }
 
 // The thread that last used it has.

@@ -66,7 +66,7 @@ class Nursery {
     // The call that our interruption of the stopped thread broke off half-way is made for the rest,
     // by code in the area, when the thread goes on. False if that is impossible: the thread is as
     // it was.
-    bool finish_call(Thread& stopped, const RestOfCall& rest);
+    bool finish_call(Thread& stopped, RestOfCall rest);
 
     // Why the last fork() had nothing to offer, if that will last.
     const std::optional<Obstacle>& obstacle() const { return obstacle_; }
@@ -113,6 +113,7 @@ class Nursery {
     static constexpr std::size_t most_rests = 12;
     struct Rest : Use {
         std::uint32_t number = 0;
+        RestOfCall what;
     };
 
     // What is against a thread's fork, or is not, and what its file "status" told.
@@ -131,6 +132,9 @@ class Nursery {
     bool has_returned(std::size_t slot);
     bool has_returned(Use& use) const;  // which is complete
     bool has_returned(std::size_t rest, Rest& use) const;
+    Address place_of_rest(std::size_t number) const;
+    // The one in which the thread stands there, behind its call.
+    Rest* rest_made_by(const Thread& stopped, Address stands_at);
     std::uint32_t& complete_word(std::size_t rest) const;
     // The program has not put something else in its place.
     bool is_there() const;

@@ -183,9 +183,38 @@ bool poke(pid_t tid, Address to, std::span<const std::byte> bytes) {
     return true;
 }
 
+// Others whose calls may have been broken off by us: who finishes them (rest_of_call.h) may be
+// waiting for us to have done. So they wait for that as well, and are then told of again.
+class Postponed {
+  public:
+    explicit Postponed(Tracer& tracer) : tracer_(tracer) {}
+    ~Postponed() {
+        for (auto event = events_.rbegin(); event != events_.rend(); ++event)
+            tracer_.give_back(*event);
+    }
+    Postponed(const Postponed&) = delete;
+    Postponed& operator=(const Postponed&) = delete;
+
+    // False if it need not wait.
+    bool take(const Event& event) {
+        if (event.kind == EventKind::thread_gone)
+            std::erase_if(events_, [&](const Event& e) { return e.thread == event.thread; });
+        const bool waits = event.kind == EventKind::interrupted || event.kind == EventKind::signal;
+        if (waits) events_.push_back(event);
+        return waits;
+    }
+    // The program is no more.
+    void forget() { events_.clear(); }
+
+  private:
+    Tracer& tracer_;
+    std::vector<Event> events_;
+};
+
 // Until one of these kinds happens to the thread, which meanwhile moves on as it was asked to;
 // false if it ended, which the next wait() tells. Everything else happens as it would without us.
 bool wait_for(Tracer& tracer, Thread& thread, EventKind one, EventKind other, EventKind& which) {
+    Postponed postponed{tracer};
     while (tracer.alive()) {
         const auto event = tracer.wait(Clock::now() + std::chrono::seconds{10});
         if (!event) continue;
@@ -193,11 +222,12 @@ bool wait_for(Tracer& tracer, Thread& thread, EventKind one, EventKind other, Ev
                              event->kind == EventKind::exec ||
                              (event->kind == EventKind::thread_gone && event->thread == &thread);
         if (is_gone) {
+            if (event->kind != EventKind::thread_gone) postponed.forget();
             tracer.give_back(*event);
             return false;
         }
         if (event->thread != &thread) {
-            tracer.pass_on(*event);
+            if (!postponed.take(*event)) tracer.pass_on(*event);
             continue;
         }
         which = event->kind;

@@ -150,10 +150,11 @@ bool holds(Condition condition, pid_t process, pid_t tid, const Registers& regis
 }
 
 // After a handler the program expects that.
-bool has_cause_of_its_own(pid_t process, pid_t tid) {
-    const auto sets = signal_sets(process, tid);
+bool has_cause_of_its_own(pid_t process, const Thread& stopped) {
+    const auto sets = signal_sets(process, stopped.tid());
     if (!sets) return true;
-    const auto causes = (sets->pending | sets->process_pending) & ~sets->blocked;
+    auto causes = (sets->pending | sets->process_pending) & ~sets->blocked;
+    if (const int held = stopped.held_signal()) causes |= std::uint64_t{1} << (held - 1);
     for (int signal = 1; signal <= 64; ++signal)
         if ((causes >> (signal - 1) & 1) && sets->acts_on(signal)) return true;
     return false;
@@ -208,7 +209,7 @@ class Code {
 std::vector<std::byte> RestOfCall::code(Address place, Address complete,
                                         std::uint32_t number) const {
     Code code;
-    code.add(0x0f, 0x05);        // syscall
+    code.add(0x0f, 0x05);        // syscall: the thread is then behind_call()
     code.add(0x48, 0x99);        // cqo
     code.add(0x48, 0x89, 0xd1);  // mov rcx, rdx
     code.add(0xe3, 0);           // jrcxz
@@ -240,6 +241,11 @@ std::vector<std::byte> RestOfCall::code(Address place, Address complete,
     return code.take();
 }
 
+void RestOfCall::continues(const RestOfCall& earlier) {
+    done += earlier.done;
+    program = earlier.program;
+}
+
 Registers RestOfCall::at(Address place) const {
     auto registers = rest;
     registers.raw.rip = place.value;
@@ -262,7 +268,7 @@ std::optional<RestOfCall> rest_of_call(pid_t process, const Thread& stopped) {
     const auto whole = std::min<std::uint64_t>(
         registers->raw.*call->count, call->unit == Unit::message ? most_messages : most_bytes);
     if (!is_of_pieces && done >= whole) return {};
-    const auto state = state_if_movable(stopped);
+    const auto state = state_if_movable_with_signal(stopped);
     if (!state || !holds(call->condition, process, stopped.tid(), *registers)) return {};
     RestOfCall found{state->registers, state->registers, done, {}};
     auto& rest = found.rest.raw;
@@ -276,7 +282,7 @@ std::optional<RestOfCall> rest_of_call(pid_t process, const Thread& stopped) {
         if (call->buffer != nullptr)
             rest.*call->buffer += done * (call->unit == Unit::message ? sizeof(mmsghdr) : 1);
     }
-    if (has_cause_of_its_own(process, stopped.tid())) return {};
+    if (has_cause_of_its_own(process, stopped)) return {};
     return found;
 }
 

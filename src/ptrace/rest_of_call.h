@@ -18,8 +18,8 @@
 //     complete = number            ; nothing is left but to
 //     jump to where the program was
 //
-// A handler that runs meanwhile returns into it. If the thread is interrupted in it once more,
-// there is a rest of the rest, whose code returns behind this syscall.
+// A handler that runs meanwhile returns into it. If the thread is interrupted in it once more, a
+// rest of the rest takes its place, which goes on where this one would have.
 #pragma once
 
 #include <sys/types.h>
@@ -44,10 +44,15 @@ struct RestOfCall {
 
     static constexpr std::size_t most_pieces = 8;
     static constexpr std::size_t room = 256;  // for the code and the pieces
+    static constexpr std::size_t call_length = 2;
 
     // At `place`, in memory that the thread can read and execute; it writes `number` to `complete`,
     // which is within 2 GB.
     std::vector<std::byte> code(Address place, Address complete, std::uint32_t number) const;
+    // This is what is left of that one, so it is all that is left of the program's call.
+    void continues(const RestOfCall& earlier);
+    // Where the thread is behind the second call.
+    static Address behind_call(Address place) { return place + call_length; }
     // To set out with.
     Registers at(Address place) const;
 };

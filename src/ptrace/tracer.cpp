@@ -34,6 +34,7 @@
 #include "ptrace/system.h"
 #include "ptrace/tracee.h"
 #include "ptrace/tracing_thread.h"
+#include "ptrace/woken_threads.h"
 
 namespace shadowprof::ptrace {
 namespace {
@@ -395,6 +396,18 @@ void Tracer::undo_reissue_for(Thread& thread, int signal) {
     thread.reissue_.reset();
 }
 
+// Of a first thread that ends before the others nobody is told.
+bool Tracer::will_be_heard_of(const Thread& thread) const {
+    const auto stat = thread_stat(pid_, thread.tid());
+    return stat && stat->state != 'Z' && stat->state != 'X';
+}
+
+bool Tracer::is_anyone_asked() const {
+    return std::any_of(threads_.begin(), threads_.end(), [&](const auto& entry) {
+        return entry.second->interrupt_wanted_ && will_be_heard_of(*entry.second);
+    });
+}
+
 void Tracer::follow(const Thread& thread) {
     follower_.reset();
     follower_ = std::make_unique<CpuFollower>(pid_, thread.tid());
@@ -410,12 +423,12 @@ Tracer::~Tracer() {
     if (alive_) let_go_of_everything();
 }
 
-// Threads that sleep undisturbed are released by the end of this thread of the profiler. The others
-// must not be left to that: a signal that was reported and not delivered would be lost, a step in
-// flight would end with a SIGTRAP that kills the program, and a sleeper that was woken would see
-// EINTR, be it by an interruption or by what only a tracee is woken by: a signal that it ignores,
-// or a SIGCONT, which wakes all. Whether one that is awake has just been woken nobody tells, so all
-// of those are asked to stop.
+// Threads that nothing has disturbed are released by the end of this thread of the profiler. The
+// others must not be left to that: a signal that was reported and not delivered would be lost, a
+// step in flight would end with a SIGTRAP that kills the program, and a sleeper that was woken
+// would see EINTR, be it by an interruption or by what only a tracee is woken by: a signal that it
+// ignores, or a SIGCONT, which wakes all. Nobody is asked to stop for that: a call that moves
+// megabytes would be broken off, and there is nobody any more to finish it (rest_of_call.h).
 void Tracer::let_go_of_everything() {
     const auto release = [&](Thread& thread) {
         repair_interrupted_call(thread);
@@ -427,50 +440,40 @@ void Tracer::let_go_of_everything() {
             threads_.erase(thread.tid());
         }
     };
+    // A thread that is being stepped answers late only while it sleeps uninterruptibly; leaving
+    // then would kill the program when it wakes.
     const auto is_awaited = [&](const Thread& thread) {
-        if (!thread.interrupt_wanted_ && thread.motion_ != Thread::Motion::step) return false;
-        // Of a first thread that ends before the others nobody is told.
-        const auto stat = thread_stat(pid_, thread.tid());
-        return stat && stat->state != 'Z' && stat->state != 'X';
+        return (thread.interrupt_wanted_ || thread.motion_ == Thread::Motion::step) &&
+               will_be_heard_of(thread);
     };
-    const auto is_anyone_awaited = [&] {
-        return std::any_of(threads_.begin(), threads_.end(),
-                           [&](const auto& entry) { return is_awaited(*entry.second); });
-    };
-    const auto may_have_been_woken = [&](const Thread& thread) {
-        const auto stat = thread_stat(pid_, thread.tid());
-        return stat && (stat->state == 'R' || (stat->state == 't' && !thread.in_group_stop_));
-    };
+    WokenThreads woken{pid_};
     // Their threads are stopped; an exec at the start leaves its event unread.
     events_.clear();
+    const auto deadline = Clock::now() + std::chrono::seconds{1};
     // To look at hundreds of threads takes milliseconds, in which those that were seen asleep may
-    // be woken: all that are left have to be seen asleep in one go.
-    for (bool all_sleep = false; !all_sleep;) {
-        all_sleep = true;
+    // be woken: all that are left have to be undisturbed in one go.
+    while (true) {
+        bool is_undisturbed = true;
         for (auto* const thread : threads()) {
             if (thread->stopped_) {
                 release(*thread);
-            } else if (is_awaited(*thread) || may_have_been_woken(*thread)) {
+            } else if (is_awaited(*thread)) {
                 thread->interrupt_wanted_ = request(PTRACE_INTERRUPT, thread->tid()) == 0;
-                all_sleep = false;
+                is_undisturbed = false;
+            } else if (!thread->in_group_stop_ && woken.may_include(thread->tid())) {
+                is_undisturbed &= Clock::now() >= deadline;
             }
         }
-        // A thread that is being stepped answers late only while it sleeps uninterruptibly; leaving
-        // then would kill the program when it wakes.
-        while (true) {
-            const auto news = look_for_news();
+        for (auto news = look_for_news(); news.tid != 0; news = look_for_news()) {
             if (news.tid < 0) return;
-            if (news.tid == 0) {
-                if (!is_anyone_awaited()) break;
-                alarm_->sleep_until_news(Clock::now() + std::chrono::milliseconds{10});
-                continue;
-            }
-            all_sleep = false;
+            is_undisturbed = false;
             // Whatever it stopped for, it need not be let go on once more.
             if (auto* const known = thread(news.tid)) known->interrupt_wanted_ = true;
             const auto event = digest(news.tid, news.status);
             if (event && event->thread && event->thread->stopped_) release(*event->thread);
         }
+        if (is_undisturbed) return;
+        alarm_->sleep_until_news(Clock::now() + std::chrono::microseconds{300});
     }
 }
 

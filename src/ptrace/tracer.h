@@ -87,6 +87,9 @@ class Thread {
     // handler. The kernel then no longer takes it for one that is being stepped.
     bool stop_again(int signal = 0);
 
+    // While it is stopped in a signal's delivery; else 0.
+    int held_signal() const { return held_signal_; }
+
     // Asks a running thread to stop; answered by an Event of kind `interrupted`, perhaps after
     // others that came first. A group stop or an exec answers it as well. A thread that sleeps is
     // woken, which shows unless it sleeps_soundly() (process_info.h) or its system call is issued
@@ -182,6 +185,9 @@ class Tracer {
     // again. True if it had to.
     bool repair_interrupted_call(Thread&);
 
+    // To stop (Thread::interrupt), and it has not answered yet.
+    bool is_anyone_asked() const;
+
     // Steps fast: keeps the calling thread, never the target, on the CPU where the target's thread
     // runs, for a step that crosses CPUs takes four times as long.
     void follow(const Thread&);
@@ -207,6 +213,7 @@ class Tracer {
     void seize_threads();
     bool seize_or_yield_to_exec(pid_t tid);
     void look_for_missed_threads();
+    bool will_be_heard_of(const Thread&) const;
     void let_go_of_everything();
 
     pid_t pid_;

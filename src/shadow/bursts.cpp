@@ -16,7 +16,7 @@ namespace shadowprof::shadow {
 namespace {
 
 // For the nursery to be taken out, and before that for a thread that runs.
-constexpr std::chrono::milliseconds await_removal{20'000}, await_running{100};
+constexpr std::chrono::milliseconds await_removal{20'000}, await_running{100}, await_rest{5};
 
 using ptrace::Clock;
 
@@ -145,18 +145,16 @@ bool Bursts::take(const ptrace::Event& event) {
     if (event.kind == ptrace::EventKind::exec) {
         asked_.clear();  // all others are gone
         nursery_.reset();
+        why_no_nursery_.clear();
     }
     if (in_progress() && take_own(event)) return true;
     if (const auto asked = asked_.find(event.thread); asked != asked_.end()) {
         price_.stopped(asked->second.when, asked->second.displaced);
         asked_.erase(asked);
-        if (event.kind == ptrace::EventKind::interrupted) {
-            if (!in_progress() && !has_enough()) {
-                use_stop(*event.thread, ptrace::Clock::now());
-                has_let_go();
-                return true;
-            }
-            finish_call(*event.thread);
+        if (event.kind == ptrace::EventKind::interrupted && !in_progress() && !has_enough()) {
+            use_stop(*event.thread, ptrace::Clock::now());
+            has_let_go();
+            return true;
         }
     }
     if (event.kind != ptrace::EventKind::thread_gone) {
@@ -166,7 +164,18 @@ bool Bursts::take(const ptrace::Event& event) {
         cost_.price += price;
         budget_.spent_besides(price);
     }
-    return false;
+    return stops_again_to_finish(event);
+}
+
+// Whoever asked for the stop, it may have broken off a call; and so may a signal that the program
+// ignores. A thread that is about to be given one does nothing else: it does that first.
+bool Bursts::stops_again_to_finish(const ptrace::Event& event) {
+    const bool has_signal = event.kind == ptrace::EventKind::signal;
+    if (!has_signal && event.kind != ptrace::EventKind::interrupted) return false;
+    auto& thread = *event.thread;
+    if (finish_call(thread)) return false;
+    return has_signal && ptrace::rest_of_call(place_.tracer.pid(), thread) &&
+           why_no_nursery_.empty() && thread.stop_again(event.signal);
 }
 
 Seconds Bursts::price_of_stop_now() {
@@ -196,56 +205,54 @@ void Bursts::use_stop(ptrace::Thread& thread, ptrace::Clock::time_point stopped)
 }
 
 bool Bursts::found(ptrace::Thread& thread) {
-    if (is_nursery_refused_) return false;
-    std::string why;
+    if (!why_no_nursery_.empty()) return false;
     nursery_ = ptrace::Nursery::create(place_.tracer, thread,
-                                       emu::translator::ReplicaCache::file_size, why);
-    is_nursery_refused_ = !why.empty();
+                                       emu::translator::ReplicaCache::file_size, why_no_nursery_);
     return nursery_ != nullptr;
 }
 
-void Bursts::finish_call(ptrace::Thread& thread) {
+bool Bursts::finish_call(ptrace::Thread& thread) {
     const auto undone = ptrace::rest_of_call(place_.tracer.pid(), thread);
-    if (undone && (nursery_ || found(thread))) nursery_->finish_call(thread, *undone);
+    return undone && (nursery_ || found(thread)) && nursery_->finish_call(thread, *undone);
 }
 
-// The area is taken out again by the program itself: by a thread that runs, or, if none does for a
-// while, by one that does not mind being woken.
+// Nobody is left behind with a call that was broken off. Then the area is taken out again by the
+// program itself: by a thread that runs, or, if none does for a while, by one that does not mind
+// being woken.
 void Bursts::leave_no_trace() {
-    const auto nursery = std::move(nursery_);
-    if (!nursery) return;
+    auto& tracer = place_.tracer;
     const auto began = Clock::now();
-    pid_t asked = 0;
-    while (place_.tracer.alive() && Clock::now() < began + await_removal) {
-        if (asked == 0) {
-            auto* thread = choose_running_thread(place_.tracer, place_.random);
-            if (!thread && Clock::now() > began + await_running)
-                thread = choose_thread_at_rest(place_.tracer);
-            if (thread && thread->interrupt()) asked = thread->tid();
+    auto ask_from = began;
+    for (auto now = began; tracer.alive() && now < began + await_removal; now = Clock::now()) {
+        if (!tracer.is_anyone_asked() && now >= ask_from) {
+            if (!nursery_) return;
+            auto* thread = choose_running_thread(tracer, place_.random);
+            if (!thread && now > began + await_running) thread = choose_thread_at_rest(tracer);
+            if (thread) thread->interrupt();
         }
-        const auto event = place_.tracer.wait(Clock::now() + std::chrono::milliseconds{2});
+        const auto event = tracer.wait(Clock::now() + std::chrono::milliseconds{2});
         if (!event) continue;
         // That is the session's to hear, and of the program that was there is nothing left.
         if (event->kind == ptrace::EventKind::process_gone ||
             event->kind == ptrace::EventKind::exec) {
-            place_.tracer.give_back(*event);
-            return;
+            tracer.give_back(*event);
+            break;
         }
-        if (event->thread && event->thread->tid() == asked) asked = 0;
-        if (!event->thread || event->kind != ptrace::EventKind::interrupted) {
-            place_.tracer.pass_on(*event);
+        const bool is_finishing = event->thread && finish_call(*event->thread);
+        if (is_finishing) ask_from = Clock::now() + await_rest;
+        if (event->kind != ptrace::EventKind::interrupted || is_finishing || !nursery_ ||
+            tracer.is_anyone_asked()) {
+            tracer.pass_on(*event);
             continue;
         }
-        // It may also be one that was asked before.
         auto& thread = *event->thread;
-        place_.tracer.repair_interrupted_call(thread);
-        const auto undone = ptrace::rest_of_call(place_.tracer.pid(), thread);
-        const bool is_finishing = undone && nursery->finish_call(thread, *undone);
-        const bool stays = !nursery->may_be_removed_by(thread);
-        const bool done = !stays && !is_finishing && nursery->remove(place_.tracer, thread);
+        tracer.repair_interrupted_call(thread);
+        const bool stays = !nursery_->may_be_removed_by(thread);
+        const bool done = !stays && nursery_->remove(tracer, thread);
         thread.resume();
-        if (done || stays) return;
+        if (done || stays) break;
     }
+    nursery_.reset();
 }
 
 void Bursts::has_let_go() {

@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <variant>
 
 #include "ptrace/displacer.h"
@@ -51,7 +52,9 @@ class Bursts : public Sampling {
     // now.
     virtual bool prepare() { return true; }
     // There is a nursery now. False, at this moment or for good, if that is impossible.
-    virtual bool found(ptrace::Thread& thread);
+    bool found(ptrace::Thread& thread);
+    // … for good; else empty.
+    const std::string& why_no_nursery() const { return why_no_nursery_; }
 
     trace::TraceStart next_sample();
     // On average exactly that; what is left of whole numbers is left to chance.
@@ -122,8 +125,11 @@ class Bursts : public Sampling {
     };
     Running running_thread();
     void use_stop(ptrace::Thread& thread, ptrace::Clock::time_point stopped);
-    // The thread was stopped behind a system call, which that may have broken off half-way.
-    void finish_call(ptrace::Thread& thread);
+    // True if it was let go on for that.
+    bool stops_again_to_finish(const ptrace::Event& event);
+    // Of a thread that is stopped behind a system call, which that may have broken off half-way:
+    // true if there is a rest, which it makes when it is let go on.
+    bool finish_call(ptrace::Thread& thread);
 
     // One is sent beforehand. Who has just been somewhere would not displace anyone so soon again.
     std::array<ptrace::Displacer, 2> displacers_;
@@ -133,7 +139,7 @@ class Bursts : public Sampling {
     Seconds waited_{0};  // for the sample that begins
     Wait wait_;          // since then
     bool is_prepared_ = false;
-    bool is_nursery_refused_ = false;
+    std::string why_no_nursery_;
     pid_t chosen_ = 0;
     int missed_ = 0;  // so many times
     ptrace::ThreadStatWatch stats_;

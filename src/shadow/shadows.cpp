@@ -129,8 +129,8 @@ void Shadows::has_asked(const ptrace::Thread& thread) {
 
 void Shadows::begin(ptrace::Thread& thread, const ptrace::Registers&) {
     auto stopped = Clock::now();
-    if (!nursery_) {
-        const bool is_found = found(thread);
+    if (!replicas_) {
+        const bool is_found = can_have_replicas(thread);
         // Once; it does not make samples dearer.
         pay_once(Clock::now() - stopped);
         // Others that had been asked have been let go on meanwhile.
@@ -207,12 +207,9 @@ std::uint32_t Shadows::weight_of(const emu::translator::TranslatedReplica::Lengt
     return whole(std::clamp(time / unit_of_weight / nanoseconds, 1.0, most));
 }
 
-bool Shadows::found(ptrace::Thread& thread) {
-    std::string why;
-    nursery_ = ptrace::Nursery::create(place_.tracer, thread,
-                                       emu::translator::ReplicaCache::file_size, why);
-    if (!nursery_) {
-        if (!why.empty()) impossible_ = {why};
+bool Shadows::can_have_replicas(ptrace::Thread& thread) {
+    if (!nursery_ && !found(thread)) {
+        if (!why_no_nursery().empty()) impossible_ = {why_no_nursery()};
         return false;
     }
     replicas_ = std::make_unique<Replicas>(place_, *nursery_, most_at_once_);

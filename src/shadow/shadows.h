@@ -53,7 +53,7 @@ class Shadows : public Bursts {
     void has_asked(const ptrace::Thread&) override;
     bool prepare() override;
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
-    bool found(ptrace::Thread& thread) override;
+    bool can_have_replicas(ptrace::Thread& thread);
     emu::translator::TranslatedReplica::Length length_of_next() const;
     std::uint32_t weight_of(const emu::translator::TranslatedReplica::Length& length, Seconds time);
     void is_refused(const std::optional<ptrace::Obstacle>& obstacle);

@@ -30,6 +30,21 @@ def kill_again_and_again(mode, expected):
         stop(target)
 
 
+def attach_again_and_again(mode, expected):
+    """Whatever is left undone when the profiler begins, goes on or leaves, it sees to."""
+    target = subprocess.Popen([whole_calls, "400"], stdout=subprocess.PIPE)
+    options = ["-m", mode, "--overhead", "20%", "--duration", "0.1s", "-q", "--no-progress", "-o", "profile.json"]
+    try:
+        while target.poll() is None:
+            subprocess.run(
+                [SHADOWPROF, "attach", *options, str(target.pid)], stderr=subprocess.DEVNULL, check=False, timeout=60
+            )
+        check_equal(f"what it wrote, {mode}", target.communicate(timeout=120)[0], expected)
+        check_equal(f"its status, {mode}", target.returncode, 0)
+    finally:
+        stop(target)
+
+
 with scratch():
     seed = random.randrange(1 << 32)
     print(f"seed {seed}, {ROUNDS} rounds")
@@ -41,4 +56,5 @@ with scratch():
         check_equal(f"what it wrote in mode {mode}", outcome.stdout, native)
         check_equal(f"its status in mode {mode}", outcome.status, 0)
     for mode in ("shadow", "burst"):
+        attach_again_and_again(mode, native)
         kill_again_and_again(mode, native)

@@ -20,6 +20,7 @@
 #include "ptrace/planned_calls.h"
 #include "ptrace/process_info.h"
 #include "ptrace/replica.h"
+#include "ptrace/rest_of_call.h"
 #include "ptrace/system.h"
 #include "ptrace/tracee.h"
 
@@ -483,6 +484,27 @@ TEST_CASE("what was looked at while a thread was on its way to its stop is looke
         }
         kill(tracer.pid(), SIGKILL);
     });
+}
+
+TEST_CASE("a call that is broken off again and again does all that it was asked to") {
+    const auto target = Target::running({target_program(), "whole-calls", "4"});
+    REQUIRE(target->line() == "ready");
+    int finished = 0;
+    with_nursery(*target, [&](Tracer& tracer, Nursery& nursery, Thread& thread) {
+        target->signal(SIGUSR1);
+        while (true) {
+            std::this_thread::sleep_for(500us);
+            if (!stop(tracer, thread)) break;
+            const auto rest = rest_of_call(tracer.pid(), thread);
+            if (rest) {
+                CHECK(nursery.finish_call(thread, *rest));
+                ++finished;
+            }
+            thread.resume();
+        }
+    });
+    CHECK(finished > 8 * 16);  // more often in one call than there is room for rests
+    CHECK(target->verdict() == "fine");
 }
 
 TEST_CASE("a program may end while births are under way") {

@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <sys/ipc.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/sem.h>
 #include <sys/socket.h>
@@ -609,6 +610,23 @@ struct Scenario {
     int (*run)(const char*);
 };
 
+// Asks for megabytes of random bytes, so many times, once it got a SIGUSR1. No signal comes then.
+std::atomic<bool> may_begin{false};
+int whole_calls(const char* times) {
+    signal(SIGUSR1, [](int) { may_begin = true; });
+    say("ready");
+    while (!may_begin) {
+    }
+    std::vector<char> random(1 << 24);
+    for (int i = atoi(times); i > 0; --i)
+        for (const bool again : {false, true}) {
+            const auto size = random.size() - again;
+            const auto got = getrandom(random.data(), size, 0);
+            if (got != static_cast<ssize_t>(size)) surprise("getrandom", got);
+        }
+    return verdict();
+}
+
 constexpr Scenario scenarios[] = {
     {"exit", exit_with},
     {"kill-self", kill_self},
@@ -633,6 +651,7 @@ constexpr Scenario scenarios[] = {
     {"own-traps", own_traps},
     {"sleep-long", sleep_long},
     {"stack", stack},
+    {"whole-calls", whole_calls},
 };
 
 }  // namespace
