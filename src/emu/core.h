@@ -64,7 +64,7 @@ enum class ExitKind : std::uint32_t {
     system_call,   // after the instruction
     trap,          // before an instruction that no engine goes through; detail is its index
     unsupported,   // before an instruction that this engine does not know; likewise
-    flag_trap,     // after popf set the trap or the alignment-check flag; detail: index of the next
+    flag_trap,     // after popf set the trap flag; detail: index of the next
     code_changed,  // after an instruction that wrote into compiled code; likewise
     fault,         // the host's CPU raised a signal: host_address, signal, fault_address
     protection,    // an instruction was refused; detail: its index

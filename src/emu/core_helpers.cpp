@@ -383,6 +383,7 @@ std::uint64_t shadowprof_rflags(Core* core) noexcept {
     return rflags_of(*core) & ~never_stored;
 }
 
+// The alignment-check flag is kept and checks nothing.
 void shadowprof_set_rflags(Core* core, std::uint64_t value, std::uint32_t size) noexcept {
     const auto old = rflags_of(*core);
     if (size == 2) value = (old & ~std::uint64_t{0xffff}) | (value & 0xffff);
@@ -390,7 +391,7 @@ void shadowprof_set_rflags(Core* core, std::uint64_t value, std::uint32_t size) 
     core->backward = value & direction_flag ? 1 : 0;
     core->other_flags =
         static_cast<std::uint32_t>((core->other_flags & ~user_flags) | (value & user_flags));
-    core->helper_failed = (core->other_flags & (trap_flag | alignment_flag)) != 0;
+    core->helper_failed = (core->other_flags & trap_flag) != 0;
 }
 
 void shadowprof_enter(Core* core, std::uint32_t argument) noexcept {

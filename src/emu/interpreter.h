@@ -58,7 +58,7 @@ enum class StopKind : std::uint8_t {
     general_protection,
     trap,          // an instruction no engine goes through
     unsupported,   // an instruction the interpreter does not know
-    trap_flag,     // popf set the trap or the alignment-check flag
+    trap_flag,     // popf set the trap flag
     no_code,       // nothing to decode at rip
     memory_limit,  // the view is full
 };

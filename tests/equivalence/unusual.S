@@ -72,6 +72,20 @@ round:
     pop dx
     push rcx
     popfq
+    # As Java asks for the flag of alignment checks: nothing here is not aligned.
+    mov rdx, rcx
+    xor rdx, 0x40000
+    push rdx
+    popfq
+    pushfq
+    pop r8
+    cmp r8, rcx
+    jne 1f
+    xor rdx, rdx
+1:  push rcx
+    popfq
+    pushfq
+    pop rcx
 
 # Bits far from where the operand points
     movsx rdx, r12b

@@ -97,6 +97,11 @@ class Emitter : public Assembler {
         if (size == 2) raw(value, value >> 8);
         if (size == 4) imm32(value);
     }
+    // Changes flags: not zero if what is at [reg + offset] has one of these bits.
+    void test_memory(HostRegister reg, std::int32_t offset, std::uint32_t bits) {
+        memory_operand(false, 0xf7, 0, reg, offset);
+        imm32(bits);
+    }
     // The low 64 bits of a vector register to [reg + offset].
     void store_vector(HostRegister reg, std::int32_t offset, std::uint8_t vector, bool has_avx) {
         if (vector < 16 && !has_avx) {

@@ -14,6 +14,7 @@ inline constexpr std::uint64_t no_system_call = ~0ull;
 inline ptrace::Registers guest_registers(const ThreadArea& area, ptrace::Registers in_cache) {
     in_cache.raw.r15 = area.r15;
     in_cache.raw.gs_base = area.guest_gs;
+    in_cache.raw.eflags |= area.alignment_check;
     return in_cache;
 }
 
@@ -64,6 +65,8 @@ inline ptrace::Registers enter_cache(ThreadArea& area, std::uint64_t place_of_ar
                                      ptrace::Registers native) {
     area.r15 = native.raw.r15;
     area.guest_gs = native.raw.gs_base;
+    area.alignment_check = native.raw.eflags & alignment_check_flag;
+    native.raw.eflags &= ~std::uint64_t{alignment_check_flag};
     native.raw.r15 = stream;
     native.raw.gs_base = place_of_area;
     native.raw.rip = place.value;

@@ -39,7 +39,7 @@ enum class Request : std::uint64_t {
 
 // One thread's engine state; gs points to it. The registers are where they are put while code needs
 // them for itself.
-struct ThreadArea {
+struct alignas(64) ThreadArea {
     std::uint64_t stream;  // where to write next, while r15 holds something else
     std::uint64_t r15;     // the guest's
     std::uint64_t pc;      // where the guest is, when code leaves the cache
@@ -51,8 +51,11 @@ struct ThreadArea {
     std::uint64_t rax, rcx, rdx, r11;
     std::uint64_t temp[3];
     std::uint64_t guest_gs;  // the guest's own gs base
+    // This flag of the guest's, as it lies among the flags: in the cache it is never set, for what
+    // is written down is not aligned.
+    std::uint64_t alignment_check;
 };
-static_assert(sizeof(ThreadArea) == 128);
+inline constexpr std::uint32_t alignment_check_flag = 1u << 18;
 
 inline constexpr std::size_t most_threads = 512;
 // By the low 16 bits of an address.

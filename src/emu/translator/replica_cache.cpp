@@ -82,13 +82,16 @@ ReplicaCache::Turn::~Turn() {
 }
 
 std::optional<Address> ReplicaCache::Turn::entry(Address pc, Version version) {
+    // Replicas that have different libraries in one place empty it for each other, in turns.
+    constexpr int most_tries = 16;
     auto& cache = guest_.cache_;
-    for (bool again = false;; again = true) {
+    for (int tries = 1;; ++tries) {
         cache.must_be_emptied_ |= code().epoch() != cache.epoch_;
         if (cache.must_be_emptied_) wait_until_emptied();
         const auto place = translator().entry(pc, version);
         const bool is_current = code().epoch() == cache.epoch_ && !translator().is_full();
-        if (is_current || again) return is_current ? place : std::nullopt;
+        if (is_current) return place;
+        if (tries == most_tries) return {};
         cache.must_be_emptied_ = true;
     }
 }
@@ -107,6 +110,8 @@ void ReplicaCache::Turn::wait_until_emptied() {
     }
     --cache.waiting_;
     code().look_through(guest_.pid_, guest_.maps_);
+    // Whose code was in the place of this one's is of no matter while there is none.
+    if (translator().is_empty()) cache.epoch_ = code().epoch();
 }
 
 }  // namespace shadowprof::emu::translator

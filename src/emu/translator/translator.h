@@ -51,6 +51,7 @@ class Translator : private UnitDirectory {
     // full: then forget_everything() helps.
     std::optional<Address> entry(Address pc, Version version);
     bool is_full() const { return is_full_; }
+    bool is_empty() const { return units_.empty(); }
 
     // A thread left the cache by this exit, and comes again.
     std::optional<Address> link(std::uint32_t exit);

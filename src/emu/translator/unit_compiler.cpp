@@ -355,6 +355,8 @@ void UnitCompiler::write_instruction(std::size_t block, std::size_t index) {
 }
 
 void UnitCompiler::write_plain(const Instruction& instruction) {
+    if (instruction.mnemonic == Mnemonic::popfq) return write_popfq(instruction);
+    if (instruction.mnemonic == Mnemonic::pushfq) return write_pushfq(instruction);
     const auto* memory = explicit_memory(instruction);
     const bool uses_r15 = uses_stream_register(instruction);
     const bool in_gs =
@@ -391,6 +393,52 @@ void UnitCompiler::write_plain(const Instruction& instruction) {
         state_.holds = StreamRegister::changed;
         mark();
     }
+}
+
+// Java looks whether a processor has the flag by setting it.
+void UnitCompiler::write_popfq(const Instruction& instruction) {
+    constexpr auto rax = decoder::rax, rsp = decoder::rsp;
+    constexpr int size = 8;
+    a_.test_memory(rsp, 0, alignment_check_flag);
+    auto* const sets_it = a_.jump_if(Condition::ne);
+    a_.store_area_constant(offsetof(ThreadArea, alignment_check), 0);
+    a_.bytes(instruction.encoding());
+    late([this, &instruction, sets_it, back = a_.position()] {
+        a_.join(sets_it);
+        a_.store_area(slot_for(rax), rax);
+        mark(rax);
+        a_.load_from(rax, rsp, 0, size);
+        a_.store_area(third_temp, rax);
+        a_.and_imm(rax, ~static_cast<std::int32_t>(alignment_check_flag), true);
+        a_.store_to(rsp, 0, rax);
+        a_.bytes(instruction.encoding());
+        a_.load_area(rax, third_temp);
+        a_.store_to(rsp, -size, rax);
+        a_.store_area_constant(offsetof(ThreadArea, alignment_check), alignment_check_flag);
+        give_back(rax);
+        a_.jump_to(back);
+    });
+}
+
+void UnitCompiler::write_pushfq(const Instruction& instruction) {
+    constexpr auto rax = decoder::rax, rcx = decoder::rcx, rsp = decoder::rsp;
+    a_.bytes(instruction.encoding());
+    a_.store_area(slot_for(rcx), rcx);
+    mark(rcx);
+    a_.load_area(rcx, offsetof(ThreadArea, alignment_check));
+    a_.jump_if_rcx_is_zero(Emitter::jump_length);
+    auto* const is_set = a_.jump();
+    const auto* const back = a_.position();
+    give_back(rcx);
+    late([this, is_set, back] {
+        a_.join(is_set);
+        a_.store_area(slot_for(rax), rax);
+        a_.load_from(rax, rsp, 0, 8);
+        a_.lea(rax, rax, rcx, 1, 0);  // without changing flags
+        a_.store_to(rsp, 0, rax);
+        a_.load_area(rax, slot_for(rax));
+        a_.jump_to(back);
+    });
 }
 
 void UnitCompiler::write_with_memory_at(const Instruction& instruction, HostRegister borrowed) {

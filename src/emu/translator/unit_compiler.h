@@ -109,6 +109,8 @@ class UnitCompiler {
     void write_block(std::size_t index);
     void write_instruction(std::size_t block, std::size_t index);
     void write_plain(const Instruction& instruction);
+    void write_popfq(const Instruction& instruction);
+    void write_pushfq(const Instruction& instruction);
     // … its memory operand at the address in a borrowed register, which is given back.
     void write_with_memory_at(const Instruction& instruction, HostRegister borrowed);
     void write_branch(std::size_t block);

@@ -206,10 +206,13 @@ void Differential::count(const emu::Stop& stop, const NativeEnd& native,
                          const std::string& differences) {
     const bool leaves_address_space =
         steps_.back().instruction.flow != decoder::Flow::next && !is_canonical(interpreted_.rip);
-    const bool expected = leaves_address_space || stop.kind == emu::StopKind::trap_flag ||
-                          std::any_of(steps_.begin(), steps_.end(), [](const Step& step) {
-                              return exception_for(step.instruction) != nullptr;
-                          });
+    // What is not aligned is no fault to the engines.
+    const bool is_checked =
+        native.signal == SIGBUS && (native_.rflags & emu::translator::alignment_check_flag) != 0;
+    const bool expected =
+        leaves_address_space || is_checked || stop.kind == emu::StopKind::trap_flag ||
+        std::any_of(steps_.begin(), steps_.end(),
+                    [](const Step& step) { return exception_for(step.instruction) != nullptr; });
     // What happened belongs to the instruction that faulted, or to the last one.
     const auto culprit = step_at(native_.rip);
     for (std::size_t n = 0; n <= culprit; ++n) {

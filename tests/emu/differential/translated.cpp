@@ -115,10 +115,13 @@ TranslatedCode::End TranslatedCode::run(NativeCode& native, emu::GuestState& sta
         }
         area().r15 = state.general[decoder::r15];
         area().guest_gs = state.gs_base;
+        area().alignment_check = state.rflags & alignment_check_flag;
+        state.rflags &= ~std::uint64_t{alignment_check_flag};
         state.general[decoder::r15] = prepare_stream(version, random, has_looked);
         state.gs_base = data_place + areas_at;
         state.rip = *place;
         end.native = run_cached(native, state);
+        state.rflags |= area().alignment_check;
         read_stream(version, end);
         if (std::exchange(state.gs_base, area().guest_gs) != data_place + areas_at)
             end.broken = "gs";
