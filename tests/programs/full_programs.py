@@ -6,7 +6,7 @@ import sys
 
 from vocabulary import check, check_equal, same_as_native, scratch, threaded_python
 
-hostile = os.path.abspath(sys.argv[1])
+hostile, confined = map(os.path.abspath, sys.argv[1:])
 
 with scratch():
     with open("text", "w", encoding="ascii") as text:
@@ -18,10 +18,14 @@ with scratch():
         ["/usr/bin/python3", "-c", threaded_python(2000)],
         ["sh", "-c", "echo one; (exit 4); kill -TERM $$"],
         [hostile],
+        [confined],
     ):
         for options in (["-p", "path,edge"], ["-p", "all"]):
             profile = same_as_native(command, "--mode", "full", *options)
             check_equal("the mode", profile["run"]["mode"], "full")
             check(profile["coverage"]["instructions"] > 50_000, f"{command[0]}: too little was seen")
             check(not profile["run"].get("interrupted"), f"{command[0]}: profiling was cut short")
-            check_equal("warnings", profile["run"].get("warnings", []), [])
+            warnings = profile["run"].get("warnings", [])
+            of_confinement = [w for w in warnings if "seccomp" in w]
+            check_equal("warnings", warnings, of_confinement if command == [confined] else [])
+            check(command != [confined] or of_confinement, "it has not confined itself")

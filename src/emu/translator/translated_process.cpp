@@ -1,7 +1,9 @@
 #include "emu/translator/translated_process.h"
 
+#include <linux/seccomp.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -23,6 +25,17 @@ namespace {
 
 using ptrace::EventKind;
 using ptrace::Registers;
+
+// Whoever has confined himself may not make the calls by which code leaves the cache.
+constexpr const char* confined = "seccomp";
+
+bool has_confined_itself(const Registers& behind_call) {
+    const auto& raw = behind_call.raw;
+    if (behind_call.result() != 0) return false;
+    return (raw.orig_rax == SYS_prctl && raw.rdi == PR_SET_SECCOMP) ||
+           (raw.orig_rax == SYS_seccomp &&
+            (raw.rdi == SECCOMP_SET_MODE_STRICT || raw.rdi == SECCOMP_SET_MODE_FILTER));
+}
 
 }  // namespace
 
@@ -126,6 +139,8 @@ void TranslatedProcess::begin_thread(ptrace::Thread& thread) {
     } else if (const auto registers = thread.registers()) {
         if (cannot_translate_)
             run_natively(guest, *registers, "not translated");
+        else if (ptrace::confinement_of(tracer_.pid(), thread.tid()) != confinement_)
+            run_natively(guest, *registers, confined);
         else
             enter(guest, *registers);
     }
@@ -152,6 +167,7 @@ bool TranslatedProcess::make_cache(ptrace::Thread& thread, std::string& why) {
     memory_ = SharedMemory::create(tracer_, thread, why);
     has_memory_ = memory_ != nullptr;
     if (!memory_) return false;
+    confinement_ = ptrace::confinement_of(tracer_.pid(), thread.tid());
     translator_ =
         std::make_unique<Translator>(code_, segments_, memory_->tables(), memory_->tables_place());
     hot_code_ = std::make_unique<HotCode>(*translator_, segments_);
@@ -485,6 +501,10 @@ void TranslatedProcess::on_system_call_exit(Guest& guest) {
     }
     guest.in_system_call = false;
     check_mappings(*registers);
+    if (has_confined_itself(*registers)) {
+        warnings_.push_back("a thread runs on unprofiled: it has confined itself (seccomp)");
+        return run_natively(guest, *registers, confined);
+    }
     if (guest.arriving) {
         // Once more outside of the kernel.
         guest.thread->stop_again();
@@ -643,6 +663,12 @@ void TranslatedProcess::on_fault(Guest& guest, const Registers& registers,
     if (is_done)
         native.raw.rip =
             position.unit->blocks[mark.block]->instructions[mark.instruction].end().value;
+    // Where the instruction is that raised it.
+    auto info = event.info;
+    if (translator_->is_in_cache(Address{reinterpret_cast<std::uint64_t>(info.si_addr)})) {
+        info.si_addr = reinterpret_cast<void*>(native.raw.rip);
+        guest.thread->set_signal_info(info);
+    }
     leave_cache(guest, native, stream);
     read_stream(guest);
     guest.recording->cut(*position.unit, mark.block, mark.instruction + std::size_t{is_done});

@@ -32,6 +32,7 @@
 #include "emu/translator/shared_memory.h"
 #include "emu/translator/thread_recording.h"
 #include "emu/translator/translator.h"
+#include "ptrace/fork_conditions.h"
 #include "ptrace/tracer.h"
 #include "trace/segment.h"
 #include "trace/trace.h"
@@ -141,6 +142,7 @@ class TranslatedProcess {
     trace::SampleId sample_;  // all that runs
     bool saw_everything_ = true;
     bool cannot_translate_ = false;
+    std::optional<ptrace::Confinement> confinement_;  // that all had when the cache was made
     bool ends_may_be_missed_ = false;  // nobody hears of threads that end while calls are planned
     bool has_memory_ = false;          // the target has what we share
     unsigned failures_to_begin_ = 0;
