@@ -449,6 +449,7 @@ void Tracer::let_go_of_everything() {
     WokenThreads woken{pid_};
     // Their threads are stopped; an exec at the start leaves its event unread.
     events_.clear();
+    constexpr std::chrono::microseconds between_looks{300}, while_awaiting{10'000};
     const auto deadline = Clock::now() + std::chrono::seconds{1};
     // To look at hundreds of threads takes milliseconds, in which those that were seen asleep may
     // be woken: all that are left have to be undisturbed in one go.
@@ -460,7 +461,7 @@ void Tracer::let_go_of_everything() {
             } else if (is_awaited(*thread)) {
                 thread->interrupt_wanted_ = request(PTRACE_INTERRUPT, thread->tid()) == 0;
                 is_undisturbed = false;
-            } else if (!thread->in_group_stop_ && woken.may_include(thread->tid())) {
+            } else if (woken.may_include(thread->tid())) {
                 is_undisturbed &= Clock::now() >= deadline;
             }
         }
@@ -473,7 +474,8 @@ void Tracer::let_go_of_everything() {
             if (event && event->thread && event->thread->stopped_) release(*event->thread);
         }
         if (is_undisturbed) return;
-        alarm_->sleep_until_news(Clock::now() + std::chrono::microseconds{300});
+        const auto now = Clock::now();
+        alarm_->sleep_until_news(now + (now < deadline ? between_looks : while_awaiting));
     }
 }
 

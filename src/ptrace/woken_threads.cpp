@@ -6,7 +6,6 @@ namespace shadowprof::ptrace {
 
 bool WokenThreads::may_include(pid_t tid) {
     const auto stat = thread_stat(process_, tid);
-    if (stat && stat->state == 't') return true;
     if (!stat || stat->state != 'R') {
         awake_.erase(tid);
         return false;
