@@ -503,7 +503,7 @@ TEST_CASE("a call that is broken off again and again does all that it was asked 
             thread.resume();
         }
     });
-    CHECK(finished > 8 * 16);  // more often in one call than there is room for rests
+    CHECK(finished > 8 * 12);  // more often in one call than there is room for rests
     CHECK(target->verdict() == "fine");
 }
 
