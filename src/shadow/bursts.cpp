@@ -15,7 +15,8 @@ namespace shadowprof::shadow {
 
 namespace {
 
-// For the nursery to be taken out, and before that for a thread that runs.
+// For the nursery to be taken out, and before that for a thread that runs, or for the rest of a
+// call.
 constexpr std::chrono::milliseconds await_removal{20'000}, await_running{100}, await_rest{5};
 
 using ptrace::Clock;
@@ -173,9 +174,9 @@ bool Bursts::stops_again_to_finish(const ptrace::Event& event) {
     const bool has_signal = event.kind == ptrace::EventKind::signal;
     if (!has_signal && event.kind != ptrace::EventKind::interrupted) return false;
     auto& thread = *event.thread;
-    if (finish_call(thread)) return false;
-    return has_signal && ptrace::rest_of_call(place_.tracer.pid(), thread) &&
-           why_no_nursery_.empty() && thread.stop_again(event.signal);
+    const auto undone = ptrace::rest_of_call(place_.tracer.pid(), thread);
+    if (!undone || make_rest(thread, *undone)) return false;
+    return has_signal && why_no_nursery_.empty() && thread.stop_again(event.signal);
 }
 
 Seconds Bursts::price_of_stop_now() {
@@ -213,7 +214,11 @@ bool Bursts::found(ptrace::Thread& thread) {
 
 bool Bursts::finish_call(ptrace::Thread& thread) {
     const auto undone = ptrace::rest_of_call(place_.tracer.pid(), thread);
-    return undone && (nursery_ || found(thread)) && nursery_->finish_call(thread, *undone);
+    return undone && make_rest(thread, *undone);
+}
+
+bool Bursts::make_rest(ptrace::Thread& thread, const ptrace::RestOfCall& undone) {
+    return (nursery_ || found(thread)) && nursery_->finish_call(thread, undone);
 }
 
 // Nobody is left behind with a call that was broken off. Then the area is taken out again by the

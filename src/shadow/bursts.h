@@ -130,6 +130,7 @@ class Bursts : public Sampling {
     // Of a thread that is stopped behind a system call, which that may have broken off half-way:
     // true if there is a rest, which it makes when it is let go on.
     bool finish_call(ptrace::Thread& thread);
+    bool make_rest(ptrace::Thread& thread, const ptrace::RestOfCall& undone);
 
     // One is sent beforehand. Who has just been somewhere would not displace anyone so soon again.
     std::array<ptrace::Displacer, 2> displacers_;

@@ -605,11 +605,6 @@ int stack(const char* depth) {
     return 0;
 }
 
-struct Scenario {
-    const char* name;
-    int (*run)(const char*);
-};
-
 // Asks for megabytes of random bytes, so many times, once it got a SIGUSR1. No signal comes then.
 std::atomic<bool> may_begin{false};
 int whole_calls(const char* times) {
@@ -626,6 +621,11 @@ int whole_calls(const char* times) {
         }
     return verdict();
 }
+
+struct Scenario {
+    const char* name;
+    int (*run)(const char*);
+};
 
 constexpr Scenario scenarios[] = {
     {"exit", exit_with},

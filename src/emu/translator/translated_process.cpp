@@ -139,8 +139,6 @@ void TranslatedProcess::begin_thread(ptrace::Thread& thread) {
     } else if (const auto registers = thread.registers()) {
         if (cannot_translate_)
             run_natively(guest, *registers, "not translated");
-        else if (ptrace::confinement_of(tracer_.pid(), thread.tid()) != confinement_)
-            run_natively(guest, *registers, confined);
         else
             enter(guest, *registers);
     }
@@ -389,6 +387,9 @@ void TranslatedProcess::enter(Guest& guest, const Registers& native) {
         return;
     }
     if (!native.is_64bit()) return run_natively(guest, native, "32-bit code");
+    const bool is_first = !guest.area;
+    if (is_first && ptrace::confinement_of(tracer_.pid(), guest.thread->tid()) != confinement_)
+        return run_natively(guest, native, confined);
     if (!admit(guest)) return run_natively(guest, native, "too many threads");
     if (!guest.held.empty()) {
         // To be delivered here: sent once more, and then told as it was.
