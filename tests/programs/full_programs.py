@@ -6,7 +6,7 @@ import sys
 
 from vocabulary import check, check_equal, same_as_native, scratch, threaded_python
 
-hostile, confined = map(os.path.abspath, sys.argv[1:])
+hostile, confined, heap = map(os.path.abspath, sys.argv[1:])
 
 with scratch():
     with open("text", "w", encoding="ascii") as text:
@@ -19,6 +19,7 @@ with scratch():
         ["sh", "-c", "echo one; (exit 4); kill -TERM $$"],
         [hostile],
         [confined],
+        [heap],
     ):
         for options in (["-p", "path,edge"], ["-p", "all"]):
             profile = same_as_native(command, "--mode", "full", *options)

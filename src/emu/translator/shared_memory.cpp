@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 namespace shadowprof::emu::translator {
@@ -15,8 +16,10 @@ namespace {
 
 constexpr auto* no_room = "no room in its address space";
 
-// Programs map more near what they have; we keep out of the way.
+// Programs map more near what they have; we keep out of the way: at least so far from their code,
+// and, if there is such a place, so far from all else.
 constexpr std::uint64_t distance_from_code = 256u << 20;
+constexpr std::array<std::uint64_t, 3> margins{256u << 20, 64u << 20, 0};
 constexpr std::uint64_t reach = 0x7000'0000;
 constexpr std::uint64_t lowest_place = 0x1000'0000;
 
@@ -39,9 +42,11 @@ class Room {
     std::vector<AddressRange> taken_;
 };
 
-// Such that the alias, and every address, is below 2 GB.
+// Such that the alias, and every address, is below 2 GB; as high as that goes, as the heap of a
+// program that is linked to run below grows towards it.
 std::optional<std::uint64_t> place_for_data(const Room& room) {
-    for (auto place = lowest_place; place + data_size < alias; place += 64u << 20)
+    constexpr std::uint64_t step = 64u << 20;
+    for (auto place = (alias - data_size) & ~(step - 1); place >= lowest_place; place -= step)
         if (room.is_free(place, data_size) &&
             room.is_free(place + streams_at + alias, streams_size))
             return place;
@@ -51,11 +56,17 @@ std::optional<std::uint64_t> place_for_data(const Room& room) {
 std::optional<std::uint64_t> place_near(const Room& room, std::uint64_t code) {
     constexpr std::uint64_t step = 16u << 20;
     code &= ~(step - 1);
-    for (auto away = distance_from_code; away + arena_size < reach; away += step) {
-        if (code > away + arena_size + lowest_place &&
-            room.is_free(code - away - arena_size, arena_size))
-            return code - away - arena_size;
-        if (room.is_free(code + away, arena_size)) return code + away;
+    for (const auto margin : margins) {
+        const auto is_free = [&](std::uint64_t place) {
+            return room.is_free(place - margin, arena_size + 2 * margin);
+        };
+        for (auto away = distance_from_code; away + arena_size < reach; away += step) {
+            const auto below = code - away - arena_size;
+            if (code > away + arena_size + margin + lowest_place && is_free(below)) return below;
+        }
+        // Its heap grows towards those.
+        for (auto away = reach - arena_size; away >= distance_from_code; away -= step)
+            if (is_free(code + away)) return code + away;
     }
     return {};
 }
