@@ -1,11 +1,16 @@
 #include "ptrace/processors.h"
 
+#include <cpuid.h>
+#include <fcntl.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <limits>
+#include <set>
 #include <sstream>
-#include <string>
 
 #include "ptrace/control_groups.h"
 #include "ptrace/system.h"
@@ -45,6 +50,51 @@ double processors_for(pid_t pid) {
     cpu_set_t ours;
     const double usable = sched_getaffinity(0, sizeof ours, &ours) == 0 ? CPU_COUNT(&ours) : 1;
     return std::min(usable, tightest_limit(pid, "cpu", limit_of_group, limit_of_old_group));
+}
+
+// A list of the threads of a core, "0,4", is the core's name.
+Cores usable_cores(const std::string& of_system) {
+    cpu_set_t ours;
+    if (sched_getaffinity(0, sizeof ours, &ours) != 0) return {};
+    Cores usable;
+    std::set<std::string> cores;
+    for (std::size_t processor = 0; processor < CPU_SETSIZE; ++processor) {
+        if (!CPU_ISSET(processor, &ours)) continue;
+        ++usable.processors;
+        const auto name = "cpu" + std::to_string(processor);
+        const auto siblings =
+            read_proc_file(of_system + "/" + name + "/topology/thread_siblings_list");
+        cores.insert(siblings.empty() ? name : siblings);
+    }
+    usable.cores = cores.size();
+    return usable;
+}
+
+bool are_virtual_processors() {
+    constexpr unsigned hypervisor = 1u << 31;
+    unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & hypervisor) != 0;
+}
+
+RunningThreads::RunningThreads() : file_(open("/proc/loadavg", O_RDONLY | O_CLOEXEC)) {}
+
+RunningThreads::~RunningThreads() {
+    if (file_ >= 0) close(file_);
+}
+
+// "0.20 0.18 0.12 3/80 11206": three threads run, one of them this one.
+std::optional<double> RunningThreads::others() const {
+    char text[128];
+    const auto size = pread(file_, text, sizeof text - 1, 0);
+    if (size <= 0) return {};
+    text[size] = '\0';
+    const char* running = text;
+    for (int field = 0; field < 3 && running; ++field) {
+        running = std::strchr(running, ' ');
+        if (running) ++running;
+    }
+    if (!running) return {};
+    return std::strtod(running, nullptr) - 1;
 }
 
 }  // namespace shadowprof::ptrace

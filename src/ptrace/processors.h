@@ -5,9 +5,38 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
+#include <optional>
+#include <string>
+
 namespace shadowprof::ptrace {
 
 double processors_for(pid_t pid);
+
+// Of the processors that this process may use, those that are hardware threads of one core count
+// as one.
+struct Cores {
+    std::size_t processors = 0, cores = 0;
+};
+Cores usable_cores(const std::string& of_system = "/sys/devices/system/cpu");
+
+// … of which a hypervisor makes what it likes.
+bool are_virtual_processors();
+
+// How many threads have or want a processor, at a moment.
+class RunningThreads {
+  public:
+    RunningThreads();
+    ~RunningThreads();
+    RunningThreads(const RunningThreads&) = delete;
+    RunningThreads& operator=(const RunningThreads&) = delete;
+
+    // Without this one. Nothing where that is not to be known.
+    std::optional<double> others() const;
+
+  private:
+    int file_;
+};
 
 // From now on the thread (0: this one) runs there and nowhere else.
 bool confine_to(int processor, pid_t tid = 0);

@@ -288,9 +288,9 @@ void Bursts::held_again(Seconds held) {
     pay(price_of_stop_now() + held);
 }
 
-void Bursts::pay(Seconds price) {
-    cost_.price += price;
-    budget_.spent_on_last_sample(price);
+void Bursts::pay(Price::Estimate<Seconds> price) {
+    cost_.price += price.likely;
+    budget_.spent_on_last_sample(price.most);
 }
 
 void Bursts::pay_once(Seconds held) {

@@ -66,7 +66,8 @@ class Bursts : public Sampling {
     // A sample's thread was held once more, for so long, and has been let go.
     void held_again(Seconds held);
     // What the sample costs besides.
-    void pay(Seconds price);
+    void pay(Price::Estimate<Seconds> price);
+    void pay(Seconds price) { pay(Price::Estimate<Seconds>{price, price}); }
     // What sampling costs once, however many samples there are.
     void pay_once(Seconds held);
     Seconds affordable_wait() const { return budget_.affordable_wait(); }
@@ -81,6 +82,8 @@ class Bursts : public Sampling {
     // When nothing else is to be done before that.
     void schedule(Wait wait);
     void schedule_next() { schedule(budget_.draw(samples_ == 0)); }
+    Price& prices() { return price_; }
+    const Price& prices() const { return price_; }
     // The nursery is taken out of the program again.
     void leave_no_trace();
     // Events go to somebody else from now on.

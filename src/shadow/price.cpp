@@ -1,11 +1,8 @@
 #include "shadow/price.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <utility>
 
 #include "shadow/birth_prices.h"
@@ -31,20 +28,27 @@ constexpr double looks_remembered = 16;
 // Of all cores' work: the target and one that it waits for.
 constexpr double displaced_that_matter = 2;
 
+// What a replica takes of the caches and the memory that all processors share, at least.
+constexpr Seconds of_shared_caches{0.2e-3};
+// What computing takes from whoever computes on the other thread of the core; and on another
+// processor of a virtual machine: its hypervisor may let them float, and lays two of them on one
+// core at times, without telling anybody (docs/results/cost.md).
+constexpr Price::Estimate<double> of_shared_core{.likely = 0.3, .most = 0.5},
+    of_floating_processors{.likely = 0.02, .most = 0.03};
+// To digest what a replica leaves takes up to two times as long as the replica. What takes longer
+// is translation, which comes once.
+constexpr double most_digested = 3;
+
 }  // namespace
 
 Price::Price(pid_t target, bool computes_beside)
     : computes_beside_(computes_beside),
       unseen_of_computing_(faults_are_dear() ? unseen_where_faults_are_dear : usually_unseen),
       target_computes_(target),
-      load_file_(open("/proc/loadavg", O_RDONLY | O_CLOEXEC)),
-      cores_(static_cast<double>(std::max(1l, sysconf(_SC_NPROCESSORS_ONLN)))),
+      processors_(static_cast<double>(std::max(1l, sysconf(_SC_NPROCESSORS_ONLN)))),
       computed_before_(computed(CLOCK_PROCESS_CPUTIME_ID)),
-      computed_here_before_(computed(CLOCK_THREAD_CPUTIME_ID)) {}
-
-Price::~Price() {
-    if (load_file_ >= 0) close(load_file_);
-}
+      computed_here_before_(computed(CLOCK_THREAD_CPUTIME_ID)),
+      computed_before_replica_(computed_before_) {}
 
 // Now, while nothing of the last burst is being digested any more.
 void Price::interrupting() {
@@ -56,7 +60,7 @@ void Price::stopped(ptrace::Clock::time_point asked, Seconds displaced) {
     woken_ = std::min<Seconds>(ptrace::Clock::now() - asked, longest_wake_up);
 }
 
-Price::OfStop Price::of_stop(Seconds held) {
+Price::Estimate<Seconds> Price::of_stop(Seconds held) {
     target_computes_.look(held);
     const auto since = [&](clockid_t clock, Seconds& before, Seconds counted_already) {
         const auto now = computed(clock);
@@ -64,25 +68,40 @@ Price::OfStop Price::of_stop(Seconds held) {
     };
     const auto in_all = since(CLOCK_PROCESS_CPUTIME_ID, computed_before_, held);
     const auto here = since(CLOCK_THREAD_CPUTIME_ID, computed_here_before_, held + displaced_);
-    const auto unseen =
-        target_computes_.of_late() >= computes_all_the_time ? unseen_of_computing_ : usually_unseen;
+    const auto unseen = target_computes_all_the_time() ? unseen_of_computing_ : usually_unseen;
     const auto stop = displaced_ + woken_ + held + unseen;
-    return {.likely = stop + here * busy_ / cores_,
-            .most = stop + in_all * busy_ * std::min(1.0, displaced_that_matter / cores_)};
+    return {.likely = stop + here * busy_ / processors_,
+            .most = stop + in_all * busy_ * std::min(1.0, displaced_that_matter / processors_)};
 }
 
-// "0.20 0.18 0.12 3/80 11206": three threads run, one of them this one.
+Price::Estimate<Seconds> Price::of_replica(Seconds replica_computed) {
+    const auto now = computed(CLOCK_PROCESS_CPUTIME_ID);
+    const auto digested = now - std::exchange(computed_before_replica_, now);
+    const auto beside = replica_computed + std::min(digested, most_digested * replica_computed);
+    const auto taken = taken_beside();
+    return {std::max(of_shared_caches, beside * taken.likely),
+            std::max(of_shared_caches, beside * taken.most)};
+}
+
+// A program that waits at times makes up for it then. And the kernel gives each a core of its own
+// as long as there is one.
+Price::Estimate<double> Price::taken_beside() const {
+    static const bool may_float = ptrace::are_virtual_processors();
+    if (!target_computes_all_the_time()) return {};
+    const auto [processors, cores] = usable_;
+    const auto others = running_.others();
+    if (cores < processors && others && *others + 1 > static_cast<double>(cores))
+        return of_shared_core;
+    return may_float ? of_floating_processors : Estimate<double>{};
+}
+
 bool Price::every_core_has_work() const {
-    char text[128];
-    const auto size = pread(load_file_, text, sizeof text - 1, 0);
-    if (size <= 0) return false;
-    text[size] = '\0';
-    const char* running = text;
-    for (int field = 0; field < 3 && running; ++field) {
-        running = std::strchr(running, ' ');
-        if (running) ++running;
-    }
-    return running && std::strtod(running, nullptr) - 1 >= cores_;
+    const auto others = running_.others();
+    return others && *others >= processors_;
+}
+
+bool Price::target_computes_all_the_time() const {
+    return target_computes_.of_late() >= computes_all_the_time;
 }
 
 }  // namespace shadowprof::shadow

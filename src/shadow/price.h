@@ -7,6 +7,7 @@
 
 #include <sys/types.h>
 
+#include "ptrace/processors.h"
 #include "ptrace/tracer.h"
 #include "shadow/computed.h"
 #include "shadow/options.h"
@@ -18,37 +19,41 @@ class Price {
     // Whether what the profiler computes beside the stops takes time from anyone: at idle priority
     // it does not.
     Price(pid_t target, bool computes_beside);
-    ~Price();
-    Price(const Price&) = delete;
-    Price& operator=(const Price&) = delete;
 
     // A thread is about to be asked to stop.
     void interrupting();
     // One that was asked then, when it had been kept from its processor for so long, has stopped,
     // as far as we know just now.
     void stopped(ptrace::Clock::time_point asked, Seconds displaced);
-    struct OfStop {
-        Seconds likely;
-        // If the program waits for whoever is kept from a core, and the digestion, which gives way
-        // to all others, gets one nevertheless.
-        Seconds most;
+    // Something may cost more than is likely: if the program waits for whoever is kept from a core,
+    // and the digestion, which gives way to all others, gets one nevertheless; or where others make
+    // of the machine what they like.
+    template <typename Amount>
+    struct Estimate {
+        Amount likely, most;
     };
     // It was held for so long in all, and has been released: what that costs, and what the profiler
     // has computed beside it since the last time.
-    OfStop of_stop(Seconds held);
+    Estimate<Seconds> of_stop(Seconds held);
+    // A replica has computed for so long, on another processor, and what it left was digested.
+    Estimate<Seconds> of_replica(Seconds replica_computed);
+    // What computing beside the program takes of its time, for each second of that.
+    Estimate<double> taken_beside() const;
 
   private:
     bool every_core_has_work() const;
+    bool target_computes_all_the_time() const;
 
     bool computes_beside_;
     Seconds unseen_of_computing_;  // of a stop of a program that computes all the time
     ComputingShare target_computes_;
-    int load_file_;
-    double cores_;
+    ptrace::RunningThreads running_;
+    double processors_;
+    ptrace::Cores usable_ = ptrace::usable_cores();
     double busy_ = 0;  // how often every core has had work of late
     // Of the last stop: how long the thread was displaced before it, and we were being woken.
     Seconds displaced_{0}, woken_{0};
-    Seconds computed_before_{0}, computed_here_before_{0};
+    Seconds computed_before_{0}, computed_here_before_{0}, computed_before_replica_{0};
 };
 
 }  // namespace shadowprof::shadow

@@ -41,12 +41,11 @@ constexpr Seconds most_for_settling{2e-3};
 // … and while they compute: no sample takes more than the budget has in so much time. One that
 // began as a program filled 512 MB at random took 400 ms from it.
 constexpr Seconds most_time_of_budget{2};
-// A replica that computes takes from the program, on another processor, what all of these share:
-// so much do programs that compute lose by a sample, on average and at least, besides its birth and
-// its copies (docs/results/cost.md).
-constexpr Seconds of_computing{0.2e-3};
-// Of the time, for as many replicas as there may be at once.
-constexpr double part_alive = 0.5;
+// Of the time, for as many replicas as there may be at once, …
+constexpr double most_part_alive = 0.5;
+// … and no more than costs so much of the budget, where computing beside the program takes
+// something from it; what is digested costs as much again, or more.
+constexpr double part_of_budget = 0.25;
 // Programs execute that much of what a processor executes at most.
 constexpr double usual_part_of_most = 0.4;
 
@@ -187,12 +186,19 @@ emu::translator::TranslatedReplica::Length Shadows::length_of_next() const {
     // so long themselves that there would be fewer for that.
     const bool would_end_early = length_.next() < place_.options.sample_size;
     if (!would_end_early) {
-        const Seconds affordable =
-            part_alive * static_cast<double>(most_at_once_) * mean_wait() / slowness_.lately();
+        const Seconds affordable = affordable_alive() * mean_wait() / slowness_.lately();
         const auto longest = std::min(longest_length, affordable.count() * 1e9 * per_nanosecond);
         wanted = std::max(wanted, std::min(mean_wait() / usual_wait * wanted, longest));
     }
     return {static_cast<std::uint64_t>(most_of_expected * wanted), wanted / per_nanosecond};
+}
+
+// How many replicas there may be at a time, on average.
+double Shadows::affordable_alive() const {
+    const auto in_budget = part_of_budget * place_.options.overhead;
+    const auto each_takes = prices().taken_beside().most;
+    const auto most = most_part_alive * static_cast<double>(most_at_once_);
+    return in_budget < most * each_takes ? in_budget / each_takes : most;
 }
 
 // What is executed in a sample stands for the program's time from the last one to this: which took,
@@ -263,7 +269,11 @@ void Shadows::learn_from(const Replicas::Outcome& outcome, Clock::time_point now
                       : instructions_ > 0 ? most_starved
                                           : most_starved_at_first;
     replicas_computed_ += outcome.computed;
-    if (outcome.instructions > 0) pay(of_computing);
+    if (outcome.instructions > 0) {
+        const auto price = prices().of_replica(outcome.computed);
+        pay(price);
+        paid_for_computing_ += price.most;
+    }
     instructions_ += outcome.instructions;
     weighted_instructions_ += outcome.weighted_instructions;
     stood_for_ += outcome.stood_for;
@@ -300,9 +310,14 @@ void Shadows::give_up_what_does_not_pay() {
         is_biased_ = true;
         impossible_ = {"calls that replicas cannot make follow each other too closely"};
     }
-    const bool is_dear = affordable_wait() > longest_wait || mean_wait() > longest_debt;
+    if (forks_ == 0) return;
+    // What they compute will cost less: they become shorter (affordable_alive).
+    const auto for_computing =
+        paid_for_computing_ / (static_cast<double>(forks_) * place_.options.overhead);
+    const auto wait = affordable_wait() - for_computing, debt = mean_wait() - for_computing;
+    const bool is_dear = wait > longest_wait || debt > longest_debt;
     // Nobody waits for a third where the first has such a debt.
-    const bool is_known = forks_ >= enough_to_know || mean_wait() > 2 * longest_debt;
+    const bool is_known = forks_ >= enough_to_know || debt > 2 * longest_debt;
     if (is_our_choice() && is_known && is_dear && !impossible_) {
         are_too_dear_ = true;
         impossible_ = {"forking it, or tracing it at all, costs too much"};

@@ -55,6 +55,7 @@ class Shadows : public Bursts {
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
     bool can_have_replicas(ptrace::Thread& thread);
     emu::translator::TranslatedReplica::Length length_of_next() const;
+    double affordable_alive() const;
     std::uint32_t weight_of(const emu::translator::TranslatedReplica::Length& length, Seconds time);
     void is_refused(const std::optional<ptrace::Obstacle>& obstacle);
     void look_after_replicas();
@@ -72,6 +73,7 @@ class Shadows : public Bursts {
     std::unique_ptr<Replicas> replicas_;  // in the nursery
     BirthWatch watch_;
     PageCopies copies_;
+    Seconds paid_for_computing_{0};
     Seconds copies_since_birth_{0};
     SampleLength length_;
     std::size_t most_at_once_ = 0;

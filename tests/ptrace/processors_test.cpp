@@ -1,0 +1,64 @@
+#include "ptrace/processors.h"
+
+#include <doctest/doctest.h>
+#include <sched.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+using namespace shadowprof::ptrace;
+
+namespace {
+
+// As /sys/devices/system/cpu is, where each core has so many threads.
+class SystemFolder {
+  public:
+    explicit SystemFolder(std::size_t threads_of_core) {
+        char name[] = "/tmp/processors-XXXXXX";
+        REQUIRE(mkdtemp(name));
+        path_ = name;
+        for (std::size_t processor = 0; processor < CPU_SETSIZE; ++processor) {
+            const auto first = processor / threads_of_core * threads_of_core;
+            const auto topology = path_ / ("cpu" + std::to_string(processor)) / "topology";
+            std::filesystem::create_directories(topology);
+            std::ofstream{topology / "thread_siblings_list"}
+                << first << '-' << first + threads_of_core - 1 << '\n';
+        }
+    }
+    ~SystemFolder() { std::filesystem::remove_all(path_); }
+    SystemFolder(const SystemFolder&) = delete;
+    SystemFolder& operator=(const SystemFolder&) = delete;
+
+    std::string path() const { return path_; }
+
+  private:
+    std::filesystem::path path_;
+};
+
+}  // namespace
+
+TEST_CASE("threads of one core are known as such") {
+    cpu_set_t ours;
+    REQUIRE(sched_getaffinity(0, sizeof ours, &ours) == 0);
+    const auto processors = static_cast<std::size_t>(CPU_COUNT(&ours));
+
+    const auto all_in_one = usable_cores(SystemFolder{CPU_SETSIZE}.path());
+    CHECK(all_in_one.processors == processors);
+    CHECK(all_in_one.cores == 1);
+
+    const auto one_each = usable_cores(SystemFolder{1}.path());
+    CHECK(one_each.processors == processors);
+    CHECK(one_each.cores == processors);
+
+    // Where the kernel does not say, each is taken for a core.
+    CHECK(usable_cores("/nowhere").cores == processors);
+}
+
+TEST_CASE("how many threads run is told without this one") {
+    const auto others = RunningThreads{}.others();
+    REQUIRE(others);
+    CHECK(*others >= 0);
+    CHECK(*others < 10000);
+}
