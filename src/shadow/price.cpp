@@ -30,11 +30,13 @@ constexpr double displaced_that_matter = 2;
 
 // What a replica takes of the caches and the memory that all processors share, at least.
 constexpr Seconds of_shared_caches{0.2e-3};
-// What computing takes from whoever computes on the other thread of the core; and on another
-// processor of a virtual machine: its hypervisor may let them float, and lays two of them on one
-// core at times, without telling anybody (docs/results/cost.md).
+// What computing takes from whoever computes on the other thread of the core. Which processors
+// those are need not be known: a hypervisor may keep two of a machine's on one core, and then a
+// replica is never alone there; or it lets them float among those of others, and lays two on one
+// core at times (docs/results/cost.md).
 constexpr Price::Estimate<double> of_shared_core{.likely = 0.3, .most = 0.5},
     of_floating_processors{.likely = 0.02, .most = 0.03};
+constexpr double shared_always = 0.8, shared_where_they_float = 0.2;  // of looks at it
 // To digest what a replica leaves takes up to two times as long as the replica. What takes longer
 // is translation, which comes once.
 constexpr double most_digested = 3;
@@ -46,6 +48,7 @@ Price::Price(pid_t target, bool computes_beside)
       unseen_of_computing_(faults_are_dear() ? unseen_where_faults_are_dear : usually_unseen),
       target_computes_(target),
       processors_(static_cast<double>(std::max(1l, sysconf(_SC_NPROCESSORS_ONLN)))),
+      shared_(shared_where_they_float),
       computed_before_(computed(CLOCK_PROCESS_CPUTIME_ID)),
       computed_here_before_(computed(CLOCK_THREAD_CPUTIME_ID)),
       computed_before_replica_(computed_before_) {}
@@ -74,6 +77,12 @@ Price::Estimate<Seconds> Price::of_stop(Seconds held) {
             .most = stop + in_all * busy_ * std::min(1.0, displaced_that_matter / processors_)};
 }
 
+void Price::core_was_shared(bool was_shared) {
+    // What is thought beforehand counts like two looks.
+    const auto weight = 1 / std::min(looks_remembered, ++looks_at_sharing_ + 2);
+    shared_ += ((was_shared ? 1 : 0) - shared_) * weight;
+}
+
 Price::Estimate<Seconds> Price::of_replica(Seconds replica_computed) {
     const auto now = computed(CLOCK_PROCESS_CPUTIME_ID);
     const auto digested = now - std::exchange(computed_before_replica_, now);
@@ -90,9 +99,12 @@ Price::Estimate<double> Price::taken_beside() const {
     if (!target_computes_all_the_time()) return {};
     const auto [processors, cores] = usable_;
     const auto others = running_.others();
-    if (cores < processors && others && *others + 1 > static_cast<double>(cores))
-        return of_shared_core;
-    return may_float ? of_floating_processors : Estimate<double>{};
+    const bool is_none_free =
+        cores < processors && others && *others + 1 > static_cast<double>(cores);
+    if (is_none_free || shared_ >= shared_always) return of_shared_core;
+    if (!may_float) return {};
+    const auto part = std::min(1.0, shared_ / shared_where_they_float);
+    return {part * of_floating_processors.likely, part * of_floating_processors.most};
 }
 
 bool Price::every_core_has_work() const {

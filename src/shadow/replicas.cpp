@@ -14,6 +14,7 @@
 #include "ptrace/call_stack.h"
 #include "ptrace/process_info.h"
 #include "shadow/birth_prices.h"
+#include "shadow/core_sharing.h"
 #include "shadow/replica_world.h"
 
 namespace shadowprof::shadow {
@@ -311,6 +312,7 @@ Replicas::Outcome Replicas::live(Job& job) {
     emu::translator::TranslatedReplica engine{*replica, cache_,    *guest,
                                               *world,   recording, experience()};
     const auto end = engine.run(length, random);
+    outcome.shared_core = core_is_shared();
     if (end.nanoseconds_of_instruction) learn(*end.nanoseconds_of_instruction);
     const auto copied_meanwhile = neighbours.end();
     if (end.is_complete)

@@ -270,6 +270,7 @@ void Shadows::learn_from(const Replicas::Outcome& outcome, Clock::time_point now
                                           : most_starved_at_first;
     replicas_computed_ += outcome.computed;
     if (outcome.instructions > 0) {
+        prices().core_was_shared(outcome.shared_core);
         const auto price = prices().of_replica(outcome.computed);
         pay(price);
         paid_for_computing_ += price.most;
