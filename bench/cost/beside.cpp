@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "ptrace/processors.h"
+#include "shadow/core_sharing.h"
 
 namespace {
 
@@ -28,17 +29,7 @@ using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 void compute_a_piece() {
-    int times = 1000;
-    asm volatile(
-        "1: .rept 16\n"
-        "add $1, %%rax\n add $1, %%rbx\n add $1, %%rcx\n"
-        "add $1, %%rdx\n add $1, %%rsi\n add $1, %%r8\n"
-        ".endr\n"
-        "dec %0\n"
-        "jnz 1b"
-        : "+r"(times)
-        :
-        : "rax", "rbx", "rcx", "rdx", "rsi", "r8", "cc");
+    shadowprof::shadow::add_side_by_side(1000);
 }
 
 [[noreturn]] void compute_when_asked(const std::atomic<bool>& wanted) {

@@ -1,13 +1,9 @@
 #include "ptrace/processors.h"
 
 #include <cpuid.h>
-#include <fcntl.h>
 #include <sched.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <cstring>
 #include <limits>
 #include <set>
 #include <sstream>
@@ -76,25 +72,12 @@ bool are_virtual_processors() {
     return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & hypervisor) != 0;
 }
 
-RunningThreads::RunningThreads() : file_(open("/proc/loadavg", O_RDONLY | O_CLOEXEC)) {}
-
-RunningThreads::~RunningThreads() {
-    if (file_ >= 0) close(file_);
-}
-
 // "0.20 0.18 0.12 3/80 11206": three threads run, one of them this one.
 std::optional<double> RunningThreads::others() const {
-    char text[128];
-    const auto size = pread(file_, text, sizeof text - 1, 0);
-    if (size <= 0) return {};
-    text[size] = '\0';
-    const char* running = text;
-    for (int field = 0; field < 3 && running; ++field) {
-        running = std::strchr(running, ' ');
-        if (running) ++running;
-    }
-    if (!running) return {};
-    return std::strtod(running, nullptr) - 1;
+    std::istringstream text{std::string{file_.read()}};
+    double load = 0, running = 0;
+    if (text >> load >> load >> load >> running) return running - 1;
+    return {};
 }
 
 }  // namespace shadowprof::ptrace

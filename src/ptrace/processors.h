@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "ptrace/proc_file.h"
+
 namespace shadowprof::ptrace {
 
 double processors_for(pid_t pid);
@@ -26,16 +28,11 @@ bool are_virtual_processors();
 // How many threads have or want a processor, at a moment.
 class RunningThreads {
   public:
-    RunningThreads();
-    ~RunningThreads();
-    RunningThreads(const RunningThreads&) = delete;
-    RunningThreads& operator=(const RunningThreads&) = delete;
-
     // Without this one. Nothing where that is not to be known.
     std::optional<double> others() const;
 
   private:
-    int file_;
+    mutable ProcFile file_{"/proc/loadavg"};
 };
 
 // From now on the thread (0: this one) runs there and nowhere else.

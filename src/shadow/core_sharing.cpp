@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <chrono>
 
+#include "shadow/options.h"
+
 namespace shadowprof::shadow {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-using Seconds = std::chrono::duration<double>;
 
 constexpr int times = 500;
 
@@ -26,22 +27,6 @@ void add_one_after_the_other() {
         : "rax", "cc");
 }
 
-// As many at once as there are adders: four in all processors of the last ten years, or more. The
-// other thread uses them, too.
-void add_side_by_side() {
-    int left = times;
-    asm volatile(
-        "1: .rept 16\n"
-        "add %%rbx, %%rax\n add %%rbx, %%rcx\n add %%rbx, %%rdx\n"
-        "add %%rbx, %%rsi\n add %%rbx, %%rdi\n add %%rbx, %%r8\n"
-        ".endr\n"
-        "dec %0\n"
-        "jnz 1b"
-        : "+r"(left)
-        :
-        : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "cc");
-}
-
 // The least of some, for interrupts.
 template <typename Work>
 Seconds time_of(const Work& work) {
@@ -56,11 +41,25 @@ Seconds time_of(const Work& work) {
 
 }  // namespace
 
+void add_side_by_side(int times_left) {
+    asm volatile(
+        "1: .rept 16\n"
+        "add %%rbx, %%rax\n add %%rbx, %%rcx\n add %%rbx, %%rdx\n"
+        "add %%rbx, %%rsi\n add %%rbx, %%rdi\n add %%rbx, %%r8\n"
+        ".endr\n"
+        "dec %0\n"
+        "jnz 1b"
+        : "+r"(times_left)
+        :
+        : "rax", "rcx", "rdx", "rsi", "rdi", "r8", "cc");
+}
+
+// Four adders have all processors of the last ten years, or more.
 bool core_is_shared() {
     constexpr double side_by_side = 4, most_if_shared = 0.7 * side_by_side;
     const double additions = 16 * 6, cycles = 24;
     const auto cycle = time_of(add_one_after_the_other) / cycles;
-    return additions * cycle < most_if_shared * time_of(add_side_by_side);
+    return additions * cycle < most_if_shared * time_of([] { add_side_by_side(times); });
 }
 
 }  // namespace shadowprof::shadow

@@ -3,10 +3,11 @@
 #include <doctest/doctest.h>
 #include <sched.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "report/temporary_directory.h"
 
 using namespace shadowprof::ptrace;
 
@@ -16,25 +17,18 @@ namespace {
 class SystemFolder {
   public:
     explicit SystemFolder(std::size_t threads_of_core) {
-        char name[] = "/tmp/processors-XXXXXX";
-        REQUIRE(mkdtemp(name));
-        path_ = name;
         for (std::size_t processor = 0; processor < CPU_SETSIZE; ++processor) {
             const auto first = processor / threads_of_core * threads_of_core;
-            const auto topology = path_ / ("cpu" + std::to_string(processor)) / "topology";
+            const auto topology = folder_.file("cpu" + std::to_string(processor)) + "/topology";
             std::filesystem::create_directories(topology);
-            std::ofstream{topology / "thread_siblings_list"}
+            std::ofstream{topology + "/thread_siblings_list"}
                 << first << '-' << first + threads_of_core - 1 << '\n';
         }
     }
-    ~SystemFolder() { std::filesystem::remove_all(path_); }
-    SystemFolder(const SystemFolder&) = delete;
-    SystemFolder& operator=(const SystemFolder&) = delete;
-
-    std::string path() const { return path_; }
+    const std::string& path() const { return folder_.path(); }
 
   private:
-    std::filesystem::path path_;
+    shadowprof::report::TemporaryDirectory folder_;
 };
 
 }  // namespace
