@@ -31,6 +31,7 @@
 #include "ptrace/nursery.h"
 #include "ptrace/process_info.h"
 #include "ptrace/replica.h"
+#include "ptrace/wakeful_processors.h"
 
 using namespace shadowprof;
 using namespace shadowprof::ptrace;
@@ -121,8 +122,13 @@ std::optional<double> time_fork(Tracer& tracer, Board& board) {
     return microseconds(board.nanoseconds);
 }
 
+// As a session does it (shadow/bursts.cpp), but for displacing the thread first.
 std::optional<Birth> give_birth(Tracer& tracer, Nursery& nursery, Thread& thread) {
-    if (!is_running(tracer.pid(), thread.tid()) || !thread.interrupt()) return {};
+    if (!is_running(tracer.pid(), thread.tid())) return {};
+    static WakefulProcessors wakeful;
+    wakeful.begin();
+    nursery.rehearse(thread);
+    if (!thread.interrupt()) return {};
     nursery.look_ahead(thread);
     while (tracer.alive()) {
         const auto event = tracer.wait(Clock::now() + std::chrono::seconds{1});
@@ -132,7 +138,11 @@ std::optional<Birth> give_birth(Tracer& tracer, Nursery& nursery, Thread& thread
             continue;
         }
         auto birth = nursery.fork(thread);
-        if (!birth) tracer.pass_on(*event);
+        if (birth)
+            nursery.await_return(*birth);
+        else
+            tracer.pass_on(*event);
+        wakeful.end();
         return birth;
     }
     return {};

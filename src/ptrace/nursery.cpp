@@ -244,6 +244,17 @@ void Nursery::look_at(const Thread& thread) {
     look_.obstacle = obstacle_to(thread.tid(), look_.status);
 }
 
+// Nothing of it is kept, for the thread goes on; and nothing is written to its memory, which may be
+// another program's before we have.
+void Nursery::rehearse(const Thread& running) {
+    look_at(running);
+    look_ = {};
+    std::uint32_t word = 0;
+    const auto bytes = std::as_writable_bytes(std::span{&word, 1});
+    Memory{running.tid()}.read(place_of(0) + offsetof(Slot, number), bytes);
+    Memory{getpid()}.write(Address{reinterpret_cast<std::uintptr_t>(&word)}, bytes);
+}
+
 void Nursery::look_ahead(const Thread& asked) {
     if (asked.is_asked()) look_at(asked);
 }

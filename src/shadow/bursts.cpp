@@ -86,6 +86,7 @@ void Bursts::aim() {
 void Bursts::ask() {
     const auto began = ptrace::Clock::now();
     auto* displacer = &displacers_[0];
+    if (const auto* const thread = place_.tracer.thread(chosen_)) is_about_to_ask(*thread);
     displacer->await();
     auto running = running_thread();
     const auto displaced_since = [&] {
@@ -105,6 +106,7 @@ void Bursts::ask() {
     }
     if (running.thread && !displaced && ++missed_ < most_missed) {
         displacer->release();
+        asking_is_over();
         aim();
         return;
     }
@@ -116,10 +118,13 @@ void Bursts::ask() {
         thread && !asked_.contains(thread) && is_free(*thread) && thread->interrupt();
     if (asked) {
         asked_[thread] = {now, now - displaced.value_or(now)};
-        if (lets_go_at_once()) displacer->stand_by();
+        if (needs_processor_awake()) displacer->stand_by();
     }
     displacer->release();
-    if (asked) has_asked(*thread);
+    if (asked)
+        has_asked(*thread);
+    else
+        asking_is_over();
 }
 
 // The one that was chosen, unless it has gone to sleep meanwhile. Looked at once: while we look it
@@ -145,6 +150,7 @@ bool Bursts::take(const ptrace::Event& event) {
     if (!event.thread) return false;
     if (event.kind == ptrace::EventKind::exec) {
         asked_.clear();  // all others are gone
+        asking_is_over();
         nursery_.reset();
         why_no_nursery_.clear();
     }
@@ -152,11 +158,14 @@ bool Bursts::take(const ptrace::Event& event) {
     if (const auto asked = asked_.find(event.thread); asked != asked_.end()) {
         price_.stopped(asked->second.when, asked->second.displaced);
         asked_.erase(asked);
-        if (event.kind == ptrace::EventKind::interrupted && !in_progress() && !has_enough()) {
+        const bool is_used =
+            event.kind == ptrace::EventKind::interrupted && !in_progress() && !has_enough();
+        if (is_used) {
             use_stop(*event.thread, ptrace::Clock::now());
             has_let_go();
-            return true;
         }
+        asking_is_over();
+        if (is_used) return true;
     }
     if (event.kind != ptrace::EventKind::thread_gone) {
         auto price = price_of_stop_now();

@@ -44,10 +44,14 @@ class Bursts : public Sampling {
     virtual void overdue() {}
     // A burst may begin in it.
     virtual bool is_free(const ptrace::Thread&) const { return true; }
-    // It is stopped for a moment only, for which its processor may as well be kept awake.
-    virtual bool lets_go_at_once() const { return false; }
-    // The thread has been asked, and is on its way to its stop.
+    // It is stopped for a moment only, in which its processor would go to sleep.
+    virtual bool needs_processor_awake() const { return false; }
+    // The thread that was chosen is about to be asked.
+    virtual void is_about_to_ask(const ptrace::Thread&) {}
+    // It has been asked, and is on its way to its stop.
     virtual void has_asked(const ptrace::Thread&) {}
+    // None was, or the one that was has gone on.
+    virtual void asking_is_over() {}
     // Before a thread is stopped: what takes time and can be done while the target runs. False: not
     // now.
     virtual bool prepare() { return true; }
@@ -108,8 +112,9 @@ class Bursts : public Sampling {
     // A thread that is not displaced may be on its way to sleep when it is asked. Where there is no
     // displacing it, it is asked all the same.
     static constexpr int most_missed = 4;
-    // By how much later than a thread that only waits for the moment we are there, usually.
-    static constexpr Seconds our_wake_up{50e-6};
+    // By how much later than a thread that only waits for the moment we are there, usually, and
+    // ready to ask.
+    static constexpr Seconds our_wake_up{110e-6};
 
     // Those that are left out for each that is taken, and that one.
     double samples_in_one() const;

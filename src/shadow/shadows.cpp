@@ -122,6 +122,11 @@ bool Shadows::is_full(Clock::time_point now) const {
            (load && alive_seconds_ >= *load * elapsed.count());
 }
 
+void Shadows::is_about_to_ask(const ptrace::Thread& thread) {
+    wakeful_.begin();
+    if (nursery_) nursery_->rehearse(thread);
+}
+
 void Shadows::has_asked(const ptrace::Thread& thread) {
     if (nursery_) nursery_->look_ahead(thread);
 }

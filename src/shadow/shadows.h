@@ -7,6 +7,7 @@
 #include <string>
 
 #include "ptrace/nursery.h"
+#include "ptrace/wakeful_processors.h"
 #include "shadow/bursts.h"
 #include "shadow/page_copies.h"
 #include "shadow/replica_slowness.h"
@@ -49,8 +50,10 @@ class Shadows : public Bursts {
 
   private:
     ptrace::Clock::time_point next_birth() const;
-    bool lets_go_at_once() const override { return true; }
+    bool needs_processor_awake() const override { return !wakeful_.are_possible(); }
+    void is_about_to_ask(const ptrace::Thread&) override;
     void has_asked(const ptrace::Thread&) override;
+    void asking_is_over() override { wakeful_.end(); }
     bool prepare() override;
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
     bool can_have_replicas(ptrace::Thread& thread);
@@ -70,6 +73,7 @@ class Shadows : public Bursts {
     // There can be no more replicas, as things were at the last look.
     bool is_full(ptrace::Clock::time_point now) const;
 
+    ptrace::WakefulProcessors wakeful_;
     std::unique_ptr<Replicas> replicas_;  // in the nursery
     BirthWatch watch_;
     PageCopies copies_;

@@ -69,8 +69,9 @@ class Profiler {
         displacer_.send(stat->processor, moment);
         while (tracer_->alive() && Clock::now() < moment) pass_on(moment);
         const auto began = Clock::now();
-        displacer_.await();
         auto* const thread = tracer_->thread(tid);
+        if (thread && nursery_) nursery_->rehearse(*thread);
+        displacer_.await();
         const auto now = thread ? thread_stat(tracer_->pid(), tid) : std::nullopt;
         const bool asked = now && now->state == 'R' &&
                            displacer_.displaced_since(now->processor, began) && thread->interrupt();

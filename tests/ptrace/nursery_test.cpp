@@ -41,8 +41,10 @@ std::string status_of(pid_t pid) {
     return read_proc_file(fmt::format("/proc/{}/status", pid));
 }
 
-// Stops a thread, which a nursery looks at on its way; false if the process ended first.
+// Stops a thread, which a nursery looks at before, and on its way; false if the process ended
+// first.
 bool stop(Tracer& tracer, Thread& thread, Nursery* nursery = nullptr) {
+    if (nursery) nursery->rehearse(thread);
     thread.interrupt();
     if (nursery) nursery->look_ahead(thread);
     bool stopped = false;
