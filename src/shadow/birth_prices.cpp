@@ -78,7 +78,7 @@ std::optional<Seconds> write_to_shared(volatile char* memory, std::size_t pages,
     return took;
 }
 
-// A process that shares everything with us, as births have it (ptrace/nursery_stub.cpp).
+// A process that shares our memory, as births have it (ptrace/nursery_stub.cpp).
 struct OneBetween {
     static constexpr std::size_t stack_size = 1 << 16;
     pid_t pid = 0;  // until it has ended
@@ -97,8 +97,7 @@ struct OneBetween {
 // By the clock: where the thread is when it waits is not what matters.
 std::optional<Seconds> fork_by_one_between() {
     const auto between = std::make_unique<OneBetween>();
-    constexpr int flags = CLONE_VM | CLONE_FILES | CLONE_FS | CLONE_SIGHAND | CLONE_PARENT_SETTID |
-                          CLONE_CHILD_CLEARTID;
+    constexpr int flags = CLONE_VM | CLONE_FILES | CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID;
     const auto began = Clock::now();
     const pid_t pid =
         clone(OneBetween::fork_and_end, between->stack.data() + OneBetween::stack_size, flags,

@@ -309,6 +309,34 @@ TEST_CASE("a replica is nobody's child that the program knows") {
     });
 }
 
+TEST_CASE("a program that is back from a birth shares nothing with anybody") {
+    std::optional<std::int64_t> unshared;
+    run_traced({birth_target()}, [&](Tracer& tracer, const Event& event) {
+        if (event.kind != EventKind::exec) return false;
+        auto& thread = *event.thread;
+        std::string why;
+        const auto nursery = Nursery::create(tracer, thread, file_size, why);
+        REQUIRE_MESSAGE(nursery, why);
+        thread.resume();
+        pass_on_for(tracer, 200ms);
+        const auto birth = give_birth(tracer, *nursery, thread);
+        REQUIRE(birth);
+        while (tracer.alive() && !unshared) {
+            pass_on_for(tracer, 1ms);
+            if (!nursery->has_returned(*birth) || !stop(tracer, thread)) continue;
+            Plan plan;
+            plan.calls = {{SYS_unshare, {CLONE_VM | CLONE_SIGHAND}}};
+            const auto returned = [&](std::size_t, std::int64_t result) { unshared = result; };
+            carry_out(tracer, thread, plan, returned, why);
+            thread.resume();
+        }
+        in_worker([&] { check_replica(*nursery, *birth, tracer.pid()); });
+        kill(tracer.pid(), SIGTERM);
+        return true;
+    });
+    CHECK(unshared == 0);
+}
+
 TEST_CASE("signals do not reach a replica, nor do stops of its group") {
     with_replica([](const Target&, Nursery&, Replica& replica) {
         for (const int signal :
