@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <cstdint>
 
+#include "ptrace/system.h"
+
 namespace shadowprof::ptrace {
 namespace {
 
@@ -14,10 +16,15 @@ constexpr long most_processors = 8;
 // Microseconds: what processors may need to be awake. By default it is as long as they like.
 constexpr std::int32_t no_time = 0, any_time = 2'000'000'000;
 
+// Without such a state they sleep all the same.
+bool can_look_for_work() {
+    return read_proc_file("/sys/devices/system/cpu/cpu0/cpuidle/state0/name") == "POLL\n";
+}
+
 }  // namespace
 
 WakefulProcessors::WakefulProcessors() {
-    if (sysconf(_SC_NPROCESSORS_ONLN) > most_processors) return;
+    if (sysconf(_SC_NPROCESSORS_ONLN) > most_processors || !can_look_for_work()) return;
     request_ = open("/dev/cpu_dma_latency", O_WRONLY | O_CLOEXEC);
 }
 
