@@ -125,7 +125,7 @@ std::optional<double> time_fork(Tracer& tracer, Board& board) {
 // As a session does it (shadow/bursts.cpp), but for displacing the thread first.
 std::optional<Birth> give_birth(Tracer& tracer, Nursery& nursery, Thread& thread) {
     if (!is_running(tracer.pid(), thread.tid())) return {};
-    static WakefulProcessors wakeful;
+    WakefulProcessors wakeful;
     wakeful.begin();
     nursery.rehearse(thread);
     if (!thread.interrupt()) return {};
@@ -142,7 +142,6 @@ std::optional<Birth> give_birth(Tracer& tracer, Nursery& nursery, Thread& thread
             nursery.await_return(*birth);
         else
             tracer.pass_on(*event);
-        wakeful.end();
         return birth;
     }
     return {};
