@@ -20,8 +20,9 @@
 #include <random>
 #include <vector>
 
-#include "ptrace/processors.h"
-#include "shadow/core_sharing.h"
+#include "base/clock.h"
+#include "machine/core_sharing.h"
+#include "proc/processors.h"
 
 namespace {
 
@@ -29,12 +30,12 @@ using Clock = std::chrono::steady_clock;
 using Seconds = std::chrono::duration<double>;
 
 void compute_a_piece() {
-    shadowprof::shadow::add_side_by_side(1000);
+    shadowprof::machine::add_side_by_side(1000);
 }
 
 [[noreturn]] void compute_when_asked(const std::atomic<bool>& wanted) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    shadowprof::ptrace::confine_to(1);
+    shadowprof::proc::confine_to(1);
     const sched_param no_priority{};
     sched_setscheduler(0, SCHED_IDLE, &no_priority);
     for (;;) {
@@ -51,7 +52,7 @@ int main(int argc, char** argv) {
     const Seconds length{argc == 2 ? std::atof(argv[1]) : 30};
     auto* const shared = mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE,
                               MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED || !shadowprof::ptrace::confine_to(0)) {
+    if (shared == MAP_FAILED || !shadowprof::proc::confine_to(0)) {
         fmt::print(stderr, "beside: there is no processor 0 for it\n");
         return 1;
     }

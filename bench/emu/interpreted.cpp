@@ -5,8 +5,9 @@
 
 #include <chrono>
 
-#include "emu/interpreter.h"
-#include "ptrace/memory.h"
+#include "base/clock.h"
+#include "emu/interpreter/interpreter.h"
+#include "proc/memory.h"
 
 namespace shadowprof::bench {
 
@@ -24,7 +25,7 @@ class OwnPages : public emu::PageSource {
     }
 
   private:
-    ptrace::Memory memory_{getpid()};
+    proc::Memory memory_{getpid()};
 };
 
 class OwnBlocks : public emu::BlockSource {

@@ -12,7 +12,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "emu/stepper.h"
+#include "base/clock.h"
+#include "emu/stepper/stepper.h"
 #include "interpreted.h"
 
 namespace shadowprof::bench {

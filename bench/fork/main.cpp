@@ -26,15 +26,18 @@
 #include <utility>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "inject/fork_site.h"
+#include "inject/replica.h"
+#include "machine/wakeful_processors.h"
+#include "proc/process_info.h"
 #include "ptrace/inherited_signals.h"
-#include "ptrace/nursery.h"
-#include "ptrace/process_info.h"
-#include "ptrace/replica.h"
-#include "ptrace/wakeful_processors.h"
 
 using namespace shadowprof;
+using namespace shadowprof::proc;
 using namespace shadowprof::ptrace;
+using namespace shadowprof::inject;
 
 namespace {
 
@@ -123,13 +126,13 @@ std::optional<double> time_fork(Tracer& tracer, Board& board) {
 }
 
 // As a session does it (shadow/bursts.cpp), but for displacing the thread first.
-std::optional<Birth> give_birth(Tracer& tracer, Nursery& nursery, Thread& thread) {
+std::optional<PendingReplica> give_birth(Tracer& tracer, ForkSite& fork_site, Thread& thread) {
     if (!is_running(tracer.pid(), thread.tid())) return {};
-    WakefulProcessors wakeful;
+    machine::WakefulProcessors wakeful;
     wakeful.begin();
-    nursery.rehearse(thread);
+    fork_site.rehearse(thread);
     if (!thread.interrupt()) return {};
-    nursery.look_ahead(thread);
+    fork_site.look_ahead(thread);
     while (tracer.alive()) {
         const auto event = tracer.wait(Clock::now() + std::chrono::seconds{1});
         if (!event) continue;
@@ -137,9 +140,9 @@ std::optional<Birth> give_birth(Tracer& tracer, Nursery& nursery, Thread& thread
             tracer.pass_on(*event);
             continue;
         }
-        auto birth = nursery.fork(thread);
+        auto birth = fork_site.fork(thread);
         if (birth)
-            nursery.await_return(*birth);
+            fork_site.await_return(*birth);
         else
             tracer.pass_on(*event);
         return birth;
@@ -154,17 +157,18 @@ double longest_gap(Tracer& tracer, Board& board) {
     return microseconds(board.nanoseconds);
 }
 
-std::optional<double> time_birth(Tracer& tracer, Nursery& nursery, Thread& thread, Board& board) {
+std::optional<double> time_birth(Tracer& tracer, ForkSite& fork_site, Thread& thread,
+                                 Board& board) {
     longest_gap(tracer, board);
-    const auto birth = give_birth(tracer, nursery, thread);
+    const auto birth = give_birth(tracer, fork_site, thread);
     if (!birth) return {};
     bool taken = false;
     std::thread{[&] {
         std::string why;
-        taken = Replica::take(nursery, *birth, why) != nullptr;
+        taken = Replica::take(fork_site, *birth, why) != nullptr;
         if (!taken) fmt::print(stderr, "{}\n", why);
     }}.join();
-    nursery.prepare();
+    fork_site.prepare();
     const auto gap = longest_gap(tracer, board);
     if (!taken) return {};
     return gap;
@@ -205,14 +209,14 @@ Row measure(std::size_t megabytes, bool huge, bool launched, int rounds) {
         wait_until(*tracer, [&] { return board.is_ready.load(); });
         auto* thread = tracer->thread(tracer->pid());
         std::string why;
-        std::unique_ptr<Nursery> nursery;
+        std::unique_ptr<ForkSite> fork_site;
         thread->interrupt();
-        while (tracer->alive() && !nursery) {
+        while (tracer->alive() && !fork_site) {
             const auto event = tracer->wait(Clock::now() + std::chrono::seconds{1});
             if (event && event->kind == EventKind::interrupted) {
-                nursery = Nursery::create(*tracer, *thread, file_size, why);
+                fork_site = ForkSite::create(*tracer, *thread, file_size, why);
                 thread->resume();
-                if (!nursery) throw UserError(why);
+                if (!fork_site) throw UserError(why);
             } else if (event) {
                 tracer->pass_on(*event);
             }
@@ -220,12 +224,12 @@ Row measure(std::size_t megabytes, bool huge, bool launched, int rounds) {
         // The first of each finds things as they will not be again.
         for (int round = -1; round < rounds && tracer->alive(); ++round) {
             const auto fork_time = time_fork(*tracer, board);
-            const auto birth_time = time_birth(*tracer, *nursery, *thread, board);
+            const auto birth_time = time_birth(*tracer, *fork_site, *thread, board);
             if (round < 0) continue;
             if (fork_time) row.forks.push_back(*fork_time);
             if (birth_time) row.births.push_back(*birth_time);
         }
-        nursery.reset();
+        fork_site.reset();
         board.is_over = true;
         while (tracer->alive())
             if (const auto event = tracer->wait(Clock::now() + std::chrono::seconds{1}))

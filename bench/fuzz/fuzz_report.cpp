@@ -12,16 +12,16 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "report/compare_json.h"
-#include "report/compare_text.h"
-#include "report/diff_json.h"
-#include "report/diff_text.h"
+#include "report/compare/compare_json.h"
+#include "report/compare/compare_text.h"
+#include "report/diff/diff_json.h"
+#include "report/diff/diff_text.h"
 #include "report/exports/exports.h"
-#include "report/json_cursor.h"
-#include "report/json_reader.h"
-#include "report/json_writer.h"
-#include "report/merge.h"
-#include "report/text_report.h"
+#include "report/merge/merge.h"
+#include "report/model/json_cursor.h"
+#include "report/model/json_reader.h"
+#include "report/model/json_writer.h"
+#include "report/text/text_report.h"
 
 using namespace shadowprof;
 

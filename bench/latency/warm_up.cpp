@@ -13,9 +13,9 @@
 #include <memory>
 #include <vector>
 
-#include "profile/profiler.h"
-#include "shadow/calibration.h"
-#include "shadow/session.h"
+#include "machine/calibration.h"
+#include "profile/common/profiler.h"
+#include "sampling/session.h"
 
 using namespace shadowprof;
 
@@ -33,7 +33,7 @@ struct Times {
 
 class TimesByAge : public profile::Profiler {
   public:
-    TimesByAge(const profile::LatencyScale& scale, std::map<unsigned, Times>& times)
+    TimesByAge(const machine::LatencyScale& scale, std::map<unsigned, Times>& times)
         : scale_(scale), times_(times) {}
 
     std::string_view name() const override { return "times by age"; }
@@ -61,7 +61,7 @@ class TimesByAge : public profile::Profiler {
         unsigned burst_;
     };
 
-    const profile::LatencyScale& scale_;
+    const machine::LatencyScale& scale_;
     std::map<unsigned, Times>& times_;
     std::map<trace::SampleId, unsigned> bursts_;
 };
@@ -70,18 +70,18 @@ class TimesByAge : public profile::Profiler {
 
 int main(int argc, char** argv) {
     if (argc < 2) return 2;
-    const auto scale = shadow::calibrate_once_in_a_while();
+    const auto scale = machine::calibrate_once_in_a_while();
     if (!scale.clock_is_usable) {
         fmt::print("{}\n", scale.why_not);
         return 1;
     }
-    shadow::Options options;
-    options.mode = shadow::Mode::shadow;
-    options.sample_size = shadow::Options::default_shadow;
+    sampling::Options options;
+    options.mode = sampling::Mode::shadow;
+    options.sample_size = sampling::Options::default_shadow;
     options.warm_up = 0;
     options.seed = 1;
     std::map<unsigned, Times> times;
-    shadow::Session session{options, shadow::Launch{{argv + 1, argv + argc}}};
+    sampling::Session session{options, sampling::Launch{{argv + 1, argv + argc}}};
     session.start(
         [&](const auto&...) {
             times.clear();

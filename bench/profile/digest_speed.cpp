@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "profile/counting_sample.h"
+#include "profile/common/counting_sample.h"
 #include "profile/profiles.h"
 
 namespace shadowprof::profile {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "profile/path_rule.h"
-#include "profile/segment_counter.h"
+#include "profile/common/segment_counter.h"
+#include "profile/path/path_rule.h"
 
 namespace shadowprof::profile {
 

@@ -14,7 +14,7 @@ struct AttachOptions {
 };
 
 int attach(const AttachOptions& options) {
-    const auto result = profile_target(options.profiling, shadow::Attach{options.pid});
+    const auto result = profile_target(options.profiling, sampling::Attach{options.pid});
     return static_cast<int>(result.failed ? ExitStatus::error : ExitStatus::fine);
 }
 

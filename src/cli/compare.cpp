@@ -3,9 +3,9 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/page.h"
-#include "report/compare_json.h"
-#include "report/compare_text.h"
-#include "report/json_reader.h"
+#include "report/compare/compare_json.h"
+#include "report/compare/compare_text.h"
+#include "report/model/json_reader.h"
 
 namespace shadowprof::cli {
 

@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include "ptrace/open_files.h"
+#include "proc/open_files.h"
 
 namespace shadowprof::cli {
 
@@ -18,14 +18,14 @@ bool is_same_file(const std::string& path, int fd) {
     struct stat named {};
     struct stat open {};
     return ::stat(path.c_str(), &named) == 0 && ::fstat(fd, &open) == 0 &&
-           ptrace::is_same_file(named, open);
+           proc::is_same_file(named, open);
 }
 
 }  // namespace
 
 // What closes on exec would not have come to us.
 InheritedFiles::InheritedFiles() {
-    for (const int number : ptrace::open_numbers(getpid()).value_or(std::vector<int>{})) {
+    for (const int number : proc::open_numbers(getpid()).value_or(std::vector<int>{})) {
         const int flags = ::fcntl(number, F_GETFD);
         if (number > STDERR_FILENO && flags >= 0 && (flags & FD_CLOEXEC) == 0)
             others_.push_back(number);

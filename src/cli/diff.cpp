@@ -3,9 +3,9 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/page.h"
-#include "report/diff_json.h"
-#include "report/diff_text.h"
-#include "report/json_reader.h"
+#include "report/diff/diff_json.h"
+#include "report/diff/diff_text.h"
+#include "report/model/json_reader.h"
 
 namespace shadowprof::cli {
 

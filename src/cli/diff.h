@@ -5,8 +5,8 @@
 #include <string>
 
 #include "cli/units.h"
-#include "report/diff.h"
-#include "report/gate.h"
+#include "report/diff/diff.h"
+#include "report/diff/gate.h"
 
 namespace shadowprof::cli {
 

@@ -15,10 +15,11 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "cli/commands.h"
 #include "decoder/decoder.h"
-#include "ptrace/memory.h"
+#include "proc/memory.h"
 #include "ptrace/tracer.h"
 
 namespace shadowprof::cli {
@@ -57,7 +58,7 @@ Finding tracing() {
     std::thread{[&] {
         try {
             const auto tracer = ptrace::Tracer::launch({"true"});
-            const auto deadline = ptrace::Clock::now() + std::chrono::seconds{5};
+            const auto deadline = Clock::now() + std::chrono::seconds{5};
             while (tracer->alive()) {
                 const auto event = tracer->wait(deadline);
                 if (!event) {
@@ -68,7 +69,7 @@ Finding tracing() {
                 if (event->kind == ptrace::EventKind::exec) {
                     const auto registers = event->thread->registers();
                     if (!registers ||
-                        !ptrace::Memory{tracer->pid()}.read_as<std::uint64_t>(registers->rsp())) {
+                        !proc::Memory{tracer->pid()}.read_as<std::uint64_t>(registers->rsp())) {
                         problem =
                             "process_vm_readv is refused: run the container with "
                             "--cap-add=SYS_PTRACE or a seccomp profile that allows it";

@@ -5,8 +5,8 @@
 #include "cli/console.h"
 #include "cli/page.h"
 #include "report/exports/exports.h"
-#include "report/json_reader.h"
-#include "report/output_file.h"
+#include "report/model/json_reader.h"
+#include "report/model/output_file.h"
 
 namespace shadowprof::cli {
 

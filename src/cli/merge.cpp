@@ -1,12 +1,12 @@
-#include "report/merge.h"
+#include "report/merge/merge.h"
 
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
 #include "cli/commands.h"
-#include "report/json_reader.h"
-#include "report/json_writer.h"
-#include "report/output_file.h"
+#include "report/model/json_reader.h"
+#include "report/model/json_writer.h"
+#include "report/model/output_file.h"
 
 namespace shadowprof::cli {
 

@@ -15,14 +15,14 @@
 #include "cli/signals.h"
 #include "cli/units.h"
 #include "cli/version.h"
+#include "machine/calibration.h"
+#include "proc/process_info.h"
 #include "profile/profiles.h"
-#include "ptrace/process_info.h"
-#include "report/assemble.h"
-#include "report/chapters.h"
-#include "report/host_facts.h"
-#include "report/json_writer.h"
-#include "report/symbols.h"
-#include "shadow/calibration.h"
+#include "report/model/assemble.h"
+#include "report/model/chapters.h"
+#include "report/model/host_facts.h"
+#include "report/model/json_writer.h"
+#include "report/symbols/symbols.h"
 
 namespace shadowprof::cli {
 
@@ -38,14 +38,14 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
 }
 
 // Only translated code can time loads, and only where it does not write down every value.
-bool can_time_loads(const shadow::Options& sampling) {
+bool can_time_loads(const sampling::Options& sampling) {
     const bool translates =
-        sampling.mode == shadow::Mode::shadow || sampling.mode == shadow::Mode::full;
+        sampling.mode == sampling::Mode::shadow || sampling.mode == sampling::Mode::full;
     return translates && !sampling.exhaustive;
 }
 
 std::vector<std::string> profiles_asked_for(const std::vector<std::string>& names,
-                                            const shadow::Options& sampling) {
+                                            const sampling::Options& sampling) {
     if (!names.empty() && !has(names, "all")) return names;
     auto all = profile::profile_names();
     if (!can_time_loads(sampling)) std::erase(all, latency);
@@ -60,37 +60,37 @@ std::uint64_t draw_seed() {
 
 constexpr struct {
     const char* name;
-    shadow::Mode mode;
+    sampling::Mode mode;
     std::uint64_t sample_size;
-} modes[] = {{"shadow", shadow::Mode::shadow, shadow::Options::default_shadow},
-             {"burst", shadow::Mode::burst, shadow::Options::default_burst},
-             {"full", shadow::Mode::full, 0},
-             {"step", shadow::Mode::step, shadow::Options::default_step}};
+} modes[] = {{"shadow", sampling::Mode::shadow, sampling::Options::default_shadow},
+             {"burst", sampling::Mode::burst, sampling::Options::default_burst},
+             {"full", sampling::Mode::full, 0},
+             {"step", sampling::Mode::step, sampling::Options::default_step}};
 
-shadow::Mode mode_of(const std::string& name) {
+sampling::Mode mode_of(const std::string& name) {
     for (const auto& each : modes)
         if (each.name == name) return each.mode;
-    return shadow::Mode::shadow;
+    return sampling::Mode::shadow;
 }
 
-std::uint64_t default_size(const shadow::Options& sampling) {
-    if (sampling.mode == shadow::Mode::shadow && sampling.insists_on_latencies)
-        return shadow::Options::default_shadow_for_latencies;
+std::uint64_t default_size(const sampling::Options& sampling) {
+    if (sampling.mode == sampling::Mode::shadow && sampling.insists_on_latencies)
+        return sampling::Options::default_shadow_for_latencies;
     for (const auto& each : modes)
         if (each.mode == sampling.mode) return each.sample_size;
     return 0;
 }
 
-std::string name_of(shadow::Mode mode) {
+std::string name_of(sampling::Mode mode) {
     for (const auto& each : modes)
         if (each.mode == mode) return each.name;
     return "";
 }
 
-shadow::Options sampling_options(const ProfilingOptions& options) {
-    shadow::Options sampling;
+sampling::Options sampling_options(const ProfilingOptions& options) {
+    sampling::Options sampling;
     const bool whole_program = options.mode.empty() && options.sample_size == 0;
-    sampling.mode = whole_program ? shadow::Mode::step : mode_of(options.mode);
+    sampling.mode = whole_program ? sampling::Mode::step : mode_of(options.mode);
     sampling.insists_on_latencies = has(options.profiles, latency);
     sampling.sample_size = options.sample_size.value_or(default_size(sampling));
     sampling.may_be_shorter = !options.sample_size;
@@ -98,12 +98,12 @@ shadow::Options sampling_options(const ProfilingOptions& options) {
     sampling.exhaustive = options.exhaustive;
     sampling.randomise_addresses = options.aslr;
     sampling.overhead = options.overhead;
-    if (options.period) sampling.period = shadow::Seconds{*options.period};
-    if (options.duration) sampling.duration = shadow::Seconds{*options.duration};
+    if (options.period) sampling.period = Seconds{*options.period};
+    if (options.duration) sampling.duration = Seconds{*options.duration};
     sampling.most_samples = options.most_samples;
     sampling.precision = options.precision;
-    sampling.seed = options.seed.value_or(sampling.mode == shadow::Mode::full ? default_full_seed
-                                                                              : draw_seed());
+    sampling.seed = options.seed.value_or(sampling.mode == sampling::Mode::full ? default_full_seed
+                                                                                : draw_seed());
     return sampling;
 }
 
@@ -119,7 +119,7 @@ std::string human(std::uint64_t n) {
 
 // A signal to shadowprof itself. In `run` the terminal sends Ctrl-C and the like to the program
 // too, and the program's answer counts.
-void heed(int signal, shadow::Session& session, bool attached) {
+void heed(int signal, sampling::Session& session, bool attached) {
     if (signal == SIGTERM || (attached && signal != SIGTSTP))
         session.stop(fmt::format("SIG{}", sigabbrev_np(signal)));
     else if (signal == SIGTSTP && attached)
@@ -128,19 +128,19 @@ void heed(int signal, shadow::Session& session, bool attached) {
         session.suspend_with_target();  // Ctrl-Z reached the program as well: we stop when it does
 }
 
-void wait_for_end(shadow::Session& session, const ProfilingOptions& options) {
+void wait_for_end(sampling::Session& session, const ProfilingOptions& options) {
     ProgressLine line{!options.no_progress && !options.quiet};
     const auto began = std::chrono::steady_clock::now();
     while (!session.wait_for(std::chrono::milliseconds{line.wanted() ? 250 : 60'000})) {
         const auto seen = session.progress();
-        const shadow::Seconds passed = std::chrono::steady_clock::now() - began;
+        const Seconds passed = std::chrono::steady_clock::now() - began;
         line.show(fmt::format("shadowprof: {:.0f} s, {} samples, {} instructions", passed.count(),
                               seen.samples, human(seen.instructions)));
     }
 }
 
-report::RunFacts facts_of(const ProfilingOptions& options, const shadow::Options& sampling,
-                          const shadow::Target& target, const shadow::Result& result,
+report::RunFacts facts_of(const ProfilingOptions& options, const sampling::Options& sampling,
+                          const sampling::Target& target, const sampling::Result& result,
                           std::string started, std::vector<std::string> command) {
     report::RunFacts facts;
     facts.tool = std::string{"shadowprof "} + version;
@@ -148,7 +148,7 @@ report::RunFacts facts_of(const ProfilingOptions& options, const shadow::Options
     report::Target who;
     who.command = std::move(command);
     who.pid = result.pid;
-    who.attached = std::holds_alternative<shadow::Attach>(target);
+    who.attached = std::holds_alternative<sampling::Attach>(target);
     if (result.exit_status) who.exit = shell_status(*result.exit_status);
     facts.targets.push_back(std::move(who));
 
@@ -159,7 +159,8 @@ report::RunFacts facts_of(const ProfilingOptions& options, const shadow::Options
                    {"overhead", fmt::format("{:g}%", sampling.overhead * 100)},
                    {"limit", std::to_string(options.limit)}};
     if (options.exhaustive) run.options["exhaustive"] = "true";
-    if (sampling.mode == shadow::Mode::full) run.options["aslr"] = options.aslr ? "true" : "false";
+    if (sampling.mode == sampling::Mode::full)
+        run.options["aslr"] = options.aslr ? "true" : "false";
     if (sampling.load) run.options["load"] = fmt::format("{:g}", *sampling.load);
     if (options.value_context) run.options["value-context"] = "true";
     run.seed = sampling.seed;
@@ -247,23 +248,23 @@ int shell_status(int wait_status) {
     return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
-shadow::Result profile_target(const ProfilingOptions& options, const shadow::Target& target) {
+sampling::Result profile_target(const ProfilingOptions& options, const sampling::Target& target) {
     auto sampling = sampling_options(options);
-    const auto* attach = std::get_if<shadow::Attach>(&target);
-    if (sampling.mode == shadow::Mode::full && options.sample_size)
+    const auto* attach = std::get_if<sampling::Attach>(&target);
+    if (sampling.mode == sampling::Mode::full && options.sample_size)
         throw UserError("--mode full has no samples: it runs the whole program",
                         ExitStatus::bad_usage);
-    if (options.aslr && sampling.mode != shadow::Mode::full)
+    if (options.aslr && sampling.mode != sampling::Mode::full)
         throw UserError("--aslr is for --mode full: other modes leave addresses as they are",
                         ExitStatus::bad_usage);
-    if (options.load && sampling.mode != shadow::Mode::shadow)
+    if (options.load && sampling.mode != sampling::Mode::shadow)
         throw UserError("--load is for --mode shadow: other modes have no replicas",
                         ExitStatus::bad_usage);
     if (sampling.sample_size == 0 &&
-        (sampling.mode == shadow::Mode::burst || sampling.mode == shadow::Mode::shadow))
+        (sampling.mode == sampling::Mode::burst || sampling.mode == sampling::Mode::shadow))
         throw UserError("--sample-size 0 is for --mode step: the whole program, step by step",
                         ExitStatus::bad_usage);
-    if (attach && sampling.mode == shadow::Mode::step && sampling.sample_size == 0)
+    if (attach && sampling.mode == sampling::Mode::step && sampling.sample_size == 0)
         throw UserError("--sample-size 0 follows a program from its start: use run, not attach",
                         ExitStatus::bad_usage);
     if (has(options.profiles, latency) && !can_time_loads(sampling))
@@ -274,20 +275,20 @@ shadow::Result profile_target(const ProfilingOptions& options, const shadow::Tar
 
     // Taken now: a process that is gone has no command line.
     auto command =
-        attach ? ptrace::command_line(attach->pid) : std::get<shadow::Launch>(target).command;
+        attach ? proc::command_line(attach->pid) : std::get<sampling::Launch>(target).command;
     const auto started = now_utc();
 
     const auto names = profiles_asked_for(options.profiles, sampling);
-    profile::LatencyScale latency_scale;
+    machine::LatencyScale latency_scale;
     std::string why_not_timed;
     if (has(names, latency)) {
-        latency_scale = shadow::calibrate_once_in_a_while();
+        latency_scale = machine::calibrate_once_in_a_while();
         why_not_timed = latency_scale.why_not;
         if (options.caches) latency_scale.caches.levels = *options.caches;
         sampling.clock_is_usable = latency_scale.clock_is_usable;
         sampling.lines_in_last_cache = latency_scale.caches.lines(2);
     }
-    shadow::Session session{sampling, target};
+    sampling::Session session{sampling, target};
     report::Symbols symbols;
     report::SymbolFunctionMap functions{symbols, session.modules()};
     profile::ProfileOptions profile_options{

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "shadow/session.h"
+#include "sampling/session.h"
 
 namespace shadowprof::cli {
 
@@ -25,7 +25,7 @@ struct ProfilingOptions {
     std::optional<double> precision;
     bool exhaustive = false;
     bool value_context = false;
-    std::optional<std::array<profile::CacheGeometry::Level, 3>> caches;
+    std::optional<std::array<machine::CacheGeometry::Level, 3>> caches;
     bool aslr = false;
     std::uint64_t limit = 1000;
     std::optional<std::uint64_t> seed;
@@ -37,7 +37,7 @@ struct ProfilingOptions {
 };
 
 // Profiles the target and writes the profile. What comes back is how the program ended.
-shadow::Result profile_target(const ProfilingOptions& options, const shadow::Target& target);
+sampling::Result profile_target(const ProfilingOptions& options, const sampling::Target& target);
 
 // The status a shell would show: the exit code, or 128 + signal.
 int shell_status(int wait_status);

@@ -3,10 +3,10 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/page.h"
-#include "report/json_reader.h"
-#include "report/output_file.h"
-#include "report/page.h"
-#include "report/text_report.h"
+#include "report/model/json_reader.h"
+#include "report/model/output_file.h"
+#include "report/page/page.h"
+#include "report/text/text_report.h"
 
 namespace shadowprof::cli {
 

@@ -32,7 +32,7 @@ std::optional<int> await_end_of(pid_t program) {
 }
 
 int run(const RunOptions& options) {
-    auto result = profile_target(options.profiling, shadow::Launch{options.command});
+    auto result = profile_target(options.profiling, sampling::Launch{options.command});
     const bool were_told_to_end = result.stopped_by == "SIGTERM";
     if (!result.ended && !were_told_to_end) result.exit_status = await_end_of(result.pid);
     return result.exit_status ? shell_status(*result.exit_status) : 128 + SIGTERM;

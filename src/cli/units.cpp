@@ -44,9 +44,9 @@ double parse_share(const std::string& text) {
     return share;
 }
 
-std::array<profile::CacheGeometry::Level, 3> parse_caches(const std::string& text) {
+std::array<machine::CacheGeometry::Level, 3> parse_caches(const std::string& text) {
     constexpr double kilo = 1024;
-    std::array<profile::CacheGeometry::Level, 3> caches;
+    std::array<machine::CacheGeometry::Level, 3> caches;
     std::istringstream sizes{text};
     std::string size;
     for (std::size_t level = 0; std::getline(sizes, size, ','); ++level) {

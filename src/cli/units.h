@@ -6,13 +6,13 @@
 #include <cstdint>
 #include <string>
 
-#include "profile/cache_geometry.h"
+#include "machine/cache_geometry.h"
 
 namespace shadowprof::cli {
 
 std::uint64_t parse_count(const std::string& text);  // 500, 10k, 1M, 2G
 // 48k,2M,32M; a level left out, or 0, is one there is not
-std::array<profile::CacheGeometry::Level, 3> parse_caches(const std::string& text);
+std::array<machine::CacheGeometry::Level, 3> parse_caches(const std::string& text);
 double parse_seconds(const std::string& text);  // 2, 2s, 500ms, 1m, 100us
 double parse_share(const std::string& text);    // 1%, 0.5 (percent), as a fraction
 

@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "base/error.h"
-#include "profile/call.h"
-#include "profile/convergence.h"
-#include "profile/edge.h"
-#include "profile/latency.h"
-#include "profile/method.h"
-#include "profile/path.h"
-#include "profile/stack.h"
+#include "profile/call/call.h"
+#include "profile/common/convergence.h"
+#include "profile/edge/edge.h"
+#include "profile/latency/latency.h"
+#include "profile/method/method.h"
+#include "profile/path/path.h"
+#include "profile/stack/stack.h"
 
 namespace shadowprof::profile {
 

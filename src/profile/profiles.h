@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "profile/profiler.h"
-#include "profile/value.h"
+#include "profile/common/profiler.h"
+#include "profile/value/value.h"
 
 namespace shadowprof::profile {
 
@@ -19,7 +19,7 @@ struct ProfileOptions {
     ValueEstimator value_estimator = ValueEstimator::counting_sample;
     std::size_t value_slots = 0;  // a location; 0: as many as suit the estimator
     trace::CapturePlan value_captures = trace::Capture::destination_values;
-    LatencyScale latency_scale;
+    machine::LatencyScale latency_scale;
     std::atomic<double>* precision = nullptr;  // where to tell it (convergence.h)
 };
 

@@ -12,21 +12,22 @@
 #include <cstring>
 #include <set>
 
+#include "base/clock.h"
 #include "base/error.h"
-#include "ptrace/news_alarm.h"
+#include "proc/proc_text.h"
+#include "proc/process_info.h"
 #include "ptrace/parent_thread.h"
-#include "ptrace/process_info.h"
 #include "ptrace/seize.h"
-#include "ptrace/system.h"
 #include "ptrace/tracer.h"
 #include "ptrace/tracing_thread.h"
+#include "ptrace/wait_timer.h"
 
 namespace shadowprof::ptrace {
 namespace {
 
 bool is_kernel_thread(pid_t pid) {
     constexpr unsigned long pf_kthread = 0x00200000;
-    const auto text = read_proc_file(fmt::format("/proc/{}/stat", pid));
+    const auto text = proc::read_proc_file(fmt::format("/proc/{}/stat", pid));
     const auto name_end = text.rfind(')');
     unsigned long flags = 0;
     return name_end != std::string::npos &&
@@ -45,35 +46,35 @@ bool is_32bit(pid_t pid) {
 }
 
 void refuse_what_cannot_be_profiled(pid_t pid) {
-    const auto status = pid > 0 ? read_proc_file(fmt::format("/proc/{}/status", pid)) : "";
+    const auto status = pid > 0 ? proc::read_proc_file(fmt::format("/proc/{}/status", pid)) : "";
     if (status.empty()) throw UserError(fmt::format("no process {}", pid));
     if (pid == getpid()) throw UserError("shadowprof cannot profile itself");
-    const auto process = status_field(status, "Tgid");
+    const auto process = proc::status_field(status, "Tgid");
     if (process != std::to_string(pid))
         throw UserError(fmt::format("{} is a thread of process {} ({}); attach to that", pid,
-                                    process, status_field(status, "Name")));
+                                    process, proc::status_field(status, "Name")));
     if (is_kernel_thread(pid))
         throw UserError(fmt::format("{} ({}) is a kernel thread, not a program", pid,
-                                    status_field(status, "Name")));
+                                    proc::status_field(status, "Name")));
     if (is_32bit(pid))
         throw UserError(
             fmt::format("process {} ({}) is a 32-bit program, and shadowprof profiles "
                         "64-bit ones",
-                        pid, status_field(status, "Name")));
+                        pid, proc::status_field(status, "Name")));
 }
 
 std::string status_of(pid_t pid, pid_t tid) {
-    return read_proc_file(fmt::format("/proc/{}/task/{}/status", pid, tid));
+    return proc::read_proc_file(fmt::format("/proc/{}/task/{}/status", pid, tid));
 }
 
 bool is_traced_by_us(std::string_view status) {
-    return status_field(status, "TracerPid") == std::to_string(gettid());
+    return proc::status_field(status, "TracerPid") == std::to_string(gettid());
 }
 
 // One that a thread of ours started is ours already, and will report itself.
 bool has_ended_or_is_ours(pid_t pid, pid_t tid) {
     const auto status = status_of(pid, tid);
-    const auto state = status_field(status, "State");
+    const auto state = proc::status_field(status, "State");
     return state.empty() || state.front() == 'Z' || state.front() == 'X' || is_traced_by_us(status);
 }
 
@@ -94,7 +95,7 @@ void Tracer::seize_threads() {
     std::set<pid_t> tried;
     for (bool found_new = true; found_new;) {
         found_new = false;
-        for (const pid_t tid : threads_of(pid_)) {
+        for (const pid_t tid : proc::threads_of(pid_)) {
             if (threads_.count(tid) || !tried.insert(tid).second) continue;
             found_new = true;
             if (seize_or_yield_to_exec(tid)) {

@@ -21,9 +21,9 @@
 #include <memory>
 #include <unordered_map>
 
-#include "ptrace/elf_image.h"
-#include "ptrace/maps.h"
-#include "ptrace/memory.h"
+#include "proc/mapped_elf.h"
+#include "proc/maps.h"
+#include "proc/memory.h"
 #include "ptrace/system.h"
 
 // Exported by libunwind for tools that, like perf, find the tables themselves.
@@ -43,27 +43,29 @@ struct UnwindTable {
 };
 
 // Code, unwind tables and other constants: what may be read once and kept.
-std::vector<Mapping> constants_of(const Maps& maps) {
-    std::vector<Mapping> constants;
+std::vector<proc::Mapping> constants_of(const proc::Maps& maps) {
+    std::vector<proc::Mapping> constants;
     for (const auto& m : maps.mappings())
         if (m.readable && !m.writable && (m.is_file() || m.path == "[vdso]"))
             constants.push_back(m);
     return constants;
 }
 
-bool same_place(const Mapping& a, const Mapping& b) {
+bool same_place(const proc::Mapping& a, const proc::Mapping& b) {
     return a.range == b.range && a.device == b.device && a.inode == b.inode &&
            a.file_offset == b.file_offset;
 }
 
-std::optional<UnwindTable> find_unwind_table(const Memory& memory, const Module& module) {
+std::optional<UnwindTable> find_unwind_table(const proc::Memory& memory,
+                                             const proc::Module& module) {
     const auto read = [&](std::uint64_t offset, std::span<std::byte> into) {
         return memory.read(module.range.begin + offset, into);
     };
-    const auto segments = read_segments(read);
+    const auto segments = proc::read_segments(read);
     if (!segments) return {};
-    const auto found = std::find_if(segments->begin(), segments->end(),
-                                    [](const Segment& s) { return s.type == PT_GNU_EH_FRAME; });
+    const auto found = std::find_if(segments->begin(), segments->end(), [](const proc::Segment& s) {
+        return s.type == PT_GNU_EH_FRAME;
+    });
     if (found == segments->end()) return {};
     UnwindTable table{.module = module.range, .header = found->address + module.bias};
 
@@ -87,7 +89,7 @@ std::optional<UnwindTable> find_unwind_table(const Memory& memory, const Module&
 
 class ProcessUnwinder {
   public:
-    ProcessUnwinder(pid_t pid, const Maps& maps)
+    ProcessUnwinder(pid_t pid, const proc::Maps& maps)
         : pid_(pid), memory_(pid), constants_(constants_of(maps)) {
         for (const auto& module : maps.modules())
             if (const auto table = find_unwind_table(memory_, module)) tables_.push_back(*table);
@@ -112,7 +114,7 @@ class ProcessUnwinder {
     ProcessUnwinder(const ProcessUnwinder&) = delete;
     ProcessUnwinder& operator=(const ProcessUnwinder&) = delete;
 
-    bool is_for(pid_t pid, const std::vector<Mapping>& constants) const {
+    bool is_for(pid_t pid, const std::vector<proc::Mapping>& constants) const {
         return pid == pid_ && std::equal(constants.begin(), constants.end(), constants_.begin(),
                                          constants_.end(), same_place);
     }
@@ -179,7 +181,7 @@ class ProcessUnwinder {
         }
         const auto after =
             std::upper_bound(constants_.begin(), constants_.end(), Address{address},
-                             [](Address a, const Mapping& m) { return a < m.range.begin; });
+                             [](Address a, const proc::Mapping& m) { return a < m.range.begin; });
         if (after != constants_.begin() && std::prev(after)->range.contains({address + 7}))
             return read_constant(address, value);
         // Another stack (a signal handler's), or one deeper than the snapshot.
@@ -209,8 +211,8 @@ class ProcessUnwinder {
     using Page = std::array<std::byte, page_size>;
 
     pid_t pid_;
-    Memory memory_;
-    std::vector<Mapping> constants_;  // by address
+    proc::Memory memory_;
+    std::vector<proc::Mapping> constants_;  // by address
     std::vector<UnwindTable> tables_;
     std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
     unw_addr_space_t space_ = nullptr;
@@ -222,16 +224,16 @@ class ProcessUnwinder {
 StackSnapshot snapshot_stack(pid_t pid, const Registers& registers) {
     StackSnapshot snapshot{.pid = pid, .registers = registers, .bytes = {}};
     snapshot.bytes.resize(stack_snapshot_size);
-    snapshot.bytes.resize(Memory{pid}.read(registers.rsp(), snapshot.bytes));
+    snapshot.bytes.resize(proc::Memory{pid}.read(registers.rsp(), snapshot.bytes));
     return snapshot;
 }
 
 std::vector<Address> unwind(const StackSnapshot& snapshot, std::size_t most_frames) {
     static thread_local std::unique_ptr<ProcessUnwinder> unwinder;
-    const auto maps = Maps::without_modules(snapshot.pid);
+    const auto maps = proc::Maps::without_modules(snapshot.pid);
     if (!maps) return {snapshot.registers.rip()};
     if (!unwinder || !unwinder->is_for(snapshot.pid, constants_of(*maps))) {
-        const auto with_modules = Maps::of(snapshot.pid);
+        const auto with_modules = proc::Maps::of(snapshot.pid);
         if (!with_modules) return {snapshot.registers.rip()};
         unwinder = std::make_unique<ProcessUnwinder>(snapshot.pid, *with_modules);
     }

@@ -1,7 +1,7 @@
 #include "ptrace/cpu_follower.h"
 
-#include "ptrace/process_info.h"
-#include "ptrace/processors.h"
+#include "proc/process_info.h"
+#include "proc/processors.h"
 
 namespace shadowprof::ptrace {
 namespace {
@@ -22,11 +22,11 @@ CpuFollower::~CpuFollower() {
 
 void CpuFollower::look() {
     stops_until_look_ = stops_between_looks;
-    const auto stat = thread_stat(pid_, tid_);
+    const auto stat = proc::thread_stat(pid_, tid_);
     if (!stat || stat->processor == here_) return;
     // We may have been confined to fewer CPUs than the program.
     if (!CPU_ISSET(static_cast<std::size_t>(stat->processor), &before_)) return;
-    if (confine_to(stat->processor)) here_ = stat->processor;
+    if (proc::confine_to(stat->processor)) here_ = stat->processor;
 }
 
 }  // namespace shadowprof::ptrace

@@ -10,8 +10,8 @@
 #include <ctime>
 #include <iterator>
 
-#include "ptrace/memory.h"
-#include "ptrace/open_files.h"
+#include "proc/memory.h"
+#include "proc/open_files.h"
 #include "ptrace/tracee.h"
 
 namespace shadowprof::ptrace {
@@ -69,7 +69,7 @@ const Call* find_call(std::uint64_t number) {
 }
 
 std::optional<nanoseconds> timeout_of_socket(pid_t process, int descriptor, int option) {
-    const int socket = second_descriptor(process, descriptor);
+    const int socket = proc::second_descriptor(process, descriptor);
     if (socket < 0) return {};
     timeval timeout{};
     socklen_t size = sizeof timeout;
@@ -90,7 +90,7 @@ bool is_system_call_at(pid_t process, Address address) {
     constexpr std::uint16_t system_call = 0x050f;
     if (const auto word = word_at(process, address))
         return static_cast<std::uint16_t>(*word) == system_call;
-    return Memory{process}.read_as<std::uint16_t>(address) == system_call;
+    return proc::Memory{process}.read_as<std::uint16_t>(address) == system_call;
 }
 
 void issue_again(Registers& registers) {
@@ -120,7 +120,7 @@ std::optional<nanoseconds> timeout_of_call(pid_t process, const Registers& regis
             return milliseconds{timeout};
         }
         case Timeout::timespec_at: {
-            const auto timeout = Memory{process}.read_as<timespec>({argument});
+            const auto timeout = proc::Memory{process}.read_as<timespec>({argument});
             if (!timeout) return {};
             return seconds{timeout->tv_sec} + nanoseconds{timeout->tv_nsec};
         }

@@ -22,12 +22,12 @@
 
 #include "base/error.h"
 #include "ptrace/inherited_signals.h"
-#include "ptrace/news_alarm.h"
 #include "ptrace/parent_thread.h"
 #include "ptrace/seize.h"
 #include "ptrace/system.h"
 #include "ptrace/tracer.h"
 #include "ptrace/tracing_thread.h"
+#include "ptrace/wait_timer.h"
 
 namespace shadowprof::ptrace {
 namespace {

@@ -1,3 +1,4 @@
+#include "base/clock.h"
 #include "ptrace/seize.h"
 #include "ptrace/system.h"
 #include "ptrace/tracee.h"

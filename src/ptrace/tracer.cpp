@@ -24,16 +24,17 @@
 #include <cerrno>
 #include <cstddef>
 
+#include "base/clock.h"
 #include "base/error.h"
+#include "proc/memory.h"
+#include "proc/process_info.h"
 #include "ptrace/cpu_follower.h"
 #include "ptrace/interrupted_calls.h"
-#include "ptrace/memory.h"
-#include "ptrace/news_alarm.h"
 #include "ptrace/parent_thread.h"
-#include "ptrace/process_info.h"
 #include "ptrace/system.h"
 #include "ptrace/tracee.h"
 #include "ptrace/tracing_thread.h"
+#include "ptrace/wait_timer.h"
 #include "ptrace/woken_threads.h"
 
 namespace shadowprof::ptrace {
@@ -66,7 +67,7 @@ bool is_end_of_step(const Thread& thread, const siginfo_t& info) {
     const auto registers = thread.registers();
     if (!registers || registers->in_system_call()) return true;
     constexpr std::byte int1{0xf1};
-    if (Memory{thread.tid()}.read_as<std::byte>(registers->rip() - 1) != int1) return true;
+    if (proc::Memory{thread.tid()}.read_as<std::byte>(registers->rip() - 1) != int1) return true;
     constexpr long single_step = 1 << 14;
     const auto status =
         request(PTRACE_PEEKUSER, thread.tid(), offsetof(user, u_debugreg[6]), nullptr);
@@ -102,7 +103,7 @@ News look_for_news() {
 }  // namespace
 
 Tracer::Tracer(pid_t pid, bool launched)
-    : pid_(pid), launched_(launched), alarm_(std::make_unique<NewsAlarm>()) {
+    : pid_(pid), launched_(launched), alarm_(std::make_unique<WaitTimer>()) {
     wake_up_promptly();
 }
 
@@ -119,7 +120,7 @@ Thread* Tracer::thread(pid_t tid) {
 
 void Tracer::wake() {
     wake_requested = true;
-    if (const pid_t tid = waiting_thread) tgkill(getpid(), tid, NewsAlarm::signal());
+    if (const pid_t tid = waiting_thread) tgkill(getpid(), tid, WaitTimer::signal());
 }
 
 std::optional<Event> Tracer::wait(Clock::time_point deadline) {
@@ -223,7 +224,7 @@ std::optional<Event> Tracer::after_trap_stop(Thread& thread, int stop_signal) {
     thread.stop_kind_ = event.kind;
     // These stops come before signals, so also before the one that ends a step.
     if (thread.motion_ == Thread::Motion::step) {
-        const auto sets = signal_sets(pid_, thread.tid());
+        const auto sets = proc::signal_sets(pid_, thread.tid());
         thread.step_trap_is_pending_ = sets && (sets->pending >> (SIGTRAP - 1) & 1);
     }
     if (event.kind == EventKind::interrupted && !std::exchange(thread.interrupt_wanted_, false)) {
@@ -337,7 +338,7 @@ bool Tracer::repair_interrupted_call(Thread& thread) {
     const bool is_ours = kind == EventKind::interrupted ||
                          (kind == EventKind::system_call_exit && thread.interrupt_wanted_);
     if (!is_ours) {
-        const auto sets = signal_sets(pid_, thread.tid());
+        const auto sets = proc::signal_sets(pid_, thread.tid());
         if (!sets) return false;
         auto causes = (sets->pending | sets->process_pending) & ~sets->blocked;
         if (thread.held_signal_ != 0) causes = std::uint64_t{1} << (thread.held_signal_ - 1);
@@ -363,7 +364,7 @@ bool Tracer::repair_interrupted_call(Thread& thread) {
 
 // How often, but for its stops, of which each is a sleep.
 std::uint64_t Tracer::slept_by_itself(const Thread& thread) const {
-    return times_slept(pid_, thread.tid()).value_or(0) - thread.times_let_go_;
+    return proc::times_slept(pid_, thread.tid()).value_or(0) - thread.times_let_go_;
 }
 
 // Since the last reissue the thread has slept once at most, in the call, and would begin the same
@@ -389,7 +390,7 @@ void Tracer::undo_reissue_for(Thread& thread, int signal) {
     if (!registers || registers->raw.rip != thread.reissue_->registers.raw.rip ||
         registers->raw.rax != thread.reissue_->registers.raw.rax)
         return;
-    const auto sets = signal_sets(pid_, thread.tid());
+    const auto sets = proc::signal_sets(pid_, thread.tid());
     if (!sets || sets->ignores(signal)) return;
     answer_eintr(*registers);
     thread.set_registers(*registers);
@@ -398,7 +399,7 @@ void Tracer::undo_reissue_for(Thread& thread, int signal) {
 
 // Of a first thread that ends before the others nobody is told.
 bool Tracer::will_be_heard_of(const Thread& thread) const {
-    const auto stat = thread_stat(pid_, thread.tid());
+    const auto stat = proc::thread_stat(pid_, thread.tid());
     return stat && stat->state != 'Z' && stat->state != 'X';
 }
 

@@ -28,15 +28,14 @@
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "ptrace/registers.h"
 
 namespace shadowprof::ptrace {
 
 class CpuFollower;
-class NewsAlarm;
+class WaitTimer;
 class ParentThread;
-
-using Clock = std::chrono::steady_clock;
 
 enum class EventKind : std::uint8_t {
     interrupted,        // interrupt() was answered
@@ -219,7 +218,7 @@ class Tracer {
     pid_t pid_;
     bool launched_;
     bool alive_ = true;
-    std::unique_ptr<NewsAlarm> alarm_;
+    std::unique_ptr<WaitTimer> alarm_;
     std::unique_ptr<ParentThread> parent_;  // of a launched program
     std::map<pid_t, std::unique_ptr<Thread>> threads_;
     std::vector<std::unique_ptr<Thread>> gone_;  // valid until the next wait()

@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <string>
 
+#include "proc/proc_text.h"
 #include "ptrace/inherited_signals.h"
-#include "ptrace/news_alarm.h"
-#include "ptrace/system.h"
+#include "ptrace/wait_timer.h"
 
 namespace shadowprof::ptrace {
 namespace {
@@ -27,10 +27,10 @@ struct SchedulingAttributes {
 
 void prepare_tracing_thread() {
     InheritedSignals::remember();
-    NewsAlarm::install();
+    WaitTimer::install();
     sigset_t alarm;
     sigemptyset(&alarm);
-    sigaddset(&alarm, NewsAlarm::signal());
+    sigaddset(&alarm, WaitTimer::signal());
     pthread_sigmask(SIG_BLOCK, &alarm, nullptr);
 }
 
@@ -46,7 +46,7 @@ void wake_up_promptly() {
 
 bool may_trace_anything() {
     constexpr unsigned cap_sys_ptrace = 19;
-    const auto effective = status_field(read_proc_file("/proc/self/status"), "CapEff");
+    const auto effective = proc::status_field(proc::read_proc_file("/proc/self/status"), "CapEff");
     return !effective.empty() && (std::stoull(effective, nullptr, 16) >> cap_sys_ptrace & 1) != 0;
 }
 

@@ -4,7 +4,7 @@
 namespace shadowprof::ptrace {
 
 // Remembers the signals shadowprof was started with, and sees to it that this thread can wait for
-// news of its tracees (news_alarm.h).
+// news of its tracees (wait timer.h).
 void prepare_tracing_thread();
 
 // When this thread wakes up, it comes before threads that have been running for a while, whatever

@@ -1,17 +1,17 @@
 #include "ptrace/woken_threads.h"
 
-#include "ptrace/process_info.h"
+#include "proc/process_info.h"
 
 namespace shadowprof::ptrace {
 
 bool WokenThreads::may_include(pid_t tid) {
-    const auto stat = thread_stat(process_, tid);
+    const auto stat = proc::thread_stat(process_, tid);
     if (!stat || stat->state != 'R') {
         awake_.erase(tid);
         return false;
     }
-    const auto cpu_time = thread_cpu_time(process_, tid).value_or(0);
-    const auto times = times_slept(process_, tid).value_or(0);
+    const auto cpu_time = proc::thread_cpu_time(process_, tid).value_or(0);
+    const auto times = proc::times_slept(process_, tid).value_or(0);
     const auto [entry, is_new] = awake_.try_emplace(tid, Seen{cpu_time, times});
     auto& seen = entry->second;
     if (is_new) return true;

@@ -1,9 +1,9 @@
-#include "emu/extended_area.h"
+#include "emu/interpreter/extended_area.h"
 
 #include <doctest/doctest.h>
 
-#include "emu/guest_state.h"
-#include "emu/host_code.h"
+#include "emu/common/guest_state.h"
+#include "emu/common/host_code.h"
 
 using namespace shadowprof::emu;
 

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "../hexadecimal.h"
-#include "emu/interpreter.h"
-#include "emu/memory_view.h"
+#include "emu/interpreter/interpreter.h"
+#include "emu/interpreter/memory_view.h"
 
 namespace shadowprof::emu {
 

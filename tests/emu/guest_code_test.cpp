@@ -1,4 +1,4 @@
-#include "emu/guest_code.h"
+#include "emu/common/guest_code.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>

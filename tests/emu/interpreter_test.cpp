@@ -1,5 +1,5 @@
 // What the fuzzer does not look at: budgets, records, ends of runs, and code that changes.
-#include "emu/interpreter.h"
+#include "emu/interpreter/interpreter.h"
 
 #include <doctest/doctest.h>
 

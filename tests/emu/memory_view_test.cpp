@@ -1,4 +1,4 @@
-#include "emu/memory_view.h"
+#include "emu/interpreter/memory_view.h"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // A thread that waits in a loop for what nobody will do is told from one that works in a loop.
-#include "emu/spinning.h"
+#include "emu/interpreter/spinning.h"
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,7 @@
 // really was. All processors remember an instruction that raises an exception which is not masked.
 #include <doctest/doctest.h>
 
-#include "emu/extended_area.h"
+#include "emu/interpreter/extended_area.h"
 #include "guest.h"
 
 using namespace shadowprof;

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-#include "emu/system_calls.h"
+#include "emu/syscalls/system_calls.h"
 
 namespace shadowprof::emu {
 

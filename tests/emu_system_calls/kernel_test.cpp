@@ -17,7 +17,7 @@
 #include <cstdio>
 #include <cstring>
 
-#include "emu/system_calls.h"
+#include "emu/syscalls/system_calls.h"
 
 using namespace shadowprof;
 using namespace shadowprof::emu;

@@ -4,7 +4,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "emu/system_calls.h"
+#include "emu/syscalls/system_calls.h"
 
 namespace {
 
@@ -30,7 +30,7 @@ call must not act on the world. This page says what happens with each one.
   replica, and so does a call on a descriptor of which it is not known what it is, or on a path that
   leads to its file only since the replica was born.
 
-The profile counts why samples ended, by reason, as `system call NAME`. Numbers that are not listed
+The profile counts why samples ended, by reason, as `system call NAME`. IdAllocator that are not listed
 here end a sample as `system call #N`.
 )";
 

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <limits>
 
+#include "base/clock.h"
 #include "emu/translator/faults.h"
 #include "emu/translator/guest_registers.h"
 #include "emu/translator/stored_value.h"
@@ -45,7 +46,7 @@ CachedRun::End CachedRun::run(ptrace::Thread& thread, Version version, std::uint
     start_stream(units);
     auto end = enter(thread, *native);
     while (!end) {
-        const auto event = tracer_.wait(ptrace::Clock::time_point::max());
+        const auto event = tracer_.wait(Clock::time_point::max());
         if (!event) continue;
         if (event->kind == EventKind::process_gone) return End::gone;
         if (event->thread != &thread) {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "emu/guest_code.h"
+#include "emu/common/guest_code.h"
 #include "emu/translator/shared_memory.h"
 #include "emu/translator/translator.h"
 #include "ptrace/tracer.h"

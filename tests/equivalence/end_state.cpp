@@ -98,8 +98,8 @@ std::vector<std::string> register_differences(const EndState& interpreter, const
 }
 
 // Only in pages that the interpreter used and could write. Others may write to shared ones.
-std::vector<std::string> memory_differences(emu::MemoryView& view, const ptrace::Memory& memory,
-                                            const ptrace::Maps& maps) {
+std::vector<std::string> memory_differences(emu::MemoryView& view, const proc::Memory& memory,
+                                            const proc::Maps& maps) {
     std::vector<std::string> lines;
     const auto& table = view.table();
     std::array<std::byte, page_size> theirs;

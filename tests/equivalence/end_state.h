@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "emu/guest_state.h"
-#include "emu/memory_view.h"
-#include "ptrace/maps.h"
-#include "ptrace/memory.h"
+#include "emu/common/guest_state.h"
+#include "emu/interpreter/memory_view.h"
+#include "proc/maps.h"
+#include "proc/memory.h"
 #include "ptrace/registers.h"
 
 namespace shadowprof::equivalence {
@@ -22,7 +22,7 @@ EndState end_state_of(const emu::GuestState& state, const EndState& start);
 
 // One line each.
 std::vector<std::string> register_differences(const EndState& interpreter, const EndState& other);
-std::vector<std::string> memory_differences(emu::MemoryView& view, const ptrace::Memory& memory,
-                                            const ptrace::Maps& maps);
+std::vector<std::string> memory_differences(emu::MemoryView& view, const proc::Memory& memory,
+                                            const proc::Maps& maps);
 
 }  // namespace shadowprof::equivalence

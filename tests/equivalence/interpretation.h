@@ -10,11 +10,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "emu/guest_blocks.h"
-#include "emu/guest_code.h"
-#include "emu/guest_pages.h"
-#include "emu/interpreter.h"
-#include "emu/memory_view.h"
+#include "emu/common/guest_code.h"
+#include "emu/interpreter/guest_blocks.h"
+#include "emu/interpreter/guest_pages.h"
+#include "emu/interpreter/interpreter.h"
+#include "emu/interpreter/memory_view.h"
 #include "end_state.h"
 #include "recorded_trace.h"
 

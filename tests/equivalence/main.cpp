@@ -18,9 +18,10 @@
 #include <cstdio>
 #include <map>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
-#include "ptrace/process_info.h"
+#include "proc/process_info.h"
 #include "stepper_comparison.h"
 #include "translator_comparison.h"
 
@@ -28,7 +29,6 @@ namespace {
 
 using namespace shadowprof;
 using namespace shadowprof::equivalence;
-using ptrace::Clock;
 using ptrace::EventKind;
 
 struct Options {
@@ -169,7 +169,7 @@ class Campaign {
 
     ptrace::Thread* interrupt() {
         for (auto* thread : tracer_->threads())
-            if (!thread->stopped() && ptrace::is_running(tracer_->pid(), thread->tid()) &&
+            if (!thread->stopped() && proc::is_running(tracer_->pid(), thread->tid()) &&
                 thread->interrupt())
                 return thread;
         return nullptr;

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "ptrace/identity.h"
+#include "proc/identity.h"
 #include "trace_comparison.h"
 
 namespace shadowprof::equivalence {
@@ -12,7 +12,7 @@ StepperComparison::StepperComparison(ptrace::Tracer& tracer, const trace::BlockT
     : blocks_(blocks),
       modules_(modules),
       code_(code),
-      interpretation_(code, modules, ptrace::shares_time_namespace(tracer.pid())),
+      interpretation_(code, modules, proc::shares_time_namespace(tracer.pid())),
       stepping_(tracer, code) {}
 
 Outcome StepperComparison::compare(ptrace::Thread& thread, const EndState& start,

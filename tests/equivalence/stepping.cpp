@@ -1,6 +1,7 @@
 #include "stepping.h"
 
-#include "emu/stepper.h"
+#include "base/clock.h"
+#include "emu/stepper/stepper.h"
 
 namespace shadowprof::equivalence {
 
@@ -9,7 +10,7 @@ bool Stepping::step(ptrace::Thread& thread, std::uint64_t instructions, Recorded
     bool saw_signal = false;
     auto state = stepper.begin();
     while (state == emu::Stepper::State::running) {
-        const auto event = tracer_.wait(ptrace::Clock::time_point::max());
+        const auto event = tracer_.wait(Clock::time_point::max());
         if (!event) continue;
         if (event->thread != &thread && event->kind != ptrace::EventKind::process_gone) {
             tracer_.pass_on(*event);

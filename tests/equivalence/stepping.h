@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "emu/guest_code.h"
+#include "emu/common/guest_code.h"
 #include "ptrace/tracer.h"
 #include "recorded_trace.h"
 

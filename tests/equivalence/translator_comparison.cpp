@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/clock.h"
 #include "cannot_be_equal.h"
-#include "ptrace/identity.h"
+#include "proc/identity.h"
 #include "trace_comparison.h"
 
 namespace shadowprof::equivalence {
@@ -48,7 +49,7 @@ TranslatorComparison::TranslatorComparison(ptrace::Tracer& tracer, const trace::
       modules_(modules),
       code_(code),
       version_(version),
-      interpretation_(code, modules, ptrace::shares_time_namespace(tracer.pid())),
+      interpretation_(code, modules, proc::shares_time_namespace(tracer.pid())),
       cached_(tracer, code, seed),
       stepping_(tracer, code) {}
 
@@ -189,8 +190,8 @@ bool TranslatorComparison::flags_are_dead(const emu::GuestState& state, std::uin
 bool TranslatorComparison::go_through_system_call(ptrace::Thread& thread, Outcome& outcome) {
     constexpr std::chrono::seconds patience{5};
     thread.resume_to_system_call();
-    const auto deadline = ptrace::Clock::now() + patience;
-    while (ptrace::Clock::now() < deadline) {
+    const auto deadline = Clock::now() + patience;
+    while (Clock::now() < deadline) {
         const auto event = tracer_.wait(deadline);
         if (!event) continue;
         if (event->kind == EventKind::process_gone) break;

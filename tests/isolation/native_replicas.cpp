@@ -1,5 +1,5 @@
 // Runs a program, forks replicas of it at random moments, and lets them run their own, untranslated
-// code: for some milliseconds or system calls, several at a time, with ReplicaWorld between them
+// code: for some milliseconds or system calls, several at a time, with ReplicaSandbox between them
 // and the world. What the program does must be what it does without.
 //
 //   native-replicas [--replicas N] [--at-once N] [--milliseconds N] [--calls N] [--interval-us N]
@@ -25,15 +25,15 @@
 #include <mutex>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/random.h"
-#include "ptrace/process_info.h"
-#include "shadow/choose_thread.h"
-#include "shadow/replica_world.h"
+#include "proc/process_info.h"
+#include "sampling/sandbox/replica_sandbox.h"
+#include "sampling/schedule/choose_thread.h"
 
 using namespace shadowprof;
 using namespace std::chrono_literals;
-using ptrace::Clock;
 
 namespace {
 
@@ -75,8 +75,8 @@ Options parse(int argc, char** argv) {
 // The replicas, each held by one of these threads.
 class Nurses {
   public:
-    Nurses(const Options& options, ptrace::Nursery& nursery, pid_t target)
-        : options_(options), nursery_(nursery), target_(target), random_(options.seed) {
+    Nurses(const Options& options, inject::ForkSite& fork_site, pid_t target)
+        : options_(options), fork_site_(fork_site), target_(target), random_(options.seed) {
         for (std::uint64_t i = 0; i < options.at_once; ++i)
             threads_.emplace_back([this] { work(); });
     }
@@ -90,7 +90,7 @@ class Nurses {
         for (auto& thread : threads_) thread.join();
     }
 
-    void expect(ptrace::Birth birth, shadow::WorldAtBirth at_birth) {
+    void expect(inject::PendingReplica birth, sampling::FileTableSnapshot at_birth) {
         {
             const std::lock_guard lock{mutex_};
             waiting_.push_back({std::move(birth), std::move(at_birth)});
@@ -125,11 +125,11 @@ class Nurses {
 
   private:
     struct Newborn {
-        ptrace::Birth birth;
-        shadow::WorldAtBirth at_birth;
+        inject::PendingReplica birth;
+        sampling::FileTableSnapshot at_birth;
     };
     struct Life {
-        ptrace::Replica* replica;
+        inject::Replica* replica;
         Clock::time_point deadline;
     };
 
@@ -152,18 +152,18 @@ class Nurses {
         }
     }
 
-    std::string live(const ptrace::Birth& birth, shadow::WorldAtBirth at_birth, std::uint64_t calls,
-                     std::chrono::microseconds time) {
+    std::string live(const inject::PendingReplica& birth, sampling::FileTableSnapshot at_birth,
+                     std::uint64_t calls, std::chrono::microseconds time) {
         std::string why;
-        const auto replica = ptrace::Replica::take(nursery_, birth, why);
+        const auto replica = inject::Replica::take(fork_site_, birth, why);
         if (!replica) return "not born: " + why;
         if (!options_.event_pids.empty()) record(replica->pid());
         const auto before = Clock::now();
-        const auto maps = ptrace::Maps::of(replica->pid());
+        const auto maps = proc::Maps::of(replica->pid());
         if (!maps) return "not born: it is gone";
         const auto at_settling = Clock::now();
-        const auto world = shadow::ReplicaWorld::settle(*replica, target_, nursery_, birth,
-                                                        std::move(at_birth), *maps, {}, why);
+        const auto world = sampling::ReplicaSandbox::settle(*replica, target_, fork_site_, birth,
+                                                            std::move(at_birth), *maps, {}, why);
         if (!world) return "not settled: " + why;
         const auto settled = Clock::now();
         std::list<Life>::iterator life;
@@ -181,7 +181,7 @@ class Nurses {
     }
 
     // A program that checks what it is told says so when that is wrong.
-    void complain(const ptrace::Replica& replica, const ptrace::Registers& registers) {
+    void complain(const inject::Replica& replica, const ptrace::Registers& registers) {
         std::string text(std::min<std::size_t>(registers.raw.rdx, 200), ' ');
         replica.memory().read({registers.raw.rsi}, std::as_writable_bytes(std::span{text}));
         const std::lock_guard lock{mutex_};
@@ -195,8 +195,9 @@ class Nurses {
         close(list);
     }
 
-    std::string run(ptrace::Replica& replica, shadow::ReplicaWorld& world, std::uint64_t calls) {
-        using Kind = ptrace::Replica::StopKind;
+    std::string run(inject::Replica& replica, sampling::ReplicaSandbox& world,
+                    std::uint64_t calls) {
+        using Kind = inject::Replica::StopKind;
         while (true) {
             const auto stop = replica.run();
             if (stop.kind == Kind::gone) return "time";
@@ -228,7 +229,7 @@ class Nurses {
     }
 
     const Options& options_;
-    ptrace::Nursery& nursery_;
+    inject::ForkSite& fork_site_;
     pid_t target_;
     std::mutex mutex_;
     std::condition_variable changed_;
@@ -250,9 +251,9 @@ int run(const Options& options) {
     const int nowhere = open("/dev/null", O_RDWR | O_CLOEXEC);
     dup2(nowhere, STDIN_FILENO);
     dup2(nowhere, STDOUT_FILENO);
-    std::unique_ptr<ptrace::Nursery> nursery;
+    std::unique_ptr<inject::ForkSite> fork_site;
     std::unique_ptr<Nurses> nurses;
-    shadow::BirthWatch watch{tracer->pid()};
+    sampling::FileTableWatch watch{tracer->pid()};
     Random random{options.seed};
     std::uint64_t births = 0;
     int status = 0;
@@ -264,7 +265,7 @@ int run(const Options& options) {
         if (!event) {
             if (Clock::now() < next || asked || births == options.replicas) continue;
             if (nurses && nurses->are_busy()) continue;
-            if (auto* thread = shadow::choose_running_thread(*tracer, random)) {
+            if (auto* thread = sampling::choose_running_thread(*tracer, random)) {
                 asked = thread->interrupt();
             }
             continue;
@@ -275,7 +276,7 @@ int run(const Options& options) {
         }
         if (event->kind == ptrace::EventKind::exec) {
             nurses.reset();
-            nursery.reset();
+            fork_site.reset();
         }
         if (event->kind != ptrace::EventKind::interrupted) {
             tracer->pass_on(*event);
@@ -285,14 +286,14 @@ int run(const Options& options) {
         next = Clock::now() + std::chrono::microseconds{random.below(2 * options.interval_us)};
         auto& thread = *event->thread;
         std::string why;
-        if (!nursery) {
+        if (!fork_site) {
             tracer->repair_interrupted_call(thread);
-            nursery = ptrace::Nursery::create(*tracer, thread, 1 << 20, why);
-            if (!nursery) throw UserError("no nursery: " + why);
-            nurses = std::make_unique<Nurses>(options, *nursery, tracer->pid());
-        } else if (watch.note(); auto birth = nursery->fork(thread)) {
+            fork_site = inject::ForkSite::create(*tracer, thread, 1 << 20, why);
+            if (!fork_site) throw UserError("no fork_site: " + why);
+            nurses = std::make_unique<Nurses>(options, *fork_site, tracer->pid());
+        } else if (watch.note(); auto birth = fork_site->fork(thread)) {
             ++births;
-            auto at_birth = watch.look(*nursery, *birth);
+            auto at_birth = watch.look(*fork_site, *birth);
             nurses->expect(std::move(*birth), std::move(at_birth));
             continue;
         }

@@ -1,6 +1,4 @@
 // A replica's first acts, and what its system calls are told, against the kernel's own view.
-#include "shadow/replica_world.h"
-
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,12 +14,13 @@
 #include <thread>
 #include <tuple>
 
-#include "ptrace/open_files.h"
-#include "ptrace/process_info.h"
+#include "base/clock.h"
+#include "proc/open_files.h"
+#include "proc/process_info.h"
+#include "sampling/sandbox/replica_sandbox.h"
 
 using namespace shadowprof;
 using namespace std::chrono_literals;
-using ptrace::Clock;
 
 namespace {
 
@@ -35,9 +34,9 @@ std::string text_of(const std::filesystem::path& path) {
 // A newborn of the program that has one of each.
 struct Scene {
     ptrace::Tracer& tracer;
-    ptrace::Nursery& nursery;
-    ptrace::Replica& replica;
-    shadow::ReplicaWorld& world;
+    inject::ForkSite& fork_site;
+    inject::Replica& replica;
+    sampling::ReplicaSandbox& world;
     std::filesystem::path directory;
     Address shared, mapped, mapped_twice;
 
@@ -45,7 +44,7 @@ struct Scene {
     std::optional<std::string> serve(std::int64_t number, std::array<std::uint64_t, 6> arguments,
                                      std::int64_t& result) const {
         auto registers = *replica.registers();
-        registers.raw.rip = nursery.place().begin.value + 2;  // behind a `syscall`
+        registers.raw.rip = fork_site.place().begin.value + 2;  // behind a `syscall`
         registers.raw.orig_rax = static_cast<unsigned long long>(number);
         registers.raw.rdi = arguments[0];
         registers.raw.rsi = arguments[1];
@@ -68,7 +67,7 @@ struct Scene {
         return serve(number, arguments, result).value_or("does not end");
     }
     // As if the program wrote there.
-    shadow::ReplicaWorld::Fault fault(Address at) const {
+    sampling::ReplicaSandbox::Fault fault(Address at) const {
         siginfo_t info{};
         info.si_signo = SIGSEGV;
         info.si_code = SEGV_ACCERR;
@@ -84,7 +83,7 @@ struct Scene {
         REQUIRE(replica.memory().write(stack(),
                                        std::as_bytes(std::span{text.c_str(), text.size() + 1})));
     }
-    std::string text_at(Address at, std::size_t size, const ptrace::Memory& memory) const {
+    std::string text_at(Address at, std::size_t size, const proc::Memory& memory) const {
         std::string text(size, ' ');
         CHECK(memory.read(at, std::as_writable_bytes(std::span{text})) == size);
         return text;
@@ -96,7 +95,7 @@ ptrace::Thread* stop(ptrace::Tracer& tracer) {
     bool asked = false;
     while (Clock::now() < end) {
         auto* thread = tracer.threads().front();
-        if (!asked && ptrace::is_running(tracer.pid(), thread->tid())) asked = thread->interrupt();
+        if (!asked && proc::is_running(tracer.pid(), thread->tid())) asked = thread->interrupt();
         const auto event = tracer.wait(Clock::now() + 1ms);
         if (!event) continue;
         if (event->kind == ptrace::EventKind::interrupted) return event->thread;
@@ -124,16 +123,16 @@ void with_replica(const std::function<void(const Scene&)>& body) {
             auto* thread = stop(*tracer);
             REQUIRE(thread != nullptr);
             std::string why;
-            const auto nursery = ptrace::Nursery::create(*tracer, *thread, 1 << 20, why);
-            REQUIRE_MESSAGE(nursery, why);
+            const auto fork_site = inject::ForkSite::create(*tracer, *thread, 1 << 20, why);
+            REQUIRE_MESSAGE(fork_site, why);
             // However late we look at the second, what the first had is believed.
-            shadow::BirthWatch watch{tracer->pid()};
+            sampling::FileTableWatch watch{tracer->pid()};
             const auto born = [&] {
-                std::optional<ptrace::Birth> birth;
+                std::optional<inject::PendingReplica> birth;
                 const auto end_of_tries = Clock::now() + 10s;
                 while (!birth && Clock::now() < end_of_tries) {
                     watch.note();
-                    birth = nursery->fork(*thread);
+                    birth = fork_site->fork(*thread);
                     if (birth) break;
                     // It is still on its way back from the last.
                     thread->resume();
@@ -141,8 +140,8 @@ void with_replica(const std::function<void(const Scene&)>& body) {
                     REQUIRE(thread != nullptr);
                 }
                 REQUIRE(birth);
-                auto at_birth = watch.look(*nursery, *birth);
-                auto replica = ptrace::Replica::take(*nursery, *birth, why);
+                auto at_birth = watch.look(*fork_site, *birth);
+                auto replica = inject::Replica::take(*fork_site, *birth, why);
                 REQUIRE_MESSAGE(replica, why);
                 return std::tuple{*birth, std::move(at_birth), std::move(replica)};
             };
@@ -150,16 +149,17 @@ void with_replica(const std::function<void(const Scene&)>& body) {
             thread = stop(*tracer);
             REQUIRE(thread != nullptr);
             auto [birth, at_birth, replica] = born();
-            const auto maps = ptrace::Maps::of(replica->pid());
+            const auto maps = proc::Maps::of(replica->pid());
             REQUIRE(maps);
             at_birth.is_complete = true;  // the program opens nothing, however late we looked
-            const auto world = shadow::ReplicaWorld::settle(
-                *replica, tracer->pid(), *nursery, birth, std::move(at_birth), *maps, {}, why);
+            const auto world = sampling::ReplicaSandbox::settle(
+                *replica, tracer->pid(), *fork_site, birth, std::move(at_birth), *maps, {}, why);
             REQUIRE_MESSAGE(world, why);
             Address places[3];
             std::ifstream told{directory / "ready"};
             for (auto& place : places) told >> std::hex >> place.value;
-            body({*tracer, *nursery, *replica, *world, directory, places[0], places[1], places[2]});
+            body({*tracer, *fork_site, *replica, *world, directory, places[0], places[1],
+                  places[2]});
             kill(tracer->pid(), SIGKILL);
             while (tracer->alive()) {
                 const auto event = tracer->wait(Clock::now() + 1s);
@@ -175,8 +175,8 @@ void with_replica(const std::function<void(const Scene&)>& body) {
 TEST_CASE(
     "a settled replica has no open files but directories, and the target has all of its own") {
     with_replica([](const Scene& scene) {
-        CHECK(ptrace::open_numbers(scene.replica.pid()) == std::vector<int>{6});
-        const auto targets = ptrace::open_numbers(scene.tracer.pid());
+        CHECK(proc::open_numbers(scene.replica.pid()) == std::vector<int>{6});
+        const auto targets = proc::open_numbers(scene.tracer.pid());
         REQUIRE(targets);
         for (const int number : {0, 1, 2, 3, 4, 5, 6, 7}) {
             CHECK(std::count(targets->begin(), targets->end(), number) == 1);
@@ -191,7 +191,7 @@ TEST_CASE("calls are told about the target, and of files what is at the replica'
         CHECK(scene.result_of(SYS_read, {3, buffer.value, 12}) == 12);
         CHECK(scene.text_at(buffer, 12, scene.replica.memory()) == "012345678901");
         CHECK(scene.result_of(SYS_lseek, {7, 0, SEEK_CUR}) == 112);  // one description
-        CHECK(ptrace::open_descriptor(scene.tracer.pid(), 3)->details->offset == 100);
+        CHECK(proc::open_descriptor(scene.tracer.pid(), 3)->details->offset == 100);
         CHECK(scene.end_of(SYS_read, {4, buffer.value, 1}) == "system call read");
         CHECK(scene.result_of(SYS_write, {4, buffer.value, 1}) == -EBADF);
         CHECK(scene.result_of(SYS_write, {5, buffer.value, 1}) == 1);
@@ -213,9 +213,9 @@ TEST_CASE("what the program had used before the replica's birth is counted") {
         const auto at = scene.stack();
         for (const int who : {RUSAGE_SELF, RUSAGE_THREAD}) {
             const auto pid = scene.tracer.pid();
-            const auto at_least = who == RUSAGE_SELF ? *ptrace::process_cpu_time(pid)
-                                                     : *ptrace::thread_cpu_time(pid, pid);
-            const auto faults_at_least = *ptrace::minor_faults(pid);
+            const auto at_least = who == RUSAGE_SELF ? *proc::process_cpu_time(pid)
+                                                     : *proc::thread_cpu_time(pid, pid);
+            const auto faults_at_least = *proc::minor_faults(pid);
             CHECK(scene.result_of(SYS_getrusage, {static_cast<std::uint64_t>(who), at.value}) == 0);
             const auto used = scene.replica.memory().read_as<struct rusage>(at);
             const auto time = nanoseconds_in(used->ru_utime) + nanoseconds_in(used->ru_stime);
@@ -242,8 +242,8 @@ TEST_CASE("what is not known of the target, or not as it is there, ends a sample
         CHECK(scene.result_of(SYS_fcntl, {8, F_GETFD}) == FD_CLOEXEC);
         CHECK(scene.end_of(SYS_brk, {~0ull >> 20}) == "system call brk that found no room");
         // Where the replica was asked about paths there is nothing in the target.
-        const auto before = ptrace::Maps::of(scene.tracer.pid());
-        const auto now = ptrace::Maps::of(scene.replica.pid());
+        const auto before = proc::Maps::of(scene.tracer.pid());
+        const auto now = proc::Maps::of(scene.replica.pid());
         int count = 0;
         for (const auto& mapping : now->mappings()) {
             if (before->mapping_at(mapping.range.begin) != nullptr) continue;
@@ -358,11 +358,11 @@ TEST_CASE("what the replica opens gets the number that the target would have got
         const auto in_directory = static_cast<std::uint64_t>(AT_FDCWD);
         CHECK(scene.result_of(SYS_openat, {in_directory, path, O_RDONLY, 0}) == 8);
         CHECK(scene.result_of(SYS_openat, {6, path, O_RDONLY, 0}) == 9);
-        CHECK(ptrace::open_numbers(scene.replica.pid()) == std::vector<int>{6, 8, 9});
+        CHECK(proc::open_numbers(scene.replica.pid()) == std::vector<int>{6, 8, 9});
         CHECK(scene.result_of(SYS_close, {4}) == 0);
         CHECK(scene.result_of(SYS_openat, {6, path, O_WRONLY, 0}) == 4);  // exists only here
         CHECK(scene.result_of(SYS_dup2, {4, 8}) == 8);
-        CHECK(ptrace::open_numbers(scene.replica.pid()) == std::vector<int>{6, 9});
+        CHECK(proc::open_numbers(scene.replica.pid()) == std::vector<int>{6, 9});
         CHECK(scene.result_of(SYS_unlinkat, {6, path, 0}) == 0);
         CHECK(scene.result_of(SYS_openat, {6, path, O_RDONLY, 0}) == -ENOENT);
         CHECK(std::filesystem::exists(scene.directory / "file"));
@@ -372,7 +372,7 @@ TEST_CASE("what the replica opens gets the number that the target would have got
 TEST_CASE("shared memory is read-only, and a page becomes the replica's own when it is written") {
     with_replica([](const Scene& scene) {
         const auto mapping = [&](Address at) {
-            const auto maps = ptrace::Maps::of(scene.replica.pid());
+            const auto maps = proc::Maps::of(scene.replica.pid());
             const auto* found = maps->mapping_at(at);
             REQUIRE(found != nullptr);
             return *found;
@@ -392,7 +392,7 @@ TEST_CASE("shared memory is read-only, and a page becomes the replica's own when
         // The kernel writes there as the program would.
         CHECK(scene.result_of(SYS_read, {3, scene.shared.value + 4094, 4}) == 4);
         CHECK(scene.text_at(scene.shared + 4094, 4, scene.replica.memory()) == "0123");
-        CHECK(scene.text_at(scene.shared + 4094, 4, ptrace::Memory{scene.tracer.pid()}) ==
+        CHECK(scene.text_at(scene.shared + 4094, 4, proc::Memory{scene.tracer.pid()}) ==
               std::string(4, '\0'));
         CHECK(scene.end_of(SYS_mprotect, {scene.shared.value, 8192, PROT_READ | PROT_WRITE}) ==
               "system call mprotect");
@@ -443,10 +443,10 @@ TEST_CASE("memory of devices cannot even be read") {
     with_replica([](const Scene& scene) {
         // As if it were a graphics card's.
         const auto maps =
-            ptrace::Maps::parse(fmt::format("{:x}-{:x} rw-s 00000000 00:15 77 "
-                                            "/sys/devices/pci0000:00/0000:00:02.0/resource0\n",
-                                            scene.shared.value, scene.shared.value + 8192));
-        shadow::WithdrawnMemory memory{scene.replica};
+            proc::Maps::parse(fmt::format("{:x}-{:x} rw-s 00000000 00:15 77 "
+                                          "/sys/devices/pci0000:00/0000:00:02.0/resource0\n",
+                                          scene.shared.value, scene.shared.value + 8192));
+        sampling::WithdrawnMemory memory{scene.replica};
         std::string why;
         CHECK_MESSAGE(memory.withdraw(maps, {}, why), why);
         CHECK(memory.devices().size() == 1);
@@ -493,7 +493,7 @@ TEST_CASE(
         constexpr std::int64_t x32 = 0x40000000;
         CHECK(scene.end_of(x32 + SYS_getpid, {}) ==
               "system call #" + std::to_string(x32 + SYS_getpid));
-        CHECK(scene.end_of(SYS_munmap, {scene.nursery.place().begin.value, 4096}) ==
+        CHECK(scene.end_of(SYS_munmap, {scene.fork_site.place().begin.value, 4096}) ==
               "system call munmap");
         const std::uint8_t interrupt[] = {0xcd, 0x80};
         REQUIRE(scene.replica.memory().write(scene.stack(), std::as_bytes(std::span{interrupt})));

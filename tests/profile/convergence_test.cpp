@@ -1,4 +1,4 @@
-#include "profile/convergence.h"
+#include "profile/common/convergence.h"
 
 #include <doctest/doctest.h>
 

@@ -6,10 +6,10 @@
 #include <map>
 #include <vector>
 
-#include "profile/concise_sample.h"
-#include "profile/counting_sample.h"
-#include "profile/top_value_table.h"
-#include "profile/value.h"
+#include "profile/common/concise_sample.h"
+#include "profile/common/counting_sample.h"
+#include "profile/value/top_value_table.h"
+#include "profile/value/value.h"
 
 namespace shadowprof::profile {
 

@@ -1,13 +1,13 @@
-#include "profile/latency.h"
+#include "profile/latency/latency.h"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 
 #include "base/random.h"
-#include "profile/address_origin.h"
-#include "profile/cache_model.h"
-#include "profile/residence.h"
+#include "profile/latency/address_origin.h"
+#include "profile/latency/cache_model.h"
+#include "profile/latency/residence.h"
 #include "test_program.h"
 
 using namespace shadowprof;
@@ -74,8 +74,8 @@ struct Program {
 };
 
 // Of caches of 4, 16 and 64 KB.
-LatencyScale scale() {
-    LatencyScale scale;
+machine::LatencyScale scale() {
+    machine::LatencyScale scale;
     scale.clock_is_usable = true;
     scale.nanoseconds_per_tick = 0.5;
     scale.overhead_ticks = 40;
@@ -179,7 +179,7 @@ TEST_CASE("a cache holds what was touched since, and no more") {
     CacheModel model{scale().caches};
     model.begin_stretch();
     const auto sweep = [&](std::uint64_t bytes) {
-        std::array<std::uint64_t, memory_levels> hits{};
+        std::array<std::uint64_t, machine::memory_levels> hits{};
         std::uint64_t first = 0;
         for (std::uint64_t address = 0; address < bytes; address += 64) {
             const auto outcome = model.access(address);

@@ -1,4 +1,4 @@
-#include "profile/line_set.h"
+#include "profile/latency/line_set.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "profile/path.h"
+#include "profile/path/path.h"
 
 #include <doctest/doctest.h>
 

@@ -5,7 +5,7 @@
 #include <atomic>
 
 #include "base/error.h"
-#include "profile/stack.h"
+#include "profile/stack/stack.h"
 #include "test_program.h"
 
 namespace shadowprof::profile {

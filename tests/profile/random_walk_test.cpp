@@ -7,7 +7,7 @@
 #include <set>
 #include <tuple>
 
-#include "profile/path_rule.h"
+#include "profile/path/path_rule.h"
 #include "profile/profiles.h"
 #include "random_program.h"
 

@@ -1,6 +1,6 @@
 // Traces in segments give the hotlists that the same Traces give in blocks, however they are cut,
 // whatever has to be forgotten on the way.
-#include "profile/segment_counter.h"
+#include "profile/common/segment_counter.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "profile/statistics.h"
+#include "profile/common/statistics.h"
 
 #include <doctest/doctest.h>
 

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "profile/profiler.h"
+#include "profile/common/profiler.h"
 #include "trace/block.h"
 #include "trace/trace.h"
 

@@ -1,9 +1,9 @@
 // Edges, calls and methods, on programs whose counts are worked out in the comments.
 #include <doctest/doctest.h>
 
-#include "profile/call.h"
-#include "profile/edge.h"
-#include "profile/method.h"
+#include "profile/call/call.h"
+#include "profile/edge/edge.h"
+#include "profile/method/method.h"
 #include "test_program.h"
 
 namespace shadowprof::profile {

@@ -1,4 +1,4 @@
-#include "profile/value.h"
+#include "profile/value/value.h"
 
 #include <doctest/doctest.h>
 
@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "base/random.h"
-#include "profile/context.h"
+#include "profile/common/context.h"
 #include "test_program.h"
 
 namespace shadowprof::profile {

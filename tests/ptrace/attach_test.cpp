@@ -7,11 +7,12 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "proc/proc_text.h"
+#include "proc/process_info.h"
 #include "ptrace/harness.h"
-#include "ptrace/process_info.h"
-#include "ptrace/system.h"
 
 using namespace shadowprof;
+using namespace shadowprof::proc;
 using namespace shadowprof::ptrace;
 using namespace shadowprof::ptrace::testing;
 

@@ -16,15 +16,18 @@
 #include <string>
 #include <thread>
 
+#include "base/clock.h"
 #include "base/error.h"
-#include "ptrace/displacer.h"
+#include "inject/fork_site.h"
+#include "inject/replica.h"
+#include "proc/process_info.h"
 #include "ptrace/inherited_signals.h"
-#include "ptrace/nursery.h"
-#include "ptrace/process_info.h"
-#include "ptrace/replica.h"
+#include "sampling/schedule/preemptor.h"
 
 using namespace shadowprof;
+using namespace shadowprof::proc;
 using namespace shadowprof::ptrace;
+using namespace shadowprof::inject;
 
 namespace {
 
@@ -36,7 +39,7 @@ class Profiler {
         const auto deadline = Clock::now() + std::chrono::seconds{30};
         while (tracer_->alive() && births_ < births && Clock::now() < deadline) sample();
         if (births_ < births) {
-            if (nursery_ && nursery_->obstacle()) why_ = nursery_->obstacle()->why;
+            if (fork_site_ && fork_site_->obstacle()) why_ = fork_site_->obstacle()->why;
             fmt::print(stderr, "{} births of {}: {} ({} times asked to stop, {} times stopped)\n",
                        births_, births, why_, asked_, stopped_);
         }
@@ -57,7 +60,7 @@ class Profiler {
     void note(const Event& event) {
         if (event.kind != EventKind::exec) return;
         has_begun_ = true;
-        nursery_.reset();
+        fork_site_.reset();
     }
 
     // Looks and asks while the thread is displaced from its processor: it cannot go to sleep
@@ -66,17 +69,17 @@ class Profiler {
         const auto stat = thread_stat(tracer_->pid(), tid);
         if (!stat) return false;
         const auto moment = Clock::now() + std::chrono::milliseconds{1};
-        displacer_.send(stat->processor, moment);
+        preemptor_.send(stat->processor, moment);
         while (tracer_->alive() && Clock::now() < moment) pass_on(moment);
         const auto began = Clock::now();
         auto* const thread = tracer_->thread(tid);
-        if (thread && nursery_) nursery_->rehearse(*thread);
-        displacer_.await();
+        if (thread && fork_site_) fork_site_->rehearse(*thread);
+        preemptor_.await();
         const auto now = thread ? thread_stat(tracer_->pid(), tid) : std::nullopt;
         const bool asked = now && now->state == 'R' &&
-                           displacer_.displaced_since(now->processor, began) && thread->interrupt();
-        displacer_.release();
-        if (asked && nursery_) nursery_->look_ahead(*thread);
+                           preemptor_.displaced_since(now->processor, began) && thread->interrupt();
+        preemptor_.release();
+        if (asked && fork_site_) fork_site_->look_ahead(*thread);
         asked_ += asked ? 1 : 0;
         return asked;
     }
@@ -105,9 +108,9 @@ class Profiler {
         if (!stopped) return;
         ++stopped_;
         tracer_->repair_interrupted_call(*stopped);
-        if (!nursery_) nursery_ = Nursery::create(*tracer_, *stopped, file_size, why_);
+        if (!fork_site_) fork_site_ = ForkSite::create(*tracer_, *stopped, file_size, why_);
         if (stopped->stopped_by() != EventKind::interrupted) return;
-        const auto birth = nursery_ ? nursery_->fork(*stopped) : std::nullopt;
+        const auto birth = fork_site_ ? fork_site_->fork(*stopped) : std::nullopt;
         if (!birth) {
             stopped->resume();
             return;
@@ -115,7 +118,7 @@ class Profiler {
         // As a profiler does that has a worker for it.
         std::thread{[&] {
             std::string why;
-            const auto replica = Replica::take(*nursery_, *birth, why);
+            const auto replica = Replica::take(*fork_site_, *birth, why);
             if (!replica) return;
             // On a busy machine the test would take long.
             const sched_param none{};
@@ -140,9 +143,9 @@ class Profiler {
 
     static constexpr std::size_t file_size = 1 << 20;
 
-    Displacer displacer_;
+    sampling::Preemptor preemptor_;
     std::unique_ptr<Tracer> tracer_;
-    std::unique_ptr<Nursery> nursery_;
+    std::unique_ptr<ForkSite> fork_site_;
     std::string why_;
     bool has_begun_ = false;
     int births_ = 0;

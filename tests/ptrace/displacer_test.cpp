@@ -1,6 +1,4 @@
 // Keeping a processor from its thread for a moment.
-#include "ptrace/displacer.h"
-
 #include <doctest/doctest.h>
 #include <sched.h>
 
@@ -10,10 +8,15 @@
 #include <future>
 #include <thread>
 
+#include "base/clock.h"
+#include "proc/processors.h"
 #include "ptrace/harness.h"
-#include "ptrace/processors.h"
+#include "sampling/schedule/preemptor.h"
 
+using namespace shadowprof;
+using namespace shadowprof::proc;
 using namespace shadowprof::ptrace;
+using namespace shadowprof::sampling;
 using namespace shadowprof::ptrace::testing;
 using namespace std::chrono_literals;
 
@@ -68,22 +71,22 @@ void elsewhere_than(int processor, Action act) {
 TEST_CASE("a thread whose processor is occupied does not run there until it is released") {
     if (std::thread::hardware_concurrency() < 2) return;
     const Spinner spinner;
-    Displacer displacer;
+    Preemptor preemptor;
     elsewhere_than(spinner.processor(), [&] {
-        // Others may take the processor from the displacer, or ours from us: then we look again.
+        // Others may take the processor from the preemptor, or ours from us: then we look again.
         CHECK(becomes_true([&] {
             const auto moment = Clock::now() + 1ms;
-            displacer.send(spinner.processor(), moment);
+            preemptor.send(spinner.processor(), moment);
             std::this_thread::sleep_until(moment);
-            displacer.await();
+            preemptor.await();
             const auto before = spinner.count();
             for (const auto then = Clock::now(); Clock::now() < then + 20us;) {
             }
             const bool stood_still = spinner.count() == before;
-            const auto since = displacer.occupies_since(spinner.processor());
-            CHECK(!displacer.occupies_since(spinner.processor() + 1));
-            displacer.release();
-            CHECK(!displacer.occupies_since(spinner.processor()));
+            const auto since = preemptor.occupies_since(spinner.processor());
+            CHECK(!preemptor.occupies_since(spinner.processor() + 1));
+            preemptor.release();
+            CHECK(!preemptor.occupies_since(spinner.processor()));
             return since && *since >= moment && stood_still;
         }));
     });
@@ -94,10 +97,10 @@ TEST_CASE("a thread whose processor is occupied does not run there until it is r
 TEST_CASE("who is there may be held up, and who does not come is not waited for") {
     if (std::thread::hardware_concurrency() < 2) return;
     const Spinner spinner;
-    Displacer displacer;
+    Preemptor preemptor;
     const auto occupies_for_a_millisecond = [&](auto come) {
         const auto moment = Clock::now() + 1ms;
-        displacer.send(spinner.processor(), moment);
+        preemptor.send(spinner.processor(), moment);
         std::this_thread::sleep_until(moment);
         come();
         std::this_thread::sleep_for(1ms);
@@ -105,18 +108,18 @@ TEST_CASE("who is there may be held up, and who does not come is not waited for"
         for (const auto then = Clock::now(); Clock::now() < then + 20us;) {
         }
         const bool stood_still = spinner.count() == before;
-        displacer.release();
+        preemptor.release();
         return stood_still;
     };
     elsewhere_than(spinner.processor(), [&] {
-        CHECK(becomes_true([&] { return occupies_for_a_millisecond([&] { displacer.await(); }); }));
+        CHECK(becomes_true([&] { return occupies_for_a_millisecond([&] { preemptor.await(); }); }));
         CHECK(becomes_true([&] { return !occupies_for_a_millisecond([] {}); }));
     });
 }
 
 TEST_CASE("who stands by lets the thread run, and keeps the processor awake until dismissed") {
     if (std::thread::hardware_concurrency() < 2) return;
-    Displacer displacer;
+    Preemptor preemptor;
     const auto computed_in = [](Clock::duration time) {
         const auto before = cpu_time();
         std::this_thread::sleep_for(time);
@@ -124,28 +127,28 @@ TEST_CASE("who stands by lets the thread run, and keeps the processor awake unti
     };
     const auto is_there = [&](int processor) {
         const auto moment = Clock::now() + 2ms;
-        displacer.send(processor, moment);
+        preemptor.send(processor, moment);
         std::this_thread::sleep_until(moment);
-        displacer.await();
-        const bool is_it = displacer.occupies_since(processor).has_value();
-        if (!is_it) displacer.release();
+        preemptor.await();
+        const bool is_it = preemptor.occupies_since(processor).has_value();
+        if (!is_it) preemptor.release();
         return is_it;
     };
     const int idle = sched_getcpu();
     elsewhere_than(idle, [&] {
         CHECK(becomes_true([&] {
             if (!is_there(idle)) return false;
-            displacer.stand_by();
-            displacer.release();
+            preemptor.stand_by();
+            preemptor.release();
             const auto standing_by = computed_in(500us);
-            displacer.dismiss();
+            preemptor.dismiss();
             const auto dismissed = computed_in(500us);
             return standing_by > 300us && dismissed < 100us;
         }));
         // Not for long, should it be forgotten.
         CHECK(becomes_true([&] {
             if (!is_there(idle)) return false;
-            displacer.stand_by();
+            preemptor.stand_by();
             std::this_thread::sleep_for(2ms);
             return computed_in(500us) < 100us;
         }));
@@ -155,19 +158,19 @@ TEST_CASE("who stands by lets the thread run, and keeps the processor awake unti
         CHECK(becomes_true([&] {
             if (!is_there(spinner.processor())) return false;
             const auto before = spinner.count();
-            displacer.stand_by();
+            preemptor.stand_by();
             for (const auto then = Clock::now(); Clock::now() < then + 200us;) {
             }
             const auto count = spinner.count() - before;
-            displacer.dismiss();
+            preemptor.dismiss();
             return count > 0;
         }));
     });
 }
 
 TEST_CASE("who was not sent is not awaited, and occupies nothing") {
-    Displacer displacer;
-    displacer.await();
-    CHECK(!displacer.occupies_since(sched_getcpu()));
-    displacer.release();
+    Preemptor preemptor;
+    preemptor.await();
+    CHECK(!preemptor.occupies_since(sched_getcpu()));
+    preemptor.release();
 }

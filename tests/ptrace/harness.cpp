@@ -13,11 +13,15 @@
 #include <cstdio>
 #include <thread>
 
+#include "base/clock.h"
+#include "proc/proc_text.h"
+#include "proc/process_info.h"
 #include "ptrace/inherited_signals.h"
-#include "ptrace/process_info.h"
 #include "ptrace/system.h"
 
 namespace shadowprof::ptrace::testing {
+
+using namespace proc;
 namespace {
 
 constexpr int patience_ms = 20000;

@@ -1,4 +1,4 @@
-#include "ptrace/maps.h"
+#include "proc/maps.h"
 
 #include <dlfcn.h>
 #include <doctest/doctest.h>
@@ -15,10 +15,11 @@
 
 #include <algorithm>
 
+#include "proc/memory.h"
 #include "ptrace/harness.h"
-#include "ptrace/memory.h"
 
 using namespace shadowprof;
+using namespace shadowprof::proc;
 using namespace shadowprof::ptrace;
 using namespace shadowprof::ptrace::testing;
 

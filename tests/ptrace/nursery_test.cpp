@@ -1,6 +1,4 @@
 // Births of replicas, as the program sees them (birth_target.cpp) and as we do.
-#include "ptrace/nursery.h"
-
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <sched.h>
@@ -15,17 +13,20 @@
 #include <span>
 #include <thread>
 
+#include "inject/fork_site.h"
+#include "inject/planned_calls.h"
+#include "inject/replica.h"
+#include "inject/rest_of_call.h"
+#include "proc/maps.h"
+#include "proc/proc_text.h"
+#include "proc/process_info.h"
 #include "ptrace/harness.h"
-#include "ptrace/maps.h"
-#include "ptrace/planned_calls.h"
-#include "ptrace/process_info.h"
-#include "ptrace/replica.h"
-#include "ptrace/rest_of_call.h"
-#include "ptrace/system.h"
 #include "ptrace/tracee.h"
 
 using namespace shadowprof;
+using namespace shadowprof::proc;
 using namespace shadowprof::ptrace;
+using namespace shadowprof::inject;
 using namespace shadowprof::ptrace::testing;
 using namespace std::chrono_literals;
 
@@ -41,12 +42,12 @@ std::string status_of(pid_t pid) {
     return read_proc_file(fmt::format("/proc/{}/status", pid));
 }
 
-// Stops a thread, which a nursery looks at before, and on its way; false if the process ended
+// Stops a thread, which a fork site looks at before, and on its way; false if the process ended
 // first.
-bool stop(Tracer& tracer, Thread& thread, Nursery* nursery = nullptr) {
-    if (nursery) nursery->rehearse(thread);
+bool stop(Tracer& tracer, Thread& thread, ForkSite* fork_site = nullptr) {
+    if (fork_site) fork_site->rehearse(thread);
     thread.interrupt();
-    if (nursery) nursery->look_ahead(thread);
+    if (fork_site) fork_site->look_ahead(thread);
     bool stopped = false;
     pass_on_for(tracer, 10s, [&](Tracer&, const Event& event) {
         stopped = event.kind == EventKind::interrupted && event.thread == &thread;
@@ -56,10 +57,10 @@ bool stop(Tracer& tracer, Thread& thread, Nursery* nursery = nullptr) {
 }
 
 // Tries until a moment is good for it, as a sampler does.
-std::optional<Birth> give_birth(Tracer& tracer, Nursery& nursery, Thread& thread) {
+std::optional<PendingReplica> give_birth(Tracer& tracer, ForkSite& fork_site, Thread& thread) {
     for (int tries = 0; tries < 1000 && tracer.alive(); ++tries) {
         if (is_running(tracer.pid(), thread.tid()) && stop(tracer, thread)) {
-            if (auto birth = nursery.fork(thread)) return birth;
+            if (auto birth = fork_site.fork(thread)) return birth;
             tracer.repair_interrupted_call(thread);
             thread.resume();
         }
@@ -96,9 +97,9 @@ std::string first_difference(const ExtendedState& one, const ExtendedState& othe
     return {};
 }
 
-void check_replica(Nursery& nursery, const Birth& birth, pid_t target) {
+void check_replica(ForkSite& fork_site, const PendingReplica& birth, pid_t target) {
     std::string why;
-    const auto replica = Replica::take(nursery, birth, why);
+    const auto replica = Replica::take(fork_site, birth, why);
     REQUIRE_MESSAGE(replica, why);
     const auto registers = replica->registers();
     REQUIRE(registers);
@@ -141,40 +142,40 @@ bool has_ended(pid_t pid) {
     });
 }
 
-// The beginning of every test that attaches: a nursery in a running program.
+// The beginning of every test that attaches: a fork site in a running program.
 void with_nursery(const Target& target,
-                  const std::function<void(Tracer&, Nursery&, Thread&)>& body) {
+                  const std::function<void(Tracer&, ForkSite&, Thread&)>& body) {
     in_tracing_thread([&] {
         const auto tracer = Tracer::attach(target.pid());
         auto* thread = tracer->thread(target.pid());
         std::string why;
-        std::unique_ptr<Nursery> nursery;
-        while (!nursery && tracer->alive()) {
+        std::unique_ptr<ForkSite> fork_site;
+        while (!fork_site && tracer->alive()) {
             if (!is_running(target.pid(), target.pid())) continue;
             REQUIRE(stop(*tracer, *thread));
-            nursery = Nursery::create(*tracer, *thread, file_size, why);
+            fork_site = ForkSite::create(*tracer, *thread, file_size, why);
             REQUIRE(thread->stopped());
             tracer->repair_interrupted_call(*thread);
             thread->resume();
         }
-        REQUIRE_MESSAGE(nursery, why);
-        body(*tracer, *nursery, *thread);
+        REQUIRE_MESSAGE(fork_site, why);
+        body(*tracer, *fork_site, *thread);
     });
 }
 
-void with_replica(const std::function<void(const Target&, Nursery&, Replica&)>& body) {
+void with_replica(const std::function<void(const Target&, ForkSite&, Replica&)>& body) {
     const auto target = Target::running({birth_target()});
     REQUIRE(target->line() == "ready");
-    with_nursery(*target, [&](Tracer& tracer, Nursery& nursery, Thread& thread) {
-        const auto birth = give_birth(tracer, nursery, thread);
+    with_nursery(*target, [&](Tracer& tracer, ForkSite& fork_site, Thread& thread) {
+        const auto birth = give_birth(tracer, fork_site, thread);
         REQUIRE(birth);
         pid_t pid = 0;
         in_worker([&] {
             std::string why;
-            const auto replica = Replica::take(nursery, *birth, why);
+            const auto replica = Replica::take(fork_site, *birth, why);
             REQUIRE_MESSAGE(replica, why);
             pid = replica->pid();
-            body(*target, nursery, *replica);
+            body(*target, fork_site, *replica);
         });
         CHECK(has_ended(pid));
     });
@@ -198,16 +199,16 @@ TEST_CASE("a launched program gives birth to replicas, and notices nothing") {
     const auto outcome = run_traced({birth_target(), "2"}, [&](Tracer& tracer, const Event& event) {
         if (event.kind != EventKind::exec) return false;
         std::string why;
-        const auto nursery = Nursery::create(tracer, *event.thread, file_size, why);
-        REQUIRE_MESSAGE(nursery, why);
+        const auto fork_site = ForkSite::create(tracer, *event.thread, file_size, why);
+        REQUIRE_MESSAGE(fork_site, why);
         event.thread->resume();
         pass_on_for(tracer, 200ms);
         for (int round = 0; round < 50; ++round) {
             const auto threads = tracer.threads();
             auto* thread = threads[static_cast<std::size_t>(round) % threads.size()];
-            const auto birth = give_birth(tracer, *nursery, *thread);
+            const auto birth = give_birth(tracer, *fork_site, *thread);
             REQUIRE(birth);
-            in_worker([&] { check_replica(*nursery, *birth, tracer.pid()); });
+            in_worker([&] { check_replica(*fork_site, *birth, tracer.pid()); });
             ++born;
         }
         kill(tracer.pid(), SIGTERM);
@@ -221,13 +222,13 @@ TEST_CASE("a launched program gives birth to replicas, and notices nothing") {
 TEST_CASE("a program that is attached to gives birth to replicas, and notices nothing") {
     const auto target = Target::running({birth_target(), "3"});
     REQUIRE(target->line() == "ready");
-    with_nursery(*target, [&](Tracer& tracer, Nursery& nursery, Thread&) {
+    with_nursery(*target, [&](Tracer& tracer, ForkSite& fork_site, Thread&) {
         for (int round = 0; round < 50; ++round) {
             const auto threads = tracer.threads();
             auto* thread = threads[static_cast<std::size_t>(round) % threads.size()];
-            const auto birth = give_birth(tracer, nursery, *thread);
+            const auto birth = give_birth(tracer, fork_site, *thread);
             REQUIRE(birth);
-            in_worker([&] { check_replica(nursery, *birth, tracer.pid()); });
+            in_worker([&] { check_replica(fork_site, *birth, tracer.pid()); });
         }
     });
     CHECK(target->is_released());
@@ -239,15 +240,15 @@ TEST_CASE("a program that is attached to gives birth to replicas, and notices no
 TEST_CASE("several replicas live at once, and a slot is used again only when it is free") {
     const auto target = Target::running({birth_target()});
     REQUIRE(target->line() == "ready");
-    with_nursery(*target, [&](Tracer& tracer, Nursery& nursery, Thread& thread) {
-        std::vector<Birth> births;
+    with_nursery(*target, [&](Tracer& tracer, ForkSite& fork_site, Thread& thread) {
+        std::vector<PendingReplica> births;
         std::vector<std::unique_ptr<Replica>> replicas;
         for (int round = 0; round < 40; ++round) {
-            auto birth = give_birth(tracer, nursery, thread);
+            auto birth = give_birth(tracer, fork_site, thread);
             REQUIRE(birth);
             births.push_back(std::move(*birth));
             std::string why;
-            replicas.push_back(Replica::take(nursery, births.back(), why));
+            replicas.push_back(Replica::take(fork_site, births.back(), why));
             REQUIRE_MESSAGE(replicas.back(), why);
         }
         for (std::size_t n = 0; n < replicas.size(); ++n) {
@@ -263,10 +264,10 @@ TEST_CASE("several replicas live at once, and a slot is used again only when it 
 }
 
 TEST_CASE("newborns that nobody takes end by themselves, and leave no zombies") {
-    const auto untaken = [](Tracer& tracer, Nursery& nursery, Thread& thread) {
-        std::vector<Birth> births;
+    const auto untaken = [](Tracer& tracer, ForkSite& fork_site, Thread& thread) {
+        std::vector<PendingReplica> births;
         for (int n = 0; n < 30; ++n) {
-            auto birth = give_birth(tracer, nursery, thread);
+            auto birth = give_birth(tracer, fork_site, thread);
             if (!birth) break;
             births.push_back(std::move(*birth));
         }
@@ -278,21 +279,21 @@ TEST_CASE("newborns that nobody takes end by themselves, and leave no zombies") 
         };
         pass_on_for(tracer, 3500ms);
         // The next birth looks after the slots.
-        const auto birth = give_birth(tracer, nursery, thread);
+        const auto birth = give_birth(tracer, fork_site, thread);
         std::string why;
-        CHECK((birth && Replica::take(nursery, *birth, why)));
-        CHECK(!Replica::take(nursery, births.front(), why));
+        CHECK((birth && Replica::take(fork_site, *birth, why)));
+        CHECK(!Replica::take(fork_site, births.front(), why));
         CHECK(!are_dead_children());
     };
     const auto outcome = run_traced({birth_target()}, [&](Tracer& tracer, const Event& event) {
         if (event.kind != EventKind::exec) return false;
         std::string why;
-        const auto nursery = Nursery::create(tracer, *event.thread, file_size, why);
-        REQUIRE_MESSAGE(nursery, why);
+        const auto fork_site = ForkSite::create(tracer, *event.thread, file_size, why);
+        REQUIRE_MESSAGE(fork_site, why);
         auto& thread = *event.thread;
         thread.resume();
         pass_on_for(tracer, 200ms);
-        untaken(tracer, *nursery, thread);
+        untaken(tracer, *fork_site, thread);
         kill(tracer.pid(), SIGTERM);
         return true;
     });
@@ -300,7 +301,7 @@ TEST_CASE("newborns that nobody takes end by themselves, and leave no zombies") 
 }
 
 TEST_CASE("a replica is nobody's child that the program knows") {
-    with_replica([](const Target& target, Nursery&, Replica& replica) {
+    with_replica([](const Target& target, ForkSite&, Replica& replica) {
         const auto parent = status_field(status_of(replica.pid()), "PPid");
         CHECK(parent != std::to_string(target.pid()));
         CHECK(parent != status_field(status_of(target.pid()), "PPid"));
@@ -315,22 +316,22 @@ TEST_CASE("a program that is back from a birth shares nothing with anybody") {
         if (event.kind != EventKind::exec) return false;
         auto& thread = *event.thread;
         std::string why;
-        const auto nursery = Nursery::create(tracer, thread, file_size, why);
-        REQUIRE_MESSAGE(nursery, why);
+        const auto fork_site = ForkSite::create(tracer, thread, file_size, why);
+        REQUIRE_MESSAGE(fork_site, why);
         thread.resume();
         pass_on_for(tracer, 200ms);
-        const auto birth = give_birth(tracer, *nursery, thread);
+        const auto birth = give_birth(tracer, *fork_site, thread);
         REQUIRE(birth);
         while (tracer.alive() && !unshared) {
             pass_on_for(tracer, 1ms);
-            if (!nursery->has_returned(*birth) || !stop(tracer, thread)) continue;
+            if (!fork_site->has_returned(*birth) || !stop(tracer, thread)) continue;
             Plan plan;
             plan.calls = {{SYS_unshare, {CLONE_VM | CLONE_SIGHAND}}};
             const auto returned = [&](std::size_t, std::int64_t result) { unshared = result; };
             carry_out(tracer, thread, plan, returned, why);
             thread.resume();
         }
-        in_worker([&] { check_replica(*nursery, *birth, tracer.pid()); });
+        in_worker([&] { check_replica(*fork_site, *birth, tracer.pid()); });
         kill(tracer.pid(), SIGTERM);
         return true;
     });
@@ -338,7 +339,7 @@ TEST_CASE("a program that is back from a birth shares nothing with anybody") {
 }
 
 TEST_CASE("signals do not reach a replica, nor do stops of its group") {
-    with_replica([](const Target&, Nursery&, Replica& replica) {
+    with_replica([](const Target&, ForkSite&, Replica& replica) {
         for (const int signal :
              {SIGTERM, SIGSTOP, SIGSEGV, SIGTRAP, SIGCONT, SIGTSTP, SIGCHLD, SIGCONT, SIGSTOP})
             kill(replica.pid(), signal);
@@ -351,7 +352,7 @@ TEST_CASE("signals do not reach a replica, nor do stops of its group") {
 }
 
 TEST_CASE("a replica tells its own faults") {
-    with_replica([](const Target&, Nursery&, Replica& replica) {
+    with_replica([](const Target&, ForkSite&, Replica& replica) {
         const auto before = replica.registers();
         REQUIRE(before);
         auto nowhere = *before;
@@ -367,7 +368,7 @@ TEST_CASE("a replica tells its own faults") {
 }
 
 TEST_CASE("a replica can be killed by any thread") {
-    with_replica([](const Target&, Nursery&, Replica& replica) {
+    with_replica([](const Target&, ForkSite&, Replica& replica) {
         auto registers = replica.registers();
         REQUIRE(registers);
         // jmp to itself, in memory of its own: the red zone of a thread that will not need it.
@@ -393,13 +394,13 @@ TEST_CASE("a replica can be killed by any thread") {
 TEST_CASE("a replica dies with the thread that holds it") {
     const auto target = Target::running({birth_target()});
     REQUIRE(target->line() == "ready");
-    with_nursery(*target, [&](Tracer& tracer, Nursery& nursery, Thread& thread) {
-        const auto birth = give_birth(tracer, nursery, thread);
+    with_nursery(*target, [&](Tracer& tracer, ForkSite& fork_site, Thread& thread) {
+        const auto birth = give_birth(tracer, fork_site, thread);
         REQUIRE(birth);
         std::unique_ptr<Replica> replica;
         in_worker([&] {
             std::string why;
-            replica = Replica::take(nursery, *birth, why);
+            replica = Replica::take(fork_site, *birth, why);
             REQUIRE_MESSAGE(replica, why);
         });
         CHECK(has_ended(replica->pid()));
@@ -408,13 +409,13 @@ TEST_CASE("a replica dies with the thread that holds it") {
     CHECK(target->verdict() == "fine");
 }
 
-TEST_CASE("a replica maps any part of the nursery's file, by way of the area") {
-    with_replica([](const Target&, Nursery& nursery, Replica& replica) {
-        const auto area = nursery.place();
+TEST_CASE("a replica maps any part of the fork_site's file, by way of the area") {
+    with_replica([](const Target&, ForkSite& fork_site, Replica& replica) {
+        const auto area = fork_site.place();
         const std::uint64_t mark = 0x5ad0;
         constexpr std::uint64_t offset = 4 << 20, length = 1 << 20;
         static_assert(offset + length <= file_size);
-        REQUIRE(pwrite(nursery.file(), &mark, sizeof mark, offset) == sizeof mark);
+        REQUIRE(pwrite(fork_site.file(), &mark, sizeof mark, offset) == sizeof mark);
         const auto slots = (area.begin + 4096).value;
         const auto whole = made(replica, SYS_mremap, {slots, 0, file_size - 4096, MREMAP_MAYMOVE});
         REQUIRE(whole > 0);
@@ -436,7 +437,7 @@ TEST_CASE("a replica maps any part of the nursery's file, by way of the area") {
         CHECK(code->file_offset == offset);
         // Executable indeed: a system call there.
         const std::uint16_t system_call = 0x050f;
-        REQUIRE(pwrite(nursery.file(), &system_call, sizeof system_call, offset) ==
+        REQUIRE(pwrite(fork_site.file(), &system_call, sizeof system_call, offset) ==
                 sizeof system_call);
         auto registers = replica.registers();
         REQUIRE(registers);
@@ -449,7 +450,7 @@ TEST_CASE("a replica maps any part of the nursery's file, by way of the area") {
         const std::uint64_t answer = 0xa115;
         CHECK(replica.memory().write({wanted + length / 2}, std::as_bytes(std::span{&answer, 1})));
         std::uint64_t seen = 0;
-        CHECK(pread(nursery.file(), &seen, sizeof seen, offset + length / 2) == sizeof seen);
+        CHECK(pread(fork_site.file(), &seen, sizeof seen, offset + length / 2) == sizeof seen);
         CHECK(seen == answer);
     });
 }
@@ -462,15 +463,15 @@ TEST_CASE("a thread that was woken is not used before its call is repaired") {
         auto* thread = tracer->thread(target.pid());
         REQUIRE(stop(*tracer, *thread));
         std::string why;
-        CHECK(!Nursery::create(*tracer, *thread, file_size, why));
+        CHECK(!ForkSite::create(*tracer, *thread, file_size, why));
         CHECK(why.empty());
         REQUIRE(thread->stopped());
         REQUIRE(tracer->repair_interrupted_call(*thread));
-        const auto nursery = Nursery::create(*tracer, *thread, file_size, why);
-        REQUIRE_MESSAGE(nursery, why);
-        const auto birth = nursery->fork(*thread);
+        const auto fork_site = ForkSite::create(*tracer, *thread, file_size, why);
+        REQUIRE_MESSAGE(fork_site, why);
+        const auto birth = fork_site->fork(*thread);
         REQUIRE(birth);
-        CHECK(Replica::take(*nursery, *birth, why));
+        CHECK(Replica::take(*fork_site, *birth, why));
     });
     CHECK(target.sleeps_in(SYS_epoll_wait));
     target.signal(SIGTERM);
@@ -480,17 +481,17 @@ TEST_CASE("a thread that was woken is not used before its call is repaired") {
 TEST_CASE("what was looked at while a thread was on its way to its stop is looked at again later") {
     const auto target = Target::running({birth_target()});
     REQUIRE(target->line() == "ready");
-    with_nursery(*target, [](Tracer& tracer, Nursery& nursery, Thread& thread) {
+    with_nursery(*target, [](Tracer& tracer, ForkSite& fork_site, Thread& thread) {
         // The look is of use.
         while (!is_running(tracer.pid(), thread.tid())) pass_on_for(tracer, 1ms);
-        REQUIRE(stop(tracer, thread, &nursery));
-        const auto birth = nursery.fork(thread);
+        REQUIRE(stop(tracer, thread, &fork_site));
+        const auto birth = fork_site.fork(thread);
         if (birth) {
-            in_worker([&] { check_replica(nursery, *birth, tracer.pid()); });
+            in_worker([&] { check_replica(fork_site, *birth, tracer.pid()); });
         } else {
             thread.resume();
         }
-        CHECK(!nursery.obstacle());
+        CHECK(!fork_site.obstacle());
         // And soon not true any more.
         const std::uint64_t new_namespaces =
             geteuid() == 0 ? CLONE_NEWPID : CLONE_NEWPID | CLONE_NEWUSER;
@@ -498,7 +499,7 @@ TEST_CASE("what was looked at while a thread was on its way to its stop is looke
         while (tracer.alive() && !unshared) {
             pass_on_for(tracer, 1ms);
             if (!is_running(tracer.pid(), thread.tid())) continue;
-            REQUIRE(stop(tracer, thread, &nursery));
+            REQUIRE(stop(tracer, thread, &fork_site));
             Plan plan;
             plan.calls = {{SYS_unshare, {new_namespaces}}};
             std::string why;
@@ -506,9 +507,9 @@ TEST_CASE("what was looked at while a thread was on its way to its stop is looke
             if (!carry_out(tracer, thread, plan, returned, why)) thread.resume();
         }
         if (unshared == 0) {
-            CHECK(!nursery.fork(thread));
-            REQUIRE(nursery.obstacle());
-            CHECK(nursery.obstacle()->why == ChildrensNamespace::is_another);
+            CHECK(!fork_site.fork(thread));
+            REQUIRE(fork_site.obstacle());
+            CHECK(fork_site.obstacle()->why == ChildrensNamespace::is_another);
         } else {
             MESSAGE("unshare(2) is not allowed here");
         }
@@ -520,14 +521,14 @@ TEST_CASE("a call that is broken off again and again does all that it was asked 
     const auto target = Target::running({target_program(), "whole-calls", "4"});
     REQUIRE(target->line() == "ready");
     int finished = 0;
-    with_nursery(*target, [&](Tracer& tracer, Nursery& nursery, Thread& thread) {
+    with_nursery(*target, [&](Tracer& tracer, ForkSite& fork_site, Thread& thread) {
         target->signal(SIGUSR1);
         while (true) {
             std::this_thread::sleep_for(500us);
             if (!stop(tracer, thread)) break;
             const auto rest = rest_of_call(tracer.pid(), thread);
             if (rest) {
-                CHECK(nursery.finish_call(thread, *rest));
+                CHECK(fork_site.finish_call(thread, *rest));
                 ++finished;
             }
             thread.resume();
@@ -542,14 +543,14 @@ TEST_CASE("a program may end while births are under way") {
         const auto target = Target::running({birth_target(), "3"});
         REQUIRE(target->line() == "ready");
         std::vector<pid_t> pids;
-        with_nursery(*target, [&](Tracer& tracer, Nursery& nursery, Thread& thread) {
-            const auto birth = give_birth(tracer, nursery, thread);
+        with_nursery(*target, [&](Tracer& tracer, ForkSite& fork_site, Thread& thread) {
+            const auto birth = give_birth(tracer, fork_site, thread);
             REQUIRE(birth);
             std::this_thread::sleep_for(std::chrono::microseconds{round * 50});
             kill(tracer.pid(), round % 2 ? SIGKILL : SIGTERM);
             in_worker([&] {
                 std::string why;
-                const auto replica = Replica::take(nursery, *birth, why);
+                const auto replica = Replica::take(fork_site, *birth, why);
                 if (replica) pids.push_back(replica->pid());
                 CHECK((replica || !why.empty()));
             });

@@ -1,4 +1,4 @@
-#include "ptrace/own_pages.h"
+#include "proc/own_pages.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -11,7 +11,7 @@
 #include <vector>
 
 using namespace shadowprof;
-using namespace shadowprof::ptrace;
+using namespace shadowprof::proc;
 
 TEST_CASE("pages become a running process's own, and nothing that it writes is lost") {
     constexpr std::size_t count = 256, words = count * page_size / sizeof(std::uint32_t);

@@ -1,4 +1,4 @@
-#include "ptrace/processors.h"
+#include "proc/processors.h"
 
 #include <doctest/doctest.h>
 #include <sched.h>
@@ -9,7 +9,7 @@
 
 #include "report/temporary_directory.h"
 
-using namespace shadowprof::ptrace;
+using namespace shadowprof::proc;
 
 namespace {
 

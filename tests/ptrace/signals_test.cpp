@@ -6,8 +6,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/clock.h"
 #include "ptrace/harness.h"
 
+using namespace shadowprof;
 using namespace shadowprof::ptrace;
 using namespace shadowprof::ptrace::testing;
 using namespace std::chrono_literals;

@@ -7,12 +7,14 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/clock.h"
+#include "proc/maps.h"
+#include "proc/process_info.h"
 #include "ptrace/call_stack.h"
 #include "ptrace/harness.h"
-#include "ptrace/maps.h"
-#include "ptrace/process_info.h"
 
 using namespace shadowprof;
+using namespace shadowprof::proc;
 using namespace shadowprof::ptrace;
 using namespace shadowprof::ptrace::testing;
 using namespace std::chrono_literals;

@@ -7,9 +7,12 @@
 #include <map>
 #include <thread>
 
+#include "base/clock.h"
+#include "proc/process_info.h"
 #include "ptrace/harness.h"
-#include "ptrace/process_info.h"
 
+using namespace shadowprof;
+using namespace shadowprof::proc;
 using namespace shadowprof::ptrace;
 using namespace shadowprof::ptrace::testing;
 using namespace std::chrono_literals;

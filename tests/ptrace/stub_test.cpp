@@ -14,16 +14,19 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/clock.h"
 #include "decoder/decoder.h"
+#include "inject/fork_site.h"
+#include "inject/fork_stub.h"
+#include "proc/process_info.h"
 #include "ptrace/harness.h"
 #include "ptrace/inherited_signals.h"
-#include "ptrace/nursery.h"
-#include "ptrace/nursery_stub.h"
-#include "ptrace/process_info.h"
 #include "ptrace/system.h"
 
 using namespace shadowprof;
+using namespace shadowprof::proc;
 using namespace shadowprof::ptrace;
+using namespace shadowprof::inject;
 using namespace shadowprof::ptrace::testing;
 using namespace std::chrono_literals;
 
@@ -49,10 +52,10 @@ std::vector<std::size_t> instructions_from(std::size_t entry) {
 // What the doomed profiler does with a program whose thread is stopped.
 [[noreturn]] void die_with_thread_at(Tracer& tracer, Thread& thread, std::size_t place) {
     std::string why;
-    const auto nursery = Nursery::create(tracer, thread, 1 << 20, why);
-    if (!nursery) _exit(3);
+    const auto fork_site = ForkSite::create(tracer, thread, 1 << 20, why);
+    if (!fork_site) _exit(3);
     constexpr std::size_t page = 4096;
-    void* code = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, nursery->file(), 0);
+    void* code = mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED, fork_site->file(), 0);
     if (code == MAP_FAILED) _exit(4);
     // Two bytes, in one store: others execute them meanwhile.
     auto* spot = static_cast<std::byte*>(code) + place;
@@ -62,7 +65,7 @@ std::vector<std::size_t> instructions_from(std::size_t entry) {
         asm volatile("movw %1, %0" : "=m"(*spot) : "r"(value) : "memory");
     };
     put(forever);
-    if (!nursery->fork(thread)) _exit(5);
+    if (!fork_site->fork(thread)) _exit(5);
     std::this_thread::sleep_for(2ms);
     // If it is this thread that came there, it is stopped just there; else it is the one between,
     // or the newborn.

@@ -1,4 +1,4 @@
-#include "ptrace/wakeful_processors.h"
+#include "machine/wakeful_processors.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -9,7 +9,9 @@
 #include <optional>
 #include <thread>
 
-using namespace shadowprof::ptrace;
+#include "base/clock.h"
+
+using namespace shadowprof::machine;
 using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 

@@ -1,5 +1,5 @@
 // The expected numbers are worked out by hand in the comments beside them.
-#include "report/accuracy.h"
+#include "report/compare/accuracy.h"
 
 #include <doctest/doctest.h>
 

@@ -1,11 +1,11 @@
-#include "report/align.h"
+#include "report/diff/align.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 
 #include "base/error.h"
-#include "report/location_indices.h"
+#include "report/model/location_indices.h"
 #include "sample_profile.h"
 
 namespace shadowprof::report {

@@ -1,13 +1,13 @@
-#include "report/assemble.h"
+#include "report/model/assemble.h"
 
 #include <doctest/doctest.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "report/host_facts.h"
-#include "report/json_reader.h"
-#include "report/json_writer.h"
+#include "report/model/host_facts.h"
+#include "report/model/json_reader.h"
+#include "report/model/json_writer.h"
 #include "vocabulary.h"
 
 namespace shadowprof::report {

@@ -1,4 +1,4 @@
-#include "report/chapters.h"
+#include "report/model/chapters.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "report/compare.h"
+#include "report/compare/compare.h"
 
 #include <doctest/doctest.h>
 
@@ -8,12 +8,12 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "report/compare_json.h"
-#include "report/compare_text.h"
-#include "report/json_cursor.h"
-#include "report/json_reader.h"
-#include "report/json_writer.h"
-#include "report/utf8.h"
+#include "report/compare/compare_json.h"
+#include "report/compare/compare_text.h"
+#include "report/model/json_cursor.h"
+#include "report/model/json_reader.h"
+#include "report/model/json_writer.h"
+#include "report/model/utf8.h"
 #include "sample_profile.h"
 #include "vocabulary.h"
 

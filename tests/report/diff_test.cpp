@@ -1,14 +1,14 @@
-#include "report/diff.h"
+#include "report/diff/diff.h"
 
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "report/change.h"
-#include "report/diff_json.h"
-#include "report/diff_text.h"
-#include "report/gate.h"
+#include "report/diff/change.h"
+#include "report/diff/diff_json.h"
+#include "report/diff/diff_text.h"
+#include "report/diff/gate.h"
 #include "sample_profile.h"
 #include "vocabulary.h"
 

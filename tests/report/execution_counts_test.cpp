@@ -1,4 +1,4 @@
-#include "report/execution_counts.h"
+#include "report/views/execution_counts.h"
 
 #include <doctest/doctest.h>
 

@@ -1,4 +1,4 @@
-#include "report/flame_tree.h"
+#include "report/views/flame_tree.h"
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,8 @@
-#include "report/format.h"
+#include "report/text/format.h"
 
 #include <doctest/doctest.h>
 
-#include "report/demangle.h"
+#include "report/symbols/demangle.h"
 #include "sample_profile.h"
 
 namespace shadowprof::report {

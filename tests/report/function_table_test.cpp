@@ -1,10 +1,10 @@
-#include "report/function_table.h"
+#include "report/views/function_table.h"
 
 #include <doctest/doctest.h>
 
 #include <fstream>
 
-#include "report/runtime_names.h"
+#include "report/symbols/runtime_names.h"
 #include "temporary_directory.h"
 
 namespace shadowprof::report {

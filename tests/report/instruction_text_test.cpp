@@ -1,4 +1,4 @@
-#include "report/instruction_text.h"
+#include "report/symbols/instruction_text.h"
 
 #include <doctest/doctest.h>
 

@@ -10,9 +10,9 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "report/json_cursor.h"
-#include "report/json_reader.h"
-#include "report/json_writer.h"
+#include "report/model/json_cursor.h"
+#include "report/model/json_reader.h"
+#include "report/model/json_writer.h"
 #include "sample_profile.h"
 #include "temporary_directory.h"
 #include "vocabulary.h"

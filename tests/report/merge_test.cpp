@@ -1,4 +1,4 @@
-#include "report/merge.h"
+#include "report/merge/merge.h"
 
 #include <doctest/doctest.h>
 
@@ -6,8 +6,8 @@
 #include <random>
 
 #include "base/error.h"
-#include "report/json_reader.h"
-#include "report/json_writer.h"
+#include "report/model/json_reader.h"
+#include "report/model/json_writer.h"
 #include "sample_profile.h"
 #include "vocabulary.h"
 

@@ -1,7 +1,7 @@
 // Profiles made by hand.
 #pragma once
 
-#include "report/profile.h"
+#include "report/model/profile.h"
 
 namespace shadowprof::report {
 

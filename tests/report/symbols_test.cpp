@@ -1,6 +1,6 @@
 // Symbols of programs that are compiled here, in the shapes in which binaries come: with debug
 // information, stripped, with debug information in another file, with assembler labels.
-#include "report/symbols.h"
+#include "report/symbols/symbols.h"
 
 #include <doctest/doctest.h>
 #include <elf.h>

@@ -1,14 +1,14 @@
 // Golden files show whole reports. Where the wording changes on purpose:
 // SHADOWPROF_UPDATE_GOLDEN=1 rewrites them, and their diff is what to review.
-#include "report/text_report.h"
+#include "report/text/text_report.h"
 
 #include <doctest/doctest.h>
 
 #include <sstream>
 
 #include "base/error.h"
-#include "report/text_table.h"
-#include "report/utf8.h"
+#include "report/model/utf8.h"
+#include "report/text/text_table.h"
 #include "sample_profile.h"
 #include "vocabulary.h"
 

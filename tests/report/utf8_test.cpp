@@ -1,4 +1,4 @@
-#include "report/utf8.h"
+#include "report/model/utf8.h"
 
 #include <doctest/doctest.h>
 

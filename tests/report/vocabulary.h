@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "report/profile.h"
+#include "report/model/profile.h"
 
 namespace shadowprof::report {
 

@@ -1,6 +1,6 @@
 // Writes the hand-made profile to a file: what check_schema.py validates and the fuzzer starts
 // from.
-#include "report/json_writer.h"
+#include "report/model/json_writer.h"
 #include "sample_profile.h"
 
 int main(int, char** argv) {

@@ -1,9 +1,9 @@
-#include "shadow/calibration.h"
+#include "machine/calibration.h"
 
 #include <doctest/doctest.h>
 
 using namespace shadowprof;
-using namespace shadowprof::shadow;
+using namespace shadowprof::machine;
 
 TEST_CASE("why the clock cannot be used") {
     CHECK(why_clock_is_unusable("fpu tsc constant_tsc nonstop_tsc", true, 20).empty());
@@ -13,7 +13,7 @@ TEST_CASE("why the clock cannot be used") {
 }
 
 TEST_CASE("a calibration is written and read back, on its own machine only") {
-    profile::LatencyScale scale;
+    machine::LatencyScale scale;
     scale.clock_is_usable = true;
     scale.nanoseconds_per_tick = 0.43478;
     scale.resolution_ticks = 26;
@@ -22,7 +22,7 @@ TEST_CASE("a calibration is written and read back, on its own machine only") {
     scale.limits_ns = {3, 17.3, 77.5};
     scale.longest_ns = 1200;
     const auto text = written(scale, "a machine");
-    profile::LatencyScale back;
+    machine::LatencyScale back;
     REQUIRE(read_back(text, "a machine", back));
     CHECK(back == scale);
     CHECK(!read_back(text, "another machine", back));

@@ -1,5 +1,3 @@
-#include "shadow/computed.h"
-
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -8,8 +6,12 @@
 #include <functional>
 #include <thread>
 
+#include "base/clock.h"
+#include "machine/processor_time.h"
+
 using namespace shadowprof;
-using namespace shadowprof::shadow;
+using namespace shadowprof::machine;
+using namespace shadowprof::sampling;
 
 namespace {
 
@@ -51,9 +53,9 @@ TEST_CASE("the time in which it could not compute does not count") {
     ComputingShare share{child}, unaware{child};
     for (int look = 0; look < 40; ++look) {
         kill(child, SIGSTOP);
-        const auto began = ptrace::Clock::now();
+        const auto began = Clock::now();
         std::this_thread::sleep_for(Seconds{0.009});
-        const Seconds held = ptrace::Clock::now() - began;
+        const Seconds held = Clock::now() - began;
         kill(child, SIGCONT);
         std::this_thread::sleep_for(Seconds{0.001});
         share.look(held);

@@ -1,5 +1,5 @@
 // What the digester does with the three contents a Trace can have.
-#include "shadow/digester.h"
+#include "sampling/digester.h"
 
 #include <doctest/doctest.h>
 
@@ -9,7 +9,7 @@
 #include "profile/profiles.h"
 #include "test_program.h"
 
-namespace shadowprof::shadow {
+namespace shadowprof::sampling {
 
 namespace {
 
@@ -76,8 +76,8 @@ void give_sample(Digester& digester, const Loop& loop, const trace::TraceStart& 
     digester.end_sample(start.sample);
 }
 
-struct Workplace {
-    explicit Workplace(const Loop& loop) {
+struct SamplerContext {
+    explicit SamplerContext(const Loop& loop) {
         profile::ProfileOptions options;
         options.names = {"path", "edge", "call", "method", "value"};
         const auto make = [this, options](const trace::BlockTable& blocks) {
@@ -98,7 +98,7 @@ struct Workplace {
 
 TEST_CASE("counts and values of the same execution are counted once") {
     const Loop loop;
-    Workplace place{loop};
+    SamplerContext place{loop};
     auto& digester = *place.digester;
     digester.begin(start_of(0, 0, Contents::counts));
     digester.segments(turns_in_segments(loop, 0, 30));
@@ -133,7 +133,7 @@ TEST_CASE("counts and values of the same execution are counted once") {
 
 TEST_CASE("what is to be filled has the memory of what was read, and nothing of what that held") {
     const Loop loop;
-    Workplace place{loop};
+    SamplerContext place{loop};
     auto& digester = *place.digester;
     trace::TraceChunk chunk;
     trace::SegmentChunk segments;
@@ -160,7 +160,7 @@ TEST_CASE("what is to be filled has the memory of what was read, and nothing of 
 
 TEST_CASE("a profiler that fails has no hotlist, and the others have all") {
     const Loop loop;
-    Workplace place{loop};
+    SamplerContext place{loop};
     auto& digester = *place.digester;
     give_sample(digester, loop, start_of(0, 0, Contents::everything), 10);
     digester.begin(start_of(1, 1, Contents::everything));
@@ -183,7 +183,7 @@ TEST_CASE("samples that are forgotten have never been") {
     const Loop loop;
     std::vector<profile::Hotlists> lists;
     for (const bool with_others : {false, true}) {
-        Workplace place{loop};
+        SamplerContext place{loop};
         auto& digester = *place.digester;
         if (with_others) {
             for (std::uint32_t sample = 0; sample < 3; ++sample) {
@@ -214,7 +214,7 @@ TEST_CASE("each chapter has its own samples, of its own blocks") {
     std::swap(other.head, other.back);
     other.turn = other.chapter->segments.publish(std::vector{other.head, other.back});
     for (const auto contents : {Contents::everything, Contents::counts}) {
-        Workplace place{loop};
+        SamplerContext place{loop};
         auto& digester = *place.digester;
         give_sample(digester, loop, start_of(0, 0, contents), 10);
         give_sample(digester, loop, start_of(1, 1, contents), 10);
@@ -244,7 +244,7 @@ TEST_CASE("each chapter has its own samples, of its own blocks") {
 TEST_CASE("a sample counts for those that were left out, and a short one for long ones") {
     const Loop loop;
     for (const auto contents : {Contents::everything, Contents::counts}) {
-        Workplace place{loop};
+        SamplerContext place{loop};
         auto& digester = *place.digester;
         for (std::uint32_t sample = 0; sample < 2; ++sample) {
             auto start = start_of(sample, sample, contents);
@@ -268,7 +268,7 @@ TEST_CASE("samples in segments give what samples in blocks give") {
     const Loop loop;
     std::vector<profile::Hotlists> lists;
     for (const auto contents : {Contents::everything, Contents::counts}) {
-        Workplace place{loop};
+        SamplerContext place{loop};
         auto& digester = *place.digester;
         // Two threads at a time; what the first sample taught serves the second.
         for (std::uint32_t sample = 0; sample < 2; ++sample) {
@@ -300,4 +300,4 @@ TEST_CASE("samples in segments give what samples in blocks give") {
     CHECK(in_segments.values->all_executions == in_blocks.values->all_executions);
 }
 
-}  // namespace shadowprof::shadow
+}  // namespace shadowprof::sampling

@@ -1,26 +1,26 @@
-#include "shadow/neighbour_pages.h"
+#include "sampling/modes/neighbour_pages.h"
 
 #include <doctest/doctest.h>
 
 #include <chrono>
 #include <thread>
 
-#include "ptrace/own_pages.h"
+#include "proc/own_pages.h"
 #include "shared_pages.h"
 
 using namespace shadowprof;
-using namespace shadowprof::shadow;
+using namespace shadowprof::sampling;
 using namespace shadowprof::shadow_test;
 using namespace std::chrono_literals;
 
 namespace {
 
 // Until this many pages of the memory are the child's own; false if that takes too long.
-bool has_for_itself(pid_t child, const ptrace::Maps& maps, Memory& memory, std::size_t count) {
+bool has_for_itself(pid_t child, const proc::Maps& maps, Memory& memory, std::size_t count) {
     const Address begin{reinterpret_cast<std::uint64_t>(memory.bytes())};
     for (int n = 0; n < 3000; ++n) {
         std::size_t own = 0;
-        for (const auto each : ptrace::pages_in_memory(child, maps).own)
+        for (const auto each : proc::pages_in_memory(child, maps).own)
             if (each >= begin && each < begin + pages * page) ++own;
         if (own >= count) return true;
         std::this_thread::sleep_for(10ms);
@@ -41,7 +41,7 @@ struct Scene {
         faults = memory.write(100, 128, others_are_fine);
         return fine && others_are_fine && faults < 8;
     }};
-    ptrace::Maps maps = *ptrace::Maps::of(child.pid());
+    proc::Maps maps = *proc::Maps::of(child.pid());
 };
 
 }  // namespace
@@ -50,7 +50,7 @@ TEST_CASE("the neighbours of what a replica has written to are copied, and hold 
     Scene scene;
     NeighbourPages all{true};
     NeighbourPages::OfReplica replica{
-        all, scene.child.pid(), std::make_shared<const ptrace::Maps>(scene.maps), 0, {}};
+        all, scene.child.pid(), std::make_shared<const proc::Maps>(scene.maps), 0, {}};
     scene.child.live();
     CHECK(has_for_itself(scene.child.pid(), scene.maps, scene.memory, 128));
     CHECK(replica.end() >= 28);
@@ -67,7 +67,7 @@ TEST_CASE("nothing is copied where copies are cheap, nor before there were as ma
         constexpr std::uint64_t more_faults_than_it_has = 1000;
         NeighbourPages::OfReplica replica{all,
                                           scene.child.pid(),
-                                          std::make_shared<const ptrace::Maps>(scene.maps),
+                                          std::make_shared<const proc::Maps>(scene.maps),
                                           more_faults_than_it_has,
                                           {}};
         scene.child.live();

@@ -1,15 +1,17 @@
-#include "shadow/page_copies.h"
+#include "machine/page_copies.h"
 
 #include <doctest/doctest.h>
 
 #include <chrono>
 #include <thread>
 
-#include "shadow/birth_prices.h"
+#include "base/clock.h"
+#include "machine/birth_prices.h"
 #include "shared_pages.h"
 
 using namespace shadowprof;
-using namespace shadowprof::shadow;
+using namespace shadowprof::machine;
+using namespace shadowprof::sampling;
 using namespace shadowprof::shadow_test;
 
 namespace {

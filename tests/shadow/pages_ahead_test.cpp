@@ -1,11 +1,11 @@
-#include "shadow/pages_ahead.h"
+#include "sampling/modes/pages_ahead.h"
 
 #include <doctest/doctest.h>
 
 #include "shared_pages.h"
 
 using namespace shadowprof;
-using namespace shadowprof::shadow;
+using namespace shadowprof::sampling;
 using namespace shadowprof::shadow_test;
 
 namespace {
@@ -19,7 +19,7 @@ bool sample(PagesAhead& ahead, Memory& memory, std::size_t from, std::size_t to,
         const auto count = static_cast<long>(to - from);
         return fine && (copied ? faults < count / 8 : faults >= count);
     }};
-    const auto maps = ptrace::Maps::of(child.pid());
+    const auto maps = proc::Maps::of(child.pid());
     const auto beginning = ahead.copy_for(child.pid(), *maps);
     child.live();
     ahead.learn(beginning, child.pid(), *maps);

@@ -1,14 +1,16 @@
-#include "shadow/price.h"
-
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "sampling/schedule/overhead_model.h"
+
 using namespace shadowprof;
-using namespace shadowprof::shadow;
+using namespace shadowprof::machine;
+using namespace shadowprof::sampling;
 
 TEST_CASE("computing beside a program is the dearer, the more often cores are shared") {
     // A program that is not known yet is taken for one that computes all the time.
-    Price price{getpid(), false};
+    OverheadModel price{getpid(), false};
     const auto taken_after = [&](int looks, bool shared) {
         for (int look = 0; look < looks; ++look) price.core_was_shared(shared);
         return price.taken_beside();
@@ -17,7 +19,7 @@ TEST_CASE("computing beside a program is the dearer, the more often cores are sh
     CHECK(always.likely == doctest::Approx(0.3));
     CHECK(price.of_replica(Seconds{0.01}).likely >= Seconds{0.003});
 
-    const auto [processors, cores] = ptrace::usable_cores();
+    const auto [processors, cores] = proc::usable_cores();
     if (cores < processors) return;  // others may have all cores at this moment
     const auto at_times = taken_after(10, false);
     CHECK(at_times.likely < always.likely);

@@ -1,10 +1,10 @@
-#include "shadow/sample_length.h"
+#include "sampling/schedule/sample_length.h"
 
 #include <doctest/doctest.h>
 
 #include "base/random.h"
 
-namespace shadowprof::shadow {
+namespace shadowprof::sampling {
 
 TEST_CASE("samples are as long as they are wanted, if none ends early") {
     SampleLength length{500, 60'000};
@@ -51,4 +51,4 @@ TEST_CASE("where even the shortest end early, all are too long") {
     CHECK(length.is_too_long());
 }
 
-}  // namespace shadowprof::shadow
+}  // namespace shadowprof::sampling

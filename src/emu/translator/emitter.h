@@ -2,7 +2,7 @@
 // changes flags, unless its name says so.
 #pragma once
 
-#include "emu/assembler.h"
+#include "emu/common/host_assembler.h"
 #include "emu/translator/layout.h"
 
 namespace shadowprof::emu::translator {

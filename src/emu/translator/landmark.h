@@ -5,7 +5,7 @@
 #include <optional>
 #include <span>
 
-#include "emu/guest_code.h"
+#include "emu/common/guest_code.h"
 #include "trace/segment.h"
 
 namespace shadowprof::emu::translator {

@@ -11,14 +11,14 @@
 #include "emu/translator/emitter.h"
 #include "emu/translator/guest_registers.h"
 #include "emu/translator/native_time.h"
-#include "ptrace/process_info.h"
+#include "proc/process_info.h"
 
 namespace shadowprof::emu::translator {
 
 namespace {
 
+using inject::Replica;
 using ptrace::Registers;
-using ptrace::Replica;
 
 // Where it does not come by: so many times as long as it should take.
 constexpr double patience = 4;
@@ -108,13 +108,13 @@ std::optional<NativeStretch::Part> NativeStretch::run_part(Registers& registers,
     // It stands before a visit already, or nearly.
     area().temp[0] = visits + 1;
     const auto pid = replica_.pid();
-    const auto began = ptrace::process_cpu_time(pid).value_or(0);
-    const auto faults = ptrace::minor_faults(pid).value_or(0);
+    const auto began = proc::process_cpu_time(pid).value_or(0);
+    const auto faults = proc::minor_faults(pid).value_or(0);
     const auto ends = began + static_cast<std::uint64_t>(longest);
     for (std::uint64_t stops = 1;; ++stops) {
         registers.raw.orig_rax = no_system_call;
         is_alive_ = replica_.set_registers(registers);
-        const auto now = ptrace::process_cpu_time(pid).value_or(ends);
+        const auto now = proc::process_cpu_time(pid).value_or(ends);
         if (!is_alive_ || now >= ends) return {};
         const auto stop = replica_.run_for(ends - now);
         const auto at_stop = replica_.registers();
@@ -129,8 +129,8 @@ std::optional<NativeStretch::Part> NativeStretch::run_part(Registers& registers,
         // The trap, or a fault of the instruction that was moved.
         if (is_counting) registers.raw.rip = landmark_.instruction.address.value;
         if (is_counting && stop.info.si_signo == SIGTRAP) {
-            const auto passed = ptrace::process_cpu_time(pid).value_or(began) - began;
-            const auto more = ptrace::minor_faults(pid).value_or(faults) - faults;
+            const auto passed = proc::process_cpu_time(pid).value_or(began) - began;
+            const auto more = proc::minor_faults(pid).value_or(faults) - faults;
             const auto of_stops = NativeTime::of_stop * static_cast<double>(stops);
             return Part{std::max(static_cast<double>(passed) - of_stops, 1.0),
                         of_fault_ * static_cast<double>(more)};

@@ -16,7 +16,7 @@
 
 #include "emu/translator/landmark.h"
 #include "emu/translator/replica_cache.h"
-#include "ptrace/replica.h"
+#include "inject/replica.h"
 
 namespace shadowprof::emu::translator {
 
@@ -24,9 +24,9 @@ class NativeStretch {
   public:
     // A stop that is the program's own business (a system call, a fault), with its registers, which
     // may be changed. False: it cannot go on.
-    using Serve = std::function<bool(const ptrace::Replica::Stop&, ptrace::Registers&)>;
+    using Serve = std::function<bool(const inject::Replica::Stop&, ptrace::Registers&)>;
 
-    NativeStretch(ptrace::Replica& replica, ReplicaCache& cache, ReplicaCache::Guest& guest,
+    NativeStretch(inject::Replica& replica, ReplicaCache& cache, ReplicaCache::Guest& guest,
                   Landmark landmark, const Serve& serve, double of_fault);
 
     // Runs from the program's state in `registers`, for so long, and measures as much again, or,
@@ -53,7 +53,7 @@ class NativeStretch {
     void leave_counting_code(ptrace::Registers& registers);
     ThreadArea& area() const { return cache_.area(guest_); }
 
-    ptrace::Replica& replica_;
+    inject::Replica& replica_;
     ReplicaCache& cache_;
     ReplicaCache::Guest& guest_;
     Landmark landmark_;

@@ -24,7 +24,7 @@
 #include <optional>
 
 #include "emu/translator/segment_work.h"
-#include "ptrace/process_info.h"
+#include "proc/process_info.h"
 
 namespace shadowprof::emu::translator {
 
@@ -42,12 +42,12 @@ class NativeTime {
     NativeTime(pid_t replica, double of_fault)
         : replica_(replica),
           of_fault_(of_fault),
-          computed_(ptrace::process_cpu_time(replica).value_or(0)),
-          faults_(ptrace::minor_faults(replica).value_or(0)) {}
+          computed_(proc::process_cpu_time(replica).value_or(0)),
+          faults_(proc::minor_faults(replica).value_or(0)) {}
 
     // What has been computed since the last look was of the work that is to be estimated; or not.
     void look(bool is_of_work) {
-        const auto now = ptrace::process_cpu_time(replica_).value_or(last_look_);
+        const auto now = proc::process_cpu_time(replica_).value_or(last_look_);
         if (!is_of_work) computed_ += now - last_look_;
         last_look_ = now;
     }
@@ -69,8 +69,8 @@ class NativeTime {
 
   private:
     double from_replica(const Work& work, std::uint64_t stops) const {
-        const auto computed = ptrace::process_cpu_time(replica_).value_or(computed_) - computed_;
-        const auto faults = ptrace::minor_faults(replica_).value_or(faults_) - faults_;
+        const auto computed = proc::process_cpu_time(replica_).value_or(computed_) - computed_;
+        const auto faults = proc::minor_faults(replica_).value_or(faults_) - faults_;
         const auto besides = of_block * static_cast<double>(work.blocks) +
                              of_indirect * static_cast<double>(work.indirect) +
                              of_stop * static_cast<double>(stops) +

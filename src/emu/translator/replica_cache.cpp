@@ -8,9 +8,9 @@ ReplicaCache::ReplicaCache(pid_t target, trace::BlockTable& blocks, trace::Modul
                            trace::SegmentTable& segments, trace::CapturePlan plan)
     : code_(target, blocks, modules, plan), segments_(segments), work_(code_, segments) {}
 
-std::unique_ptr<ReplicaCache::Guest> ReplicaCache::admit(ptrace::Replica& replica,
-                                                         const ptrace::Nursery& nursery,
-                                                         std::shared_ptr<const ptrace::Maps> maps,
+std::unique_ptr<ReplicaCache::Guest> ReplicaCache::admit(inject::Replica& replica,
+                                                         const inject::ForkSite& fork_site,
+                                                         std::shared_ptr<const proc::Maps> maps,
                                                          std::string& why) {
     std::unique_lock lock{mutex_};
     const auto has_room = [&] { return memory_ && memory_->has_room_in(*maps); };
@@ -20,7 +20,7 @@ std::unique_ptr<ReplicaCache::Guest> ReplicaCache::admit(ptrace::Replica& replic
         changed_.wait(lock, [&] { return admitted_ == 0; });
         --waiting_to_move_it_;
         changed_.notify_all();
-        if (!has_room() && !make(nursery, *maps, why)) return nullptr;
+        if (!has_room() && !make(fork_site, *maps, why)) return nullptr;
     }
     const auto area = memory_->take_area();
     why = "too many replicas";
@@ -29,18 +29,18 @@ std::unique_ptr<ReplicaCache::Guest> ReplicaCache::admit(ptrace::Replica& replic
     ++admitted_;
     std::unique_ptr<Guest> guest{new Guest{*this, replica.pid(), *area, std::move(maps)}};
     lock.unlock();
-    if (!memory_->map_into(replica, *guest->maps_, nursery.place().begin, offset_in_file, why))
+    if (!memory_->map_into(replica, *guest->maps_, fork_site.place().begin, offset_in_file, why))
         return nullptr;
     return guest;
 }
 
-bool ReplicaCache::make(const ptrace::Nursery& nursery, const ptrace::Maps& maps,
+bool ReplicaCache::make(const inject::ForkSite& fork_site, const proc::Maps& maps,
                         std::string& why) {
     hot_code_.reset();
     translator_.reset();
     memory_ = SharedMemory::plan(maps, why);
     if (!memory_) return false;
-    if (!memory_->open(nursery.file(), offset_in_file)) {
+    if (!memory_->open(fork_site.file(), offset_in_file)) {
         memory_.reset();
         why = "no memory for the code cache";
         return false;

@@ -22,13 +22,13 @@
 #include <string>
 #include <vector>
 
-#include "emu/guest_code.h"
+#include "emu/common/guest_code.h"
 #include "emu/translator/hot_code.h"
 #include "emu/translator/segment_work.h"
 #include "emu/translator/shared_memory.h"
 #include "emu/translator/translator.h"
-#include "ptrace/nursery.h"
-#include "ptrace/replica.h"
+#include "inject/fork_site.h"
+#include "inject/replica.h"
 #include "trace/segment.h"
 
 namespace shadowprof::emu::translator {
@@ -38,7 +38,7 @@ class ReplicaCache {
     ReplicaCache(pid_t target, trace::BlockTable& blocks, trace::ModuleTable& modules,
                  trace::SegmentTable& segments, trace::CapturePlan plan);
 
-    // Of the file whose beginning is the nursery's: what comes behind that is ours.
+    // Of the file whose beginning is the fork site's: what comes behind that is ours.
     static constexpr std::uint64_t offset_in_file = 1u << 20;
     static constexpr std::size_t file_size = offset_in_file + SharedMemory::largest_size;
 
@@ -52,17 +52,17 @@ class ReplicaCache {
       private:
         friend class ReplicaCache;
         Guest(ReplicaCache& cache, pid_t pid, std::uint32_t area,
-              std::shared_ptr<const ptrace::Maps> maps)
+              std::shared_ptr<const proc::Maps> maps)
             : cache_(cache), pid_(pid), area_(area), maps_(std::move(maps)) {}
 
         ReplicaCache& cache_;
         pid_t pid_;
         std::uint32_t area_;
-        std::shared_ptr<const ptrace::Maps> maps_;  // nothing: to be looked at
+        std::shared_ptr<const proc::Maps> maps_;  // nothing: to be looked at
     };
     // Maps the cache into a replica. Nothing and `why` if there is no place for it.
-    std::unique_ptr<Guest> admit(ptrace::Replica& replica, const ptrace::Nursery& nursery,
-                                 std::shared_ptr<const ptrace::Maps> maps, std::string& why);
+    std::unique_ptr<Guest> admit(inject::Replica& replica, const inject::ForkSite& fork_site,
+                                 std::shared_ptr<const proc::Maps> maps, std::string& why);
 
     // The cache in one replica's hands, for as long as this lives.
     class Turn {
@@ -97,7 +97,7 @@ class ReplicaCache {
     SegmentWork& work() { return work_; }  // for whoever has the turn
 
   private:
-    bool make(const ptrace::Nursery& nursery, const ptrace::Maps& maps, std::string& why);
+    bool make(const inject::ForkSite& fork_site, const proc::Maps& maps, std::string& why);
     void leave(const Guest& guest);
     void empty();
 

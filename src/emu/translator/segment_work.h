@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "emu/guest_code.h"
+#include "emu/common/guest_code.h"
 #include "trace/segment.h"
 #include "trace/trace.h"
 

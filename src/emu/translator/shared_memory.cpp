@@ -26,7 +26,7 @@ constexpr std::uint64_t lowest_place = 0x1000'0000;
 // Where something is, or will be.
 class Room {
   public:
-    explicit Room(const ptrace::Maps& maps) {
+    explicit Room(const proc::Maps& maps) {
         for (const auto& mapping : maps.mappings()) taken_.push_back(mapping.range);
     }
     void take(std::uint64_t begin, std::uint64_t size) {
@@ -80,7 +80,7 @@ std::optional<std::uint64_t> place_for_workshop(const Room& room, std::size_t si
 }
 
 // The program's code, and that which is farthest from it.
-std::vector<std::uint64_t> neighbourhoods(const ptrace::Maps& maps) {
+std::vector<std::uint64_t> neighbourhoods(const proc::Maps& maps) {
     std::vector<std::uint64_t> found;
     for (const auto& mapping : maps.mappings()) {
         if (!mapping.executable || mapping.path == "[vsyscall]") continue;
@@ -93,24 +93,24 @@ std::vector<std::uint64_t> neighbourhoods(const ptrace::Maps& maps) {
 // However many calls there are; `returned` is told their places among them.
 template <typename Returned>
 bool carry_out_all(ptrace::Tracer& tracer, ptrace::Thread& thread,
-                   const std::vector<ptrace::PlannedCall>& calls, const Returned& returned,
+                   const std::vector<inject::PlannedCall>& calls, const Returned& returned,
                    std::string& why) {
-    for (std::size_t begin = 0; begin < calls.size(); begin += ptrace::Plan::most_calls) {
-        const auto end = std::min(begin + ptrace::Plan::most_calls, calls.size());
-        ptrace::Plan plan;
+    for (std::size_t begin = 0; begin < calls.size(); begin += inject::Plan::most_calls) {
+        const auto end = std::min(begin + inject::Plan::most_calls, calls.size());
+        inject::Plan plan;
         plan.calls.assign(calls.begin() + static_cast<std::ptrdiff_t>(begin),
                           calls.begin() + static_cast<std::ptrdiff_t>(end));
         const auto at_its_place = [&](std::size_t call, std::int64_t result) {
             returned(begin + call, result);
         };
-        if (!ptrace::carry_out(tracer, thread, plan, at_its_place, why)) return false;
+        if (!inject::carry_out(tracer, thread, plan, at_its_place, why)) return false;
     }
     return true;
 }
 
 }  // namespace
 
-std::unique_ptr<SharedMemory> SharedMemory::plan(const ptrace::Maps& maps, std::string& why) {
+std::unique_ptr<SharedMemory> SharedMemory::plan(const proc::Maps& maps, std::string& why) {
     Room room{maps};
     const auto data_place = place_for_data(room);
     why = no_room;
@@ -151,7 +151,7 @@ bool SharedMemory::open(int file, std::uint64_t offset) {
 
 std::unique_ptr<SharedMemory> SharedMemory::create(ptrace::Tracer& tracer, ptrace::Thread& thread,
                                                    std::string& why) {
-    const auto maps = ptrace::Maps::of(tracer.pid());
+    const auto maps = proc::Maps::of(tracer.pid());
     why = "the process is gone";
     if (!maps) return nullptr;
     auto memory = plan(*maps, why);
@@ -170,11 +170,11 @@ std::unique_ptr<SharedMemory> SharedMemory::create(ptrace::Tracer& tracer, ptrac
                                   std::strerror(file < 0 ? static_cast<int>(-file) : errno));
         if (ours >= 0) close(ours);
     };
-    const ptrace::PlannedCall make_file{SYS_memfd_create,
-                                        {ptrace::PlannedArgument::the_text(), MFD_CLOEXEC}};
-    if (!ptrace::carry_out(tracer, thread, {{make_file}, ""}, open_file, why)) return nullptr;
+    const inject::PlannedCall make_file{SYS_memfd_create,
+                                        {inject::PlannedArgument::the_text(), MFD_CLOEXEC}};
+    if (!inject::carry_out(tracer, thread, {{make_file}, ""}, open_file, why)) return nullptr;
 
-    std::vector<ptrace::PlannedCall> calls;
+    std::vector<inject::PlannedCall> calls;
     if (failure.empty())
         for (const auto& piece : memory->pieces_)
             calls.push_back({SYS_mmap,
@@ -209,7 +209,7 @@ std::unique_ptr<SharedMemory> SharedMemory::create(ptrace::Tracer& tracer, ptrac
 
 // An old size of 0 duplicates a shared mapping, or any other part of its file. For a moment the
 // whole file is there, in the workshop.
-bool SharedMemory::map_into(ptrace::Replica& replica, const ptrace::Maps& maps, Address of_file,
+bool SharedMemory::map_into(inject::Replica& replica, const proc::Maps& maps, Address of_file,
                             std::uint64_t offset, std::string& why) const {
     const auto whole = offset + size_;
     Room room{maps};
@@ -238,7 +238,7 @@ bool SharedMemory::map_into(ptrace::Replica& replica, const ptrace::Maps& maps, 
     return true;
 }
 
-bool SharedMemory::has_room_in(const ptrace::Maps& maps) const {
+bool SharedMemory::has_room_in(const proc::Maps& maps) const {
     const Room room{maps};
     return std::all_of(pieces_.begin(), pieces_.end(),
                        [&](const Piece& piece) { return room.is_free(piece.place, piece.size); });
@@ -255,7 +255,7 @@ SharedMemory::~SharedMemory() {
 }
 
 bool SharedMemory::remove(ptrace::Tracer& tracer, ptrace::Thread& thread) {
-    std::vector<ptrace::PlannedCall> calls;
+    std::vector<inject::PlannedCall> calls;
     for (const auto& piece : pieces_) calls.push_back({SYS_munmap, {piece.place, piece.size}});
     std::string why;
     return carry_out_all(

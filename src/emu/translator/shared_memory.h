@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "emu/translator/layout.h"
-#include "ptrace/maps.h"
-#include "ptrace/planned_calls.h"
-#include "ptrace/replica.h"
+#include "inject/planned_calls.h"
+#include "inject/replica.h"
+#include "proc/maps.h"
 
 namespace shadowprof::emu::translator {
 
@@ -26,13 +26,13 @@ class SharedMemory {
                                                 std::string& why);
 
     // The same for replicas, step by step: where it is to be, …
-    static std::unique_ptr<SharedMemory> plan(const ptrace::Maps& maps, std::string& why);
+    static std::unique_ptr<SharedMemory> plan(const proc::Maps& maps, std::string& why);
     // … in which part of a file, …
     static constexpr std::size_t largest_size = data_size + (most_pieces - 2) * arena_size;
     bool open(int file, std::uint64_t offset);
     // … and in each replica, of which the beginning of that file is mapped there.
-    bool has_room_in(const ptrace::Maps& maps) const;
-    bool map_into(ptrace::Replica& replica, const ptrace::Maps& maps, Address of_file,
+    bool has_room_in(const proc::Maps& maps) const;
+    bool map_into(inject::Replica& replica, const proc::Maps& maps, Address of_file,
                   std::uint64_t offset, std::string& why) const;
     std::vector<AddressRange> places() const;
 

@@ -14,11 +14,11 @@
 #include <span>
 
 #include "base/random.h"
-#include "emu/guest_code.h"
+#include "emu/common/guest_code.h"
 #include "emu/translator/segment_work.h"
 #include "emu/translator/shared_memory.h"
 #include "emu/translator/unit.h"
-#include "trace/numbers.h"
+#include "trace/id_allocator.h"
 #include "trace/segment.h"
 #include "trace/trace.h"
 
@@ -46,7 +46,7 @@ class ThreadRecording {
         trace::SegmentTable& segments;
         SegmentWork& work;
         trace::TraceSink& sink;
-        trace::Numbers& numbers;
+        trace::IdAllocator& numbers;
         Random& random;
         ValueSampling values;
         LoadSampling loads;

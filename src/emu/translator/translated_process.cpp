@@ -13,11 +13,12 @@
 #include <cstring>
 #include <limits>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "emu/translator/faults.h"
-#include "ptrace/movable.h"
-#include "ptrace/planned_calls.h"
-#include "ptrace/process_info.h"
+#include "inject/movable.h"
+#include "inject/planned_calls.h"
+#include "proc/process_info.h"
 
 namespace shadowprof::emu::translator {
 
@@ -41,7 +42,7 @@ bool has_confined_itself(const Registers& behind_call) {
 
 TranslatedProcess::TranslatedProcess(ptrace::Tracer& tracer, GuestCode& code,
                                      trace::SegmentTable& segments, trace::TraceSink& sink,
-                                     trace::Numbers& numbers, RunOptions options)
+                                     trace::IdAllocator& numbers, RunOptions options)
     : tracer_(tracer),
       code_(code),
       segments_(segments),
@@ -165,7 +166,7 @@ bool TranslatedProcess::make_cache(ptrace::Thread& thread, std::string& why) {
     memory_ = SharedMemory::create(tracer_, thread, why);
     has_memory_ = memory_ != nullptr;
     if (!memory_) return false;
-    confinement_ = ptrace::confinement_of(tracer_.pid(), thread.tid());
+    confinement_ = inject::confinement_of(tracer_.pid(), thread.tid());
     translator_ =
         std::make_unique<Translator>(code_, segments_, memory_->tables(), memory_->tables_place());
     hot_code_ = std::make_unique<HotCode>(*translator_, segments_);
@@ -176,11 +177,11 @@ bool TranslatedProcess::make_cache(ptrace::Thread& thread, std::string& why) {
         // every run.
         std::array<std::byte, 16> same;
         for (std::size_t i = 0; i < same.size(); ++i) same[i] = std::byte(0xa5 ^ (i * 29));
-        if (const auto place = ptrace::random_bytes_of(tracer_.pid()))
+        if (const auto place = proc::random_bytes_of(tracer_.pid()))
             code_.memory().write(*place, same);
         // The program's children are to have random addresses.
         const auto as_usual = static_cast<std::uint64_t>(personality(0xffffffff));
-        if (!ptrace::carry_out(
+        if (!inject::carry_out(
                 tracer_, thread, {{{SYS_personality, {as_usual}}}, ""},
                 [](std::size_t, std::int64_t) {}, why))
             return false;
@@ -210,7 +211,7 @@ void TranslatedProcess::take_over() {
         if (!guest.arriving || guest.called || guest.thread->stopped()) continue;
         if (memory_) {
             call(guest);
-        } else if (ptrace::is_running(tracer_.pid(), tid)) {
+        } else if (proc::is_running(tracer_.pid(), tid)) {
             return call(guest);
         } else {
             sleeper = &guest;
@@ -225,7 +226,7 @@ void TranslatedProcess::arrive(Guest& guest) {
         guest.thread->resume_to_system_call();
         return;
     }
-    auto state = ptrace::state_if_movable(*guest.thread);
+    auto state = inject::state_if_movable(*guest.thread);
     if (state && !memory_ && !cannot_translate_) {
         std::string why;
         if (make_cache(*guest.thread, why)) {
@@ -235,7 +236,7 @@ void TranslatedProcess::arrive(Guest& guest) {
             warnings_.push_back("the program runs unprofiled: it cannot be translated (" + why +
                                 ")");
         }
-        state = ptrace::state_if_movable(*guest.thread);
+        state = inject::state_if_movable(*guest.thread);
     }
     if (!state || !has_begun()) {
         guest.thread->resume_to_system_call();
@@ -243,7 +244,7 @@ void TranslatedProcess::arrive(Guest& guest) {
     }
     guest.arriving = false;
     if (cannot_translate_) return run_natively(guest, state->registers, "not translated");
-    if (ptrace::uses_restartable_sequences(*guest.thread)) {
+    if (inject::uses_restartable_sequences(*guest.thread)) {
         // The kernel would not see a thread in the translated ones.
         warnings_.push_back("a thread runs on unprofiled: it uses restartable sequences");
         return run_natively(guest, state->registers, "restartable sequences");
@@ -316,15 +317,14 @@ void TranslatedProcess::on_exiting(Guest& guest) {
 // Of a program whose threads all sleep it could not be taken out without waking one.
 void TranslatedProcess::take_out_memory() {
     constexpr std::chrono::milliseconds longest{1000}, pause{5};
-    const auto deadline = ptrace::Clock::now() + longest;
-    while (tracer_.alive() && has_memory_ && nobody_is_inside() &&
-           ptrace::Clock::now() < deadline) {
+    const auto deadline = Clock::now() + longest;
+    while (tracer_.alive() && has_memory_ && nobody_is_inside() && Clock::now() < deadline) {
         for (auto& [tid, guest] : guests_)
-            if (!guest.thread->stopped() && ptrace::is_running(tracer_.pid(), tid)) {
+            if (!guest.thread->stopped() && proc::is_running(tracer_.pid(), tid)) {
                 guest.thread->interrupt();
                 break;
             }
-        const auto event = tracer_.wait(ptrace::Clock::now() + pause);
+        const auto event = tracer_.wait(Clock::now() + pause);
         if (event && !take(*event)) tracer_.pass_on(*event);
     }
 }
@@ -351,8 +351,8 @@ void TranslatedProcess::let_go(const std::string& reason) {
     saw_everything_ = false;
     for (auto& [tid, guest] : guests_)
         if (guest.state == State::in_cache && !guest.thread->stopped()) guest.thread->interrupt();
-    const auto deadline = ptrace::Clock::now() + std::chrono::seconds{5};
-    while (tracer_.alive() && !nobody_is_inside() && ptrace::Clock::now() < deadline) {
+    const auto deadline = Clock::now() + std::chrono::seconds{5};
+    while (tracer_.alive() && !nobody_is_inside() && Clock::now() < deadline) {
         const auto event = tracer_.wait(deadline);
         if (event && !take(*event)) tracer_.pass_on(*event);
     }
@@ -388,7 +388,7 @@ void TranslatedProcess::enter(Guest& guest, const Registers& native) {
     }
     if (!native.is_64bit()) return run_natively(guest, native, "32-bit code");
     const bool is_first = !guest.area;
-    if (is_first && ptrace::confinement_of(tracer_.pid(), guest.thread->tid()) != confinement_)
+    if (is_first && inject::confinement_of(tracer_.pid(), guest.thread->tid()) != confinement_)
         return run_natively(guest, native, confined);
     if (!admit(guest)) return run_natively(guest, native, "too many threads");
     if (!guest.held.empty()) {
@@ -621,7 +621,7 @@ void TranslatedProcess::deliver(Guest& guest, int signal, Address continuation) 
 
 void TranslatedProcess::on_signal(Guest& guest, const ptrace::Event& event) {
     const auto registers = guest.thread->registers();
-    const auto sets = ptrace::signal_sets(tracer_.pid(), guest.thread->tid());
+    const auto sets = proc::signal_sets(tracer_.pid(), guest.thread->tid());
     if (!registers || !sets) return;
     const bool caught = sets->caught >> (event.signal - 1) & 1;
     if (guest.state == State::native) {
@@ -673,7 +673,7 @@ void TranslatedProcess::on_fault(Guest& guest, const Registers& registers,
     leave_cache(guest, native, stream);
     read_stream(guest);
     guest.recording->cut(*position.unit, mark.block, mark.instruction + std::size_t{is_done});
-    const auto sets = ptrace::signal_sets(tracer_.pid(), guest.thread->tid());
+    const auto sets = proc::signal_sets(tracer_.pid(), guest.thread->tid());
     if (sets && (sets->caught >> (event.signal - 1) & 1))
         deliver(guest, event.signal, native.rip());
     else
@@ -693,7 +693,7 @@ void TranslatedProcess::on_interrupted(Guest& guest) {
         return enter(guest, *registers);
     }
     if (!tracer_.repair_interrupted_call(*guest.thread) && letting_go_)
-        if (const auto state = ptrace::state_if_movable(*guest.thread))
+        if (const auto state = inject::state_if_movable(*guest.thread))
             return enter(guest, state->registers);
     guest.thread->resume_to_system_call();
 }

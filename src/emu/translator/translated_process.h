@@ -26,13 +26,13 @@
 #include <vector>
 
 #include "base/random.h"
-#include "emu/guest_code.h"
+#include "emu/common/guest_code.h"
 #include "emu/translator/guest_registers.h"
 #include "emu/translator/hot_code.h"
 #include "emu/translator/shared_memory.h"
 #include "emu/translator/thread_recording.h"
 #include "emu/translator/translator.h"
-#include "ptrace/fork_conditions.h"
+#include "inject/fork_conditions.h"
 #include "ptrace/tracer.h"
 #include "trace/segment.h"
 #include "trace/trace.h"
@@ -49,7 +49,7 @@ struct RunOptions {
 class TranslatedProcess {
   public:
     TranslatedProcess(ptrace::Tracer& tracer, GuestCode& code, trace::SegmentTable& segments,
-                      trace::TraceSink& sink, trace::Numbers& numbers, RunOptions options);
+                      trace::TraceSink& sink, trace::IdAllocator& numbers, RunOptions options);
     ~TranslatedProcess();
 
     // Of a program that runs already: takes its threads, those that are not ours yet. The first one
@@ -138,11 +138,11 @@ class TranslatedProcess {
     std::map<pid_t, Guest> guests_;
     std::uint64_t epoch_ = 0;
     bool emptying_ = false;
-    trace::Numbers& numbers_;
+    trace::IdAllocator& numbers_;
     trace::SampleId sample_;  // all that runs
     bool saw_everything_ = true;
     bool cannot_translate_ = false;
-    std::optional<ptrace::Confinement> confinement_;  // that all had when the cache was made
+    std::optional<inject::Confinement> confinement_;  // that all had when the cache was made
     bool ends_may_be_missed_ = false;  // nobody hears of threads that end while calls are planned
     bool has_memory_ = false;          // the target has what we share
     unsigned failures_to_begin_ = 0;

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-#include "emu/spinning.h"
+#include "emu/interpreter/spinning.h"
 #include "emu/translator/guest_registers.h"
 #include "emu/translator/native_stretch.h"
 
@@ -54,11 +54,11 @@ TranslatedReplica::End TranslatedReplica::run(Length length, Random& random) {
         if (!recording_.is_in_burst()) ++stops_;
         const auto stop = replica_.run();
         auto registers = replica_.registers();
-        if (stop.kind == ptrace::Replica::StopKind::gone || !registers) {
+        if (stop.kind == inject::Replica::StopKind::gone || !registers) {
             next = end("the replica is gone");
             break;
         }
-        next = stop.kind == ptrace::Replica::StopKind::system_call
+        next = stop.kind == inject::Replica::StopKind::system_call
                    ? on_system_call(*registers, random)
                    : on_signal(*registers, stop.info);
         if (next == Next::enter && landmark_) next = measure_rate();
@@ -228,9 +228,9 @@ void TranslatedReplica::remember(const ThreadRecording::Executed& executed) {
 }
 
 TranslatedReplica::Next TranslatedReplica::measure_rate() {
-    const auto serve = [&](const ptrace::Replica::Stop& stop, Registers& registers) {
+    const auto serve = [&](const inject::Replica::Stop& stop, Registers& registers) {
         end_.continuation = registers.rip();
-        if (stop.kind == ptrace::Replica::StopKind::signal) {
+        if (stop.kind == inject::Replica::StopKind::signal) {
             const auto fault = services_.serve_fault(stop.info);
             if (fault.is_mended) return true;
             end(fault.reason != nullptr ? fault.reason : name_of(stop.info));

@@ -14,7 +14,7 @@
 #include "emu/translator/native_time.h"
 #include "emu/translator/replica_cache.h"
 #include "emu/translator/thread_recording.h"
-#include "ptrace/replica.h"
+#include "inject/replica.h"
 
 namespace shadowprof::emu::translator {
 
@@ -34,7 +34,7 @@ class ReplicaServices {
 
 class TranslatedReplica {
   public:
-    TranslatedReplica(ptrace::Replica& replica, ReplicaCache& cache, ReplicaCache::Guest& guest,
+    TranslatedReplica(inject::Replica& replica, ReplicaCache& cache, ReplicaCache::Guest& guest,
                       ReplicaServices& services, ThreadRecording& recording, Experience before)
         : replica_(replica),
           cache_(cache),
@@ -89,7 +89,7 @@ class TranslatedReplica {
         return Next::end;
     }
 
-    ptrace::Replica& replica_;
+    inject::Replica& replica_;
     ReplicaCache& cache_;
     ReplicaCache::Guest& guest_;
     ReplicaServices& services_;

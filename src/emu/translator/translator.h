@@ -29,7 +29,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "emu/guest_code.h"
+#include "emu/common/guest_code.h"
 #include "emu/translator/unit_compiler.h"
 
 namespace shadowprof::emu::translator {

@@ -61,7 +61,7 @@
 #include <vector>
 
 #include "decoder/encoder.h"
-#include "emu/inline_function.h"
+#include "emu/interpreter/inline_function.h"
 #include "emu/translator/code_arena.h"
 #include "emu/translator/emitter.h"
 #include "emu/translator/unit.h"

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "report/elf_image.h"
-#include "report/profile.h"
-#include "report/symbols.h"
+#include "report/model/profile.h"
+#include "report/symbols/symbol_file.h"
+#include "report/symbols/symbols.h"
 
 namespace shadowprof::report {
 

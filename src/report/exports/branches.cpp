@@ -7,9 +7,9 @@
 #include <tuple>
 
 #include "base/error.h"
-#include "report/format.h"
-#include "report/shapes.h"
-#include "report/utf8.h"
+#include "report/diff/shapes.h"
+#include "report/model/utf8.h"
+#include "report/text/format.h"
 
 namespace shadowprof::report {
 

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "report/profile.h"
+#include "report/model/profile.h"
 
 namespace shadowprof::report {
 

@@ -14,8 +14,8 @@
 #include "report/exports/call_graph.h"
 #include "report/exports/exports.h"
 #include "report/exports/weighted_stacks.h"
-#include "report/format.h"
-#include "report/utf8.h"
+#include "report/model/utf8.h"
+#include "report/text/format.h"
 
 namespace shadowprof::report {
 

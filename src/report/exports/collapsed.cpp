@@ -6,7 +6,7 @@
 
 #include "report/exports/exports.h"
 #include "report/exports/weighted_stacks.h"
-#include "report/utf8.h"
+#include "report/model/utf8.h"
 
 namespace shadowprof::report {
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
-#include "report/profile.h"
-#include "report/symbols.h"
+#include "report/model/profile.h"
+#include "report/symbols/symbols.h"
 
 namespace shadowprof::report {
 

@@ -21,7 +21,7 @@
 #include "report/exports/branches.h"
 #include "report/exports/exports.h"
 #include "report/exports/source_scopes.h"
-#include "report/utf8.h"
+#include "report/model/utf8.h"
 
 namespace shadowprof::report {
 

@@ -10,7 +10,7 @@
 #include "report/exports/gzip.h"
 #include "report/exports/protobuf.h"
 #include "report/exports/weighted_stacks.h"
-#include "report/format.h"
+#include "report/text/format.h"
 
 namespace shadowprof::report {
 

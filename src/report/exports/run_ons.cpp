@@ -6,7 +6,7 @@
 #include <set>
 #include <span>
 
-#include "report/sweep.h"
+#include "report/diff/sweep.h"
 
 namespace shadowprof::report {
 

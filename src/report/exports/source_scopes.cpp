@@ -10,8 +10,8 @@
 #include <optional>
 
 #include "base/error.h"
-#include "report/elf_image.h"
-#include "report/utf8.h"
+#include "report/model/utf8.h"
+#include "report/symbols/symbol_file.h"
 
 namespace shadowprof::report {
 

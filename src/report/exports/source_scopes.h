@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "report/profile.h"
-#include "report/symbols.h"
+#include "report/model/profile.h"
+#include "report/symbols/symbols.h"
 
 namespace shadowprof::report {
 

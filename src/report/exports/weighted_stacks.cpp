@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "report/format.h"
+#include "report/text/format.h"
 
 namespace shadowprof::report {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "report/profile.h"
+#include "report/model/profile.h"
 
 namespace shadowprof::report {
 

@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <map>
 
-#include "report/format.h"
 #include "report/opportunities/finders.h"
+#include "report/text/format.h"
 
 namespace shadowprof::report {
 

@@ -2,8 +2,8 @@
 // predicted better, and the callee can be inlined. What a compiler cannot know and a profile can.
 #include <fmt/format.h>
 
-#include "report/format.h"
 #include "report/opportunities/finders.h"
+#include "report/text/format.h"
 
 namespace shadowprof::report {
 

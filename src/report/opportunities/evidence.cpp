@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "report/format.h"
+#include "report/text/format.h"
 
 namespace shadowprof::report {
 

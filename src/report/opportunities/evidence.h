@@ -11,8 +11,8 @@
 #include <tuple>
 #include <vector>
 
-#include "report/instruction_text.h"
-#include "report/profile.h"
+#include "report/model/profile.h"
+#include "report/symbols/instruction_text.h"
 
 namespace shadowprof::report {
 

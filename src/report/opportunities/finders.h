@@ -7,7 +7,7 @@
 
 #include "report/opportunities/evidence.h"
 #include "report/opportunities/finding.h"
-#include "report/symbols.h"
+#include "report/symbols/symbols.h"
 
 namespace shadowprof::report {
 

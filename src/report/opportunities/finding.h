@@ -25,7 +25,7 @@
 #include <string_view>
 #include <vector>
 
-#include "report/profile.h"
+#include "report/model/profile.h"
 
 namespace shadowprof::report {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "report/opportunities/finding.h"
-#include "report/symbols.h"
+#include "report/symbols/symbols.h"
 
 namespace shadowprof::report {
 

@@ -2,9 +2,9 @@
 // before them brought. No processor can begin such a load earlier; only other data structures help.
 #include <fmt/format.h>
 
-#include "report/format.h"
 #include "report/opportunities/finders.h"
 #include "report/opportunities/waiting_loads.h"
+#include "report/text/format.h"
 
 namespace shadowprof::report {
 

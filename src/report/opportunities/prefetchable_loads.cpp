@@ -5,9 +5,9 @@
 
 #include <cstdint>
 
-#include "report/format.h"
 #include "report/opportunities/finders.h"
 #include "report/opportunities/waiting_loads.h"
+#include "report/text/format.h"
 
 namespace shadowprof::report {
 

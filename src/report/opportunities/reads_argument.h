@@ -3,7 +3,7 @@
 #pragma once
 
 #include "report/opportunities/evidence.h"
-#include "report/symbols.h"
+#include "report/symbols/symbols.h"
 
 namespace shadowprof::report {
 

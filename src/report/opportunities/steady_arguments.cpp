@@ -9,10 +9,10 @@
 #include <algorithm>
 #include <array>
 
-#include "report/format.h"
 #include "report/opportunities/finders.h"
 #include "report/opportunities/last_writers.h"
 #include "report/opportunities/reads_argument.h"
+#include "report/text/format.h"
 
 namespace shadowprof::report {
 

@@ -2,10 +2,10 @@
 // value in front, and a version of what follows that the compiler made for it.
 #include <fmt/format.h>
 
-#include "report/format.h"
 #include "report/opportunities/finders.h"
 #include "report/opportunities/last_writers.h"
 #include "report/opportunities/program_loads.h"
+#include "report/text/format.h"
 
 namespace shadowprof::report {
 

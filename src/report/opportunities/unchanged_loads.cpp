@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <map>
 
-#include "report/format.h"
 #include "report/opportunities/finders.h"
 #include "report/opportunities/last_writers.h"
 #include "report/opportunities/program_loads.h"
+#include "report/text/format.h"
 
 namespace shadowprof::report {
 

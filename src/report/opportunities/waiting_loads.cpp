@@ -8,8 +8,8 @@
 #include <set>
 #include <tuple>
 
-#include "report/format.h"
-#include "report/latency_notes.h"
+#include "report/text/format.h"
+#include "report/text/latency_notes.h"
 
 namespace shadowprof::report {
 

@@ -4,8 +4,8 @@
 // __builtin_expect; a profile knows.
 #include <fmt/format.h>
 
-#include "report/format.h"
 #include "report/opportunities/finders.h"
+#include "report/text/format.h"
 
 namespace shadowprof::report {
 

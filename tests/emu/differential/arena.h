@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/random.h"
-#include "emu/memory_view.h"
+#include "emu/interpreter/memory_view.h"
 
 namespace shadowprof::differential {
 

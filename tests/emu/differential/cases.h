@@ -17,8 +17,8 @@
 
 #include "arena.h"
 #include "base/random.h"
-#include "emu/guest_code.h"
-#include "emu/interpreter.h"
+#include "emu/common/guest_code.h"
+#include "emu/interpreter/interpreter.h"
 #include "forms.h"
 #include "native.h"
 #include "translated.h"

@@ -11,8 +11,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "emu/core.h"
-#include "emu/host_code.h"
+#include "emu/common/host_code.h"
+#include "emu/interpreter/core.h"
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include "cases.h"
 #include "decoder/decoder.h"
-#include "emu/extended_area.h"
+#include "emu/interpreter/extended_area.h"
 
 namespace shadowprof::differential {
 

@@ -10,7 +10,7 @@
 #include <stdexcept>
 
 #include "base/error.h"
-#include "emu/core.h"
+#include "emu/interpreter/core.h"
 #include "emu/translator/guest_registers.h"
 #include "emu/translator/stored_value.h"
 

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "base/random.h"
-#include "emu/guest_code.h"
-#include "emu/guest_state.h"
+#include "emu/common/guest_code.h"
+#include "emu/common/guest_state.h"
 #include "emu/translator/translator.h"
 #include "native.h"
 #include "trace/segment.h"

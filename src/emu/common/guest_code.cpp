@@ -1,0 +1,262 @@
+#include "emu/common/guest_code.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shadowprof::emu {
+
+namespace {
+
+bool same_code(const proc::Mapping& a, const proc::Mapping& b) {
+    return a.range == b.range && a.executable == b.executable && a.writable == b.writable &&
+           a.inode == b.inode && a.device == b.device && a.file_offset == b.file_offset;
+}
+
+// Code that is what it was if it is not Mapping::changed_code: that of an image. To other files
+// that are mapped as code their program may write all the time (a Lisp to its core, where its own
+// functions are).
+bool is_fixed(const proc::Maps& maps, const proc::Mapping& mapping) {
+    return mapping.is_file() && !mapping.writable && maps.module_at(mapping.range.begin);
+}
+
+}  // namespace
+
+trace::Location locate(const proc::Maps& maps, trace::ModuleTable& modules, Address at) {
+    if (const auto* module = maps.module_at(at))
+        return {modules.intern({module->path, module->build_id}), at.value - module->bias, 0};
+    return {modules.intern({runtime_code_module, ""}), at.value, 0};
+}
+
+GuestCode::GuestCode(pid_t pid, trace::BlockTable& blocks, trace::ModuleTable& modules,
+                     trace::CapturePlan plan)
+    : pid_(pid), memory_(pid), blocks_(blocks), modules_(modules), plan_(plan) {}
+
+const trace::Block* GuestCode::block_at(Address at, trace::CodeSource& memory) {
+    if (!maps_are_current_) maps();
+    if (auto known = by_address_.find(at); known != by_address_.end()) {
+        const auto* const block = known->second.block;
+        const auto holds =
+            known->second.may_change ? trace::still_holds(*block, memory) : std::optional{true};
+        if (holds == true) return block;
+        // Of a process that was killed none can be read, which says nothing of the code.
+        if (holds == false) {
+            const auto changed = page_number(block->last().address);
+            ++generation_of_page_[changed];
+            forget_blocks_in({{changed * page_size}, {(changed + 1) * page_size}});
+            blocks_.are_gone(by_address_.erase(at));
+        }
+    }
+    auto instructions = trace::decode_block(memory, at);
+    if (instructions.empty()) return nullptr;
+    if (!maps_->mapping_at(at)) maps_are_current_ = false;  // mapped since we looked
+
+    trace::Block block;
+    block.exit = trace::exit_of(instructions);
+    block.start = at;
+    block.place = block_place(instructions);
+    block.slots = trace::slots_of(instructions, plan_);
+    if (plan_.has(trace::Capture::latency))
+        block.accesses = trace::slots_of(instructions, trace::Capture::memory_addresses);
+    block.instructions = std::move(instructions);
+    const auto& published = blocks_.publish(std::move(block));
+    by_address_[at] = {&published, may_change(at)};
+    return &published;
+}
+
+bool GuestCode::has_no_other(const decoder::Instruction& instruction) const {
+    const auto reach =
+        std::min<std::uint64_t>(trace::most_bytes_in_block, instruction.address.value);
+    const auto overlaps = [&](const decoder::Instruction& other) {
+        return other.address != instruction.address && other.address < instruction.end() &&
+               instruction.address < other.end();
+    };
+    for (auto known = by_address_.lower_bound(instruction.address - reach);
+         known != by_address_.end() && known->first < instruction.end(); ++known) {
+        const auto& instructions = known->second.block->instructions;
+        if (std::any_of(instructions.begin(), instructions.end(), overlaps)) return false;
+    }
+    return true;
+}
+
+const trace::Block& GuestCode::cut(const trace::Block& block, std::size_t instructions) {
+    if (instructions == block.instructions.size()) return block;
+    const auto key = static_cast<std::uint64_t>(block.id) << 32 | instructions;
+    if (auto known = cuts_.find(key); known != cuts_.end()) return *known->second;
+    trace::Block part;
+    part.exit = trace::BlockExit::cut;
+    part.start = block.start;
+    part.place = block.place;
+    part.instructions.assign(
+        block.instructions.begin(),
+        block.instructions.begin() + static_cast<std::ptrdiff_t>(instructions));
+    part.slots = trace::slots_of(part.instructions, plan_);
+    if (plan_.has(trace::Capture::latency))
+        part.accesses = trace::slots_of(part.instructions, trace::Capture::memory_addresses);
+    return *(cuts_[key] = &blocks_.publish(std::move(part)));
+}
+
+trace::Location GuestCode::place_of(Address at) {
+    const auto* block = block_at(at);
+    return block ? block->place : locate(*maps(), modules_, at);
+}
+
+void GuestCode::forget_everything() {
+    ++epoch_;
+    blocks_.are_gone(by_address_.size());
+    by_address_.clear();
+    generation_of_page_.clear();
+    fixed_code_.clear();
+    distrusted_pages_.clear();
+    maps_.reset();
+    maps_are_current_ = false;
+}
+
+std::size_t GuestCode::read_code(Address at, std::span<std::byte> into) {
+    return memory_.read(at, into);
+}
+
+std::shared_ptr<const proc::Maps> GuestCode::maps() {
+    if (maps_are_current_) return maps_;
+    auto now = proc::Maps::of(pid_);
+    // A replica that was killed has none, which says nothing of the code.
+    if (!now && maps_) return maps_;
+    if (std::exchange(code_may_have_changed_, false) && now) now->look_for_changed_code(pid_);
+    take_over(std::make_shared<const proc::Maps>(now ? std::move(*now) : proc::Maps{}), false);
+    return maps_;
+}
+
+void GuestCode::look_through(pid_t pid, std::shared_ptr<const proc::Maps> maps) {
+    if (pid_ != pid) {
+        pid_ = pid;
+        memory_ = proc::Memory{pid};
+        maps_are_current_ = false;
+    }
+    if (maps && maps != maps_)
+        take_over(std::move(maps), true);
+    else
+        maps_are_current_ = maps_are_current_ || maps;
+}
+
+// What lies where code was, and is not that code, takes its place. Where a copy of the process has
+// nothing, the next one may have the same code again.
+void GuestCode::take_over(std::shared_ptr<const proc::Maps> fresh, bool is_copy) {
+    for (const auto& mapping : fresh->mappings()) {
+        const FixedCode code{mapping};
+        forget_fixed_code_in(code.range, &code);
+    }
+    for (const auto& mapping : fresh->mappings())
+        if (mapping.executable && is_fixed(*fresh, mapping)) know_as_fixed(FixedCode{mapping});
+    static const proc::Maps none;
+    for (const auto& before : (maps_ ? *maps_ : none).mappings()) {
+        if (!before.executable) continue;
+        const auto* after = fresh->mapping_at(before.range.begin);
+        if (after && same_code(before, *after)) continue;
+        if (!is_fixed(*maps_, before))
+            forget_blocks_in(before.range);
+        else if (!after && !is_copy)
+            forget_fixed_code_in(before.range);
+    }
+    distrust(fresh->mappings());
+    maps_ = std::move(fresh);
+    maps_are_current_ = true;
+}
+
+GuestCode::FixedCode::FixedCode(const proc::Mapping& mapping)
+    : range(mapping.range),
+      device(mapping.device),
+      inode(mapping.inode),
+      bias(mapping.range.begin.value - mapping.file_offset) {}
+
+bool GuestCode::FixedCode::is_of_same_file(const FixedCode& other) const {
+    return inode == other.inode && device == other.device && bias == other.bias;
+}
+
+// What is known in its place is of the same file.
+void GuestCode::know_as_fixed(FixedCode code) {
+    for (auto part = first_fixed_code_in(code.range);
+         part != fixed_code_.end() && part->first < code.range.end;
+         part = fixed_code_.erase(part)) {
+        const auto& known = part->second.range;
+        if (known.begin <= code.range.begin && code.range.end <= known.end) return;
+        code.range = {std::min(code.range.begin, known.begin), std::max(code.range.end, known.end)};
+    }
+    fixed_code_.emplace(code.range.begin, code);
+}
+
+void GuestCode::forget_fixed_code_in(AddressRange range, const FixedCode* unless_of_file_of) {
+    for (auto known = first_fixed_code_in(range);
+         known != fixed_code_.end() && known->first < range.end;) {
+        if (unless_of_file_of && known->second.is_of_same_file(*unless_of_file_of)) {
+            ++known;
+            continue;
+        }
+        forget_blocks_in(known->second.range);
+        ++epoch_;
+        known = fixed_code_.erase(known);
+    }
+}
+
+std::map<Address, GuestCode::FixedCode>::iterator GuestCode::first_fixed_code_in(
+    AddressRange range) {
+    const auto after = fixed_code_.upper_bound(range.begin);
+    if (after == fixed_code_.begin()) return after;
+    const auto before = std::prev(after);
+    return before->second.range.end > range.begin ? before : after;
+}
+
+// What has been changed, or can be at this moment, is compared from now on, in all copies: those
+// from before have what was there, and it may be changed again.
+void GuestCode::distrust(const std::vector<proc::Mapping>& fresh) {
+    const auto known = distrusted_pages_.size();
+    for (const auto& mapping : fresh) {
+        for (const auto page : mapping.changed_code)
+            distrusted_pages_.insert({page_number(page), page_number(page) - 1});
+        if (!mapping.writable) continue;
+        for (auto code = first_fixed_code_in(mapping.range);
+             code != fixed_code_.end() && code->first < mapping.range.end; ++code) {
+            const auto end = std::min(code->second.range.end, mapping.range.end);
+            for (auto page = std::max(code->first, mapping.range.begin) - page_size; page < end;
+                 page += page_size)
+                distrusted_pages_.insert(page_number(page));
+        }
+    }
+    if (distrusted_pages_.size() == known) return;
+    blocks_.are_gone(std::erase_if(by_address_, [&](const auto& entry) {
+        return !entry.second.may_change && distrusted_pages_.contains(page_number(entry.first));
+    }));
+    ++epoch_;
+}
+
+bool GuestCode::may_change(Address at) {
+    const auto known = maps();
+    const auto* mapping = known->mapping_at(at);
+    return !mapping || !is_fixed(*known, *mapping) || distrusted_pages_.contains(page_number(at));
+}
+
+// The generation is that of the page that holds the block's last instruction: blocks that enter the
+// same code at different places then agree about its locations.
+trace::Location GuestCode::block_place(const std::vector<decoder::Instruction>& instructions) {
+    auto place = locate(*maps(), modules_, instructions.front().address);
+    if (!maps_->module_at(instructions.front().address)) {
+        const auto page = page_number(instructions.back().address);
+        const auto generation = generation_of_page_.find(page);
+        place.content = 1 + (generation == generation_of_page_.end() ? 0 : generation->second);
+    }
+    return place;
+}
+
+// Also those that begin before it and reach into it.
+void GuestCode::forget_blocks_in(AddressRange range) {
+    const auto reach = std::min<std::uint64_t>(trace::most_bytes_in_block, range.begin.value);
+    const auto before = by_address_.size();
+    for (auto known = by_address_.lower_bound(range.begin - reach);
+         known != by_address_.end() && known->first < range.end;) {
+        if (range.begin < known->second.block->end())
+            known = by_address_.erase(known);
+        else
+            ++known;
+    }
+    blocks_.are_gone(before - by_address_.size());
+}
+
+}  // namespace shadowprof::emu

@@ -1,0 +1,118 @@
+// emu: engines that execute guest code and yield Traces. They know blocks and processes, and
+// nothing of hotlists or of when to sample.
+//
+// This file: a guest's code as blocks. Turns an address of one address space into a published
+// Block: reads the bytes, cuts the block, finds its Location, and notices when code changed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "proc/maps.h"
+#include "proc/memory.h"
+#include "trace/block.h"
+#include "trace/location.h"
+
+namespace shadowprof::emu {
+
+inline constexpr const char* runtime_code_module = "[runtime code]";
+
+// Where code of a process is, the same in every run. For code outside every module the raw address
+// stands for the offset (see trace/location.h).
+trace::Location locate(const proc::Maps& maps, trace::ModuleTable& modules, Address at);
+
+// One thread at a time.
+class GuestCode : public trace::CodeSource {
+  public:
+    GuestCode(pid_t pid, trace::BlockTable& blocks, trace::ModuleTable& modules,
+              trace::CapturePlan plan);
+
+    // The block that begins here; nullptr if its bytes cannot be read or decoded. Blocks that
+    // may_change() are compared with memory each time: the guest's, or a private view of it.
+    const trace::Block* block_at(Address at) { return block_at(at, *this); }
+    const trace::Block* block_at(Address at, trace::CodeSource& memory);
+    // Whether no block that is known has another instruction of the same bytes.
+    bool has_no_other(const decoder::Instruction& instruction) const;
+    // Whether other code may come to be there without a change of mappings.
+    bool may_change(Address at);
+    // The first n instructions of a block, published as a block of its own with exit `cut`.
+    const trace::Block& cut(const trace::Block& block, std::size_t instructions);
+    // The location of code, equal to that of the block that begins there if there is one.
+    trace::Location place_of(Address at);
+
+    // After exec: nothing known holds.
+    void forget_everything();
+    // From now on, of a copy of the process, which has these mappings: what is known of the others
+    // holds for it where it has the same code. Without `maps` they are looked at when needed.
+    void look_through(pid_t pid, std::shared_ptr<const proc::Maps> maps);
+    // As far as they are known to be current.
+    std::shared_ptr<const proc::Maps> current_maps() const {
+        return maps_are_current_ ? maps_ : nullptr;
+    }
+    // After mmap, munmap, mprotect: looks at the maps again when they are next needed, and forgets
+    // the blocks of executable mappings that changed.
+    void mappings_may_have_changed() { maps_are_current_ = false; }
+    // When a sample begins: what the process has done meanwhile nobody has seen.
+    void time_has_passed() {
+        mappings_may_have_changed();
+        code_may_have_changed_ = true;
+    }
+
+    // Changes when code was forgotten that may_change() denied for: what was derived from blocks
+    // is void then.
+    std::uint64_t epoch() const { return epoch_; }
+
+    std::size_t read_code(Address at, std::span<std::byte> into) override;
+    std::shared_ptr<const proc::Maps> maps();
+    // Whose it is.
+    pid_t pid() const { return pid_; }
+    const proc::Memory& memory() const { return memory_; }
+    trace::CapturePlan plan() const { return plan_; }
+    const trace::Block& block(trace::BlockId id) const { return blocks_.at(id); }
+
+  private:
+    struct Entry {
+        const trace::Block* block = nullptr;
+        bool may_change = false;
+    };
+    // Code that is fixed where it is mapped, also in copies of the process only: a part of a file.
+    struct FixedCode {
+        explicit FixedCode(const proc::Mapping& mapping);
+        bool is_of_same_file(const FixedCode& other) const;  // which lies as it does
+
+        AddressRange range;
+        std::uint64_t device, inode;
+        std::uint64_t bias;  // address = place in the file + bias
+    };
+    void take_over(std::shared_ptr<const proc::Maps> fresh, bool is_copy);
+    void know_as_fixed(FixedCode code);
+    void forget_fixed_code_in(AddressRange range, const FixedCode* unless_of_file_of = nullptr);
+    std::map<Address, FixedCode>::iterator first_fixed_code_in(AddressRange range);
+    void distrust(const std::vector<proc::Mapping>& fresh);
+    trace::Location block_place(const std::vector<decoder::Instruction>& instructions);
+    void forget_blocks_in(AddressRange range);
+
+    pid_t pid_;
+    proc::Memory memory_;
+    trace::BlockTable& blocks_;
+    trace::ModuleTable& modules_;
+    trace::CapturePlan plan_;
+    std::shared_ptr<const proc::Maps> maps_;
+    bool maps_are_current_ = false;
+    bool code_may_have_changed_ = false;
+    std::map<Address, FixedCode> fixed_code_;
+    // Of it, pages that the process or a copy has changed, or could have, and those before them,
+    // where blocks begin that reach into them.
+    std::unordered_set<std::uint64_t> distrusted_pages_;
+    std::uint64_t epoch_ = 0;
+    std::map<Address, Entry> by_address_;
+    std::unordered_map<std::uint64_t, const trace::Block*> cuts_;  // block id and length
+    // How often code of a page made at run time was seen to change: the `content` of its locations.
+    std::unordered_map<std::uint64_t, std::uint64_t> generation_of_page_;
+};
+
+}  // namespace shadowprof::emu

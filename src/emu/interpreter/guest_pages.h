@@ -1,0 +1,37 @@
+// Pages of a live process for a private view.
+//
+// Protection comes from the process's mappings, contents from its memory. [vvar], which the kernel
+// lets nobody read in another process, is copied from our own: it is the same page, as long as both
+// are in one time namespace.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "emu/interpreter/memory_view.h"
+#include "proc/maps.h"
+#include "proc/memory.h"
+
+namespace shadowprof::emu {
+
+class GuestPages : public PageSource {
+  public:
+    explicit GuestPages(bool shares_our_clocks);
+
+    // Before a burst: the guest, and where things are in it.
+    void use(proc::Memory memory, std::shared_ptr<const proc::Maps> maps) {
+        memory_ = memory;
+        maps_ = std::move(maps);
+    }
+
+    Fetched fetch(Address page, std::byte* into, std::size_t begin, std::size_t end) override;
+
+  private:
+    bool fetch_clock_page(const proc::Mapping& mapping, Address at, std::byte* into) const;
+
+    proc::Memory memory_{0};
+    std::shared_ptr<const proc::Maps> maps_;
+    std::vector<proc::Mapping> our_clock_pages_;
+};
+
+}  // namespace shadowprof::emu

@@ -1,0 +1,66 @@
+// Whether a process can be made to fork replicas without harm. Private to the room.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace shadowprof::inject {
+
+// One clause that says why not, for good; empty if nothing is against it. `launched`: we are the
+// parent of the process.
+std::string why_never_to_fork(pid_t pid, pid_t tid, bool launched);
+
+// What came up since.
+struct Obstacle {
+    std::string why;
+    bool may_pass = false;  // by itself
+};
+// Whether there is memory for what a fork may copy, and /proc still tells of the process.
+std::optional<Obstacle> obstacle_now(pid_t pid);
+
+// Whether processes that a thread makes are in its own pid namespace. After unshare(CLONE_NEWPID)
+// the next one would be the init of another, whose end ends it. It is asked while the thread waits:
+// so what is asked stays open.
+class ChildrensNamespace {
+  public:
+    explicit ChildrensNamespace(pid_t pid);
+    ~ChildrensNamespace();
+    ChildrensNamespace(const ChildrensNamespace&) = delete;
+    ChildrensNamespace& operator=(const ChildrensNamespace&) = delete;
+
+    bool is_its_own(pid_t tid);
+
+    static constexpr const char* is_another =
+        "its children are in another pid namespace than it, or may be: /proc does not tell";
+
+  private:
+    std::string of_children() const;
+    void look_at(pid_t tid);
+
+    pid_t pid_;
+    std::string own_;  // empty: nobody may ask
+    pid_t tid_ = 0;
+    int link_ = -1;
+};
+
+// What of a thread's restrictions must not have changed since.
+struct Confinement {
+    int seccomp_mode = 0;
+    int seccomp_filters = 0;
+    bool shadow_stack = false;
+
+    bool operator==(const Confinement&) const = default;
+};
+std::optional<Confinement> confinement_of(pid_t pid, pid_t tid);
+// As its file "status" tells; nothing if that is empty.
+std::optional<Confinement> confinement_in(std::string_view status);
+
+// The process's pid namespace is ours: pids are the same for it and us.
+bool shares_pid_namespace(pid_t pid);
+// Of the process that has pid `number` in the pid namespace of `neighbour`.
+std::optional<pid_t> pid_in_our_namespace(pid_t number, pid_t neighbour);
+
+}  // namespace shadowprof::inject

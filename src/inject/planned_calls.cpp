@@ -1,0 +1,323 @@
+// The calls become a piece of code, written where the target has zeros that are part of no
+// function: at the end of a last page of code, usually the vDSO's.
+//
+//     mov $number, %eax; mov argument, %rdi …; syscall; mov %rax, %rbx     for each call
+//     rt_sigprocmask(the program's mask)
+//     mov $register, %register …; jmp to the program
+//
+// It saves nothing and so can lose nothing: every register is known when the code is written, the
+// stack is not used, and of flags and extended state nothing changes, as moves and system calls
+// leave them alone. What the profiler does around it, so that it may be killed between any two
+// steps:
+//
+//   1. write the code               where nobody executes it
+//   2. set the registers            from here on the thread completes the calls by itself
+//   3. block its signals            only then: whoever blocked first and died, blocked forever
+//   4. let it go from call to call  and look at what they return
+//   5. at rt_sigprocmask, set the mask, then the registers, then take the code away
+//
+// A signal that comes between 2 and 3, which takes our death, finds the program's stack as it was;
+// its handler returns, or leaves by longjmp, as ever.
+#include "inject/planned_calls.h"
+
+#include <signal.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <span>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "inject/movable.h"
+#include "proc/maps.h"
+#include "proc/memory.h"
+#include "ptrace/system.h"
+#include "ptrace/tracee.h"
+
+namespace shadowprof::inject {
+namespace {
+
+// Hardware numbers of the registers: of arguments in their order, and of those that keep results.
+constexpr unsigned argument_registers[] = {7, 6, 2, 10, 8, 9};
+constexpr unsigned result_registers[] = {3, 5, 12, 13, 14, 15};
+constexpr unsigned rsp = 4;
+
+constexpr const char* the_program_ended = "the program ended";
+
+class CodeOfCalls {
+  public:
+    explicit CodeOfCalls(Address place) : place_(place) {}
+
+    void load(unsigned to, std::uint64_t value) {
+        const auto low = static_cast<std::uint8_t>(0xb8 | (to & 7));
+        if (value >> 32 == 0) {
+            if (to >= 8) put({0x41});
+            put({low});
+            put_value(static_cast<std::uint32_t>(value));
+        } else {
+            put({static_cast<std::uint8_t>(to >= 8 ? 0x49 : 0x48), low});
+            put_value(value);
+        }
+    }
+    // to = from + plus, without touching the flags
+    void load_sum(unsigned to, unsigned from, std::uint64_t plus) {
+        put({prefix(to, from), 0x8d});
+        constexpr unsigned disp32 = 0x80, rsp_needs_sib = 4;
+        put({static_cast<std::uint8_t>(disp32 | (to & 7) << 3 | (from & 7))});
+        if ((from & 7) == rsp_needs_sib) put({0x24});
+        put_value(static_cast<std::uint32_t>(plus));
+    }
+    void system_call(std::uint64_t number) {
+        load(0, number);
+        put({0x0f, 0x05});
+    }
+    // jmp *(%rip), followed by where to
+    void jump(Address to) {
+        put({0xff, 0x25, 0, 0, 0, 0});
+        put_value(to.value);
+    }
+    // Data; its address.
+    Address append(std::span<const std::byte> data) {
+        const auto at = here();
+        bytes_.insert(bytes_.end(), data.begin(), data.end());
+        return at;
+    }
+    Address here() const { return place_ + bytes_.size(); }
+    const std::vector<std::byte>& bytes() const { return bytes_; }
+
+  private:
+    static std::uint8_t prefix(unsigned reg, unsigned base) {
+        return static_cast<std::uint8_t>(0x48 | (reg >= 8 ? 4 : 0) | (base >= 8 ? 1 : 0));
+    }
+    void put(std::initializer_list<std::uint8_t> all) {
+        for (const auto byte : all) bytes_.push_back(std::byte{byte});
+    }
+    template <typename T>
+    void put_value(T value) {
+        append(std::as_bytes(std::span{&value, 1}));
+    }
+
+    Address place_;
+    std::vector<std::byte> bytes_;
+};
+
+struct Program {
+    std::vector<std::byte> bytes;
+    Address entry;
+};
+
+// The same length wherever it is put.
+Program compile(const Plan& plan, const ThreadState& back, Address place) {
+    SHADOWPROF_ASSERT(plan.calls.size() <= std::size(result_registers), "results need registers");
+    CodeOfCalls code{place};
+    const auto mask = code.append(std::as_bytes(std::span{&back.signal_mask, 1}));
+    const auto text =
+        code.append(std::as_bytes(std::span{plan.text.c_str(), plan.text.size() + 1}));
+    Program program;
+    program.entry = code.here();
+    for (std::size_t at = 0; at < plan.calls.size(); ++at) {
+        const auto& call = plan.calls[at];
+        SHADOWPROF_ASSERT(call.arguments.size() <= std::size(argument_registers), "six at most");
+        for (std::size_t n = 0; n < call.arguments.size(); ++n) {
+            const auto& argument = call.arguments[n];
+            const auto to = argument_registers[n];
+            switch (argument.kind) {
+                case PlannedArgument::Kind::number:
+                    code.load(to, argument.value);
+                    break;
+                case PlannedArgument::Kind::text:
+                    code.load(to, text.value);
+                    break;
+                case PlannedArgument::Kind::result:
+                    SHADOWPROF_ASSERT(argument.value < at, "a result of an earlier call");
+                    code.load_sum(to, result_registers[argument.value], argument.plus);
+                    break;
+            }
+        }
+        code.system_call(call.number);
+        code.load_sum(result_registers[at], 0, 0);
+    }
+    code.load(argument_registers[0], SIG_SETMASK);
+    code.load(argument_registers[1], mask.value);
+    code.load(argument_registers[2], 0);
+    code.load(argument_registers[3], sizeof back.signal_mask);
+    code.system_call(SYS_rt_sigprocmask);
+    for (unsigned number = 0; number < 16; ++number)
+        if (number != rsp) code.load(number, back.registers.general(number));
+    code.jump(back.registers.rip());
+    program.bytes = code.bytes();
+    program.bytes.resize((program.bytes.size() + 7) / 8 * 8);
+    return program;
+}
+
+// Zeros at the end of a mapping of code, so many that they are no code.
+std::optional<Address> find_padding(pid_t pid, std::size_t size) {
+    const auto maps = proc::Maps::without_modules(pid);
+    if (!maps) return {};
+    auto mappings = maps->mappings();
+    std::stable_partition(mappings.begin(), mappings.end(),
+                          [](const proc::Mapping& mapping) { return mapping.path == "[vdso]"; });
+    for (const auto& mapping : mappings) {
+        const bool is_image = mapping.is_file() || mapping.path == "[vdso]";
+        if (!is_image || !mapping.executable || mapping.writable || mapping.shared) continue;
+        constexpr std::size_t distance = 64;  // from whatever comes before
+        std::vector<std::byte> tail(size + distance);
+        if (tail.size() > mapping.range.size()) continue;
+        if (proc::Memory{pid}.read(mapping.range.end - tail.size(), tail) != tail.size()) continue;
+        if (std::all_of(tail.begin(), tail.end(), [](std::byte b) { return b == std::byte{}; }))
+            return mapping.range.end - size;
+    }
+    return {};
+}
+
+bool poke(pid_t tid, Address to, std::span<const std::byte> bytes) {
+    SHADOWPROF_ASSERT(bytes.size() % sizeof(std::uint64_t) == 0, "whole words");
+    for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, bytes.data() + at, sizeof word);
+        if (ptrace::request(PTRACE_POKEDATA, tid, (to + at).value, reinterpret_cast<void*>(word)) !=
+            0)
+            return false;
+    }
+    return true;
+}
+
+// Others whose calls may have been broken off by us: who finishes them (rest_of_call.h) may be
+// waiting for us to have done. So they wait for that as well, and are then told of again.
+class Postponed {
+  public:
+    explicit Postponed(ptrace::Tracer& tracer) : tracer_(tracer) {}
+    ~Postponed() {
+        for (auto event = events_.rbegin(); event != events_.rend(); ++event)
+            tracer_.give_back(*event);
+    }
+    Postponed(const Postponed&) = delete;
+    Postponed& operator=(const Postponed&) = delete;
+
+    // False if it need not wait.
+    bool take(const ptrace::Event& event) {
+        if (event.kind == ptrace::EventKind::thread_gone)
+            std::erase_if(events_,
+                          [&](const ptrace::Event& e) { return e.thread == event.thread; });
+        const bool waits =
+            event.kind == ptrace::EventKind::interrupted || event.kind == ptrace::EventKind::signal;
+        if (waits) events_.push_back(event);
+        return waits;
+    }
+    // The program is no more.
+    void forget() { events_.clear(); }
+
+  private:
+    ptrace::Tracer& tracer_;
+    std::vector<ptrace::Event> events_;
+};
+
+// Until one of these kinds happens to the thread, which meanwhile moves on as it was asked to;
+// false if it ended, which the next wait() tells. Everything else happens as it would without us.
+bool wait_for(ptrace::Tracer& tracer, ptrace::Thread& thread, ptrace::EventKind one,
+              ptrace::EventKind other, ptrace::EventKind& which) {
+    Postponed postponed{tracer};
+    while (tracer.alive()) {
+        const auto event = tracer.wait(Clock::now() + std::chrono::seconds{10});
+        if (!event) continue;
+        const bool is_gone =
+            event->kind == ptrace::EventKind::process_gone ||
+            event->kind == ptrace::EventKind::exec ||
+            (event->kind == ptrace::EventKind::thread_gone && event->thread == &thread);
+        if (is_gone) {
+            if (event->kind != ptrace::EventKind::thread_gone) postponed.forget();
+            tracer.give_back(*event);
+            return false;
+        }
+        if (event->thread != &thread) {
+            if (!postponed.take(*event)) tracer.pass_on(*event);
+            continue;
+        }
+        which = event->kind;
+        if (event->kind == one || event->kind == other) return true;
+        if (event->kind == ptrace::EventKind::group_stop)
+            thread.listen();
+        else
+            thread.resume_to_system_call(event->signal);
+    }
+    return false;
+}
+
+}  // namespace
+
+PlannedArgument PlannedArgument::result_of(std::uint64_t call, std::uint64_t plus) {
+    PlannedArgument argument{call};
+    argument.kind = Kind::result;
+    argument.plus = plus;
+    return argument;
+}
+
+PlannedArgument PlannedArgument::the_text() {
+    PlannedArgument argument{0};
+    argument.kind = Kind::text;
+    return argument;
+}
+
+bool carry_out(ptrace::Tracer& tracer, ptrace::Thread& thread, const Plan& plan,
+               const std::function<void(std::size_t call, std::int64_t result)>& returned,
+               std::string& why) {
+    // Stopped in the course of an exec, or behind a system call, the thread has yet to come out.
+    const bool is_in_kernel = thread.stopped_by() == ptrace::EventKind::exec ||
+                              thread.stopped_by() == ptrace::EventKind::system_call_exit;
+    if (ptrace::EventKind which{};
+        is_in_kernel &&
+        (!thread.stop_again() || !wait_for(tracer, thread, ptrace::EventKind::interrupted,
+                                           ptrace::EventKind::interrupted, which))) {
+        why = the_program_ended;
+        return false;
+    }
+    const auto back = state_if_movable(thread);
+    why.clear();
+    if (!back) return false;
+    // Where it is put does not change the length but for addresses below 4 GB, which are shorter.
+    const auto longest = compile(plan, *back, {~0ull - 4096}).bytes.size();
+    const auto place = find_padding(tracer.pid(), longest);
+    if (!place) {
+        why = "the program's code has no room, in between, for a few instructions of shadowprof's";
+        return false;
+    }
+    const auto program = compile(plan, *back, *place);
+    const std::vector<std::byte> zeros(program.bytes.size());
+    why = the_program_ended;
+    if (!poke(thread.tid(), *place, program.bytes)) {
+        poke(thread.tid(), *place, zeros);
+        return false;
+    }
+    auto there = back->registers;
+    there.raw.rip = program.entry.value;
+    if (!thread.set_registers(there) || !thread.set_signal_mask(ptrace::all_signals)) return false;
+
+    ptrace::EventKind which{};
+    for (std::size_t call = 0;;) {
+        if (!thread.resume_to_system_call() ||
+            !wait_for(tracer, thread, ptrace::EventKind::system_call_entry,
+                      ptrace::EventKind::system_call_exit, which))
+            return false;
+        if (which == ptrace::EventKind::system_call_entry) {
+            if (call == plan.calls.size()) break;
+            continue;
+        }
+        const auto after = thread.registers();
+        if (!after) return false;
+        returned(call++, after->result());
+    }
+    // The thread stands before rt_sigprocmask, which does not happen: its orig_rax says so.
+    if (!thread.set_signal_mask(back->signal_mask) || !thread.set_registers(back->registers))
+        return false;
+    poke(thread.tid(), *place, zeros);
+    if (!thread.stop_again() || !wait_for(tracer, thread, ptrace::EventKind::interrupted,
+                                          ptrace::EventKind::interrupted, which))
+        return false;
+    why.clear();
+    return true;
+}
+
+}  // namespace shadowprof::inject

@@ -1,0 +1,250 @@
+// A newborn waits in the stub, without anything of the program's in its registers. We seize it,
+// with PTRACE_O_EXITKILL in the same request, so that it is never ours without dying with us; stop
+// it; see that it is where newborns wait; and only then give it the program's registers. Its
+// memory, extended state and signal handlers it has from the fork, and all its signals are blocked.
+//
+// Signals are not for it: whatever is reported about one is dropped, but for the faults that its
+// own instructions cause. So is a stop of its whole group.
+#include "inject/replica.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+#include "proc/process_info.h"
+#include "ptrace/system.h"
+#include "ptrace/tracee.h"
+
+namespace shadowprof::inject {
+namespace {
+
+constexpr std::uint64_t no_system_call = ~std::uint64_t{0};
+
+std::uint64_t nanoseconds_of(const timeval& time) {
+    constexpr std::uint64_t of_second = 1'000'000'000, of_microsecond = 1000;
+    return static_cast<std::uint64_t>(time.tv_sec) * of_second +
+           static_cast<std::uint64_t>(time.tv_usec) * of_microsecond;
+}
+
+bool is_own_fault(const siginfo_t& info) {
+    switch (info.si_signo) {
+        case SIGSEGV:
+        case SIGBUS:
+        case SIGFPE:
+        case SIGILL:
+        case SIGTRAP:
+            return info.si_code > 0;  // else somebody sent it
+        default:
+            return false;
+    }
+}
+
+}  // namespace
+
+Replica::Replica(pid_t pid, Address system_call)
+    : pid_(pid),
+      handle_(static_cast<int>(syscall(SYS_pidfd_open, pid, 0))),
+      memory_(pid),
+      system_call_(system_call) {}
+
+std::unique_ptr<Replica> Replica::take(ForkSite& fork_site, const PendingReplica& birth,
+                                       std::string& why) {
+    const auto pid = fork_site.wait_for(birth, why);
+    if (!pid) return {};
+    constexpr unsigned long options = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD;
+    if (ptrace::request(PTRACE_SEIZE, *pid, options) != 0) {
+        why = fmt::format("a replica cannot be traced: {}", std::strerror(errno));
+        fork_site.bury(*pid);
+        return {};
+    }
+    std::unique_ptr<Replica> replica{new Replica(*pid, fork_site.place().begin)};
+    if (!replica->take_hold(fork_site, birth)) {
+        why = "a replica ended before it was taken";
+        return {};
+    }
+    replica->leave_process_group();
+    return replica;
+}
+
+bool Replica::take_hold(const ForkSite& fork_site, const PendingReplica& birth) {
+    if (handle_ < 0 || ptrace::request(PTRACE_INTERRUPT, pid_) != 0) return false;
+    int status = 0;
+    if (wait(status) != pid_ || !WIFSTOPPED(status)) {
+        is_gone_ = true;
+        return false;
+    }
+    const auto waiting = registers();
+    if (!waiting) return false;
+    if (fork_site.is_newborn(*waiting, birth)) return set_registers(birth.registers);
+    // The newborn ended by itself, and its number is another's by now.
+    is_gone_ = ptrace::request(PTRACE_DETACH, pid_) == 0;
+    return false;
+}
+
+// What runs in the program's place has precedence over it, and it is the first to go.
+void Replica::leave_process_group() const {
+    const sched_param none{};
+    if (sched_setscheduler(pid_, SCHED_IDLE, &none) != 0)
+        setpriority(PRIO_PROCESS, static_cast<id_t>(pid_), 19);
+    // The program may be bound to the processor it is using.
+    cpu_set_t ours;
+    if (sched_getaffinity(0, sizeof ours, &ours) == 0) sched_setaffinity(pid_, sizeof ours, &ours);
+    const auto path = fmt::format("/proc/{}/oom_score_adj", pid_);
+    const int file = open(path.c_str(), O_WRONLY | O_CLOEXEC);
+    if (file < 0) return;
+    constexpr char first[] = "1000";
+    // A process that may not be dumped belongs to root; then it stays as likely as the program.
+    if (write(file, first, sizeof first - 1) < 0) errno = 0;
+    close(file);
+}
+
+Replica::~Replica() {
+    end();
+    if (handle_ >= 0) close(handle_);
+}
+
+std::uint64_t Replica::end() {
+    kill();
+    int status = 0;
+    while (!is_gone_ && wait(status) == pid_) {
+    }
+    return computed_;
+}
+
+pid_t Replica::wait(int& status, int flags) {
+    rusage usage{};
+    const auto pid = wait4(pid_, &status, __WALL | flags, &usage);
+    if (pid == pid_ && !WIFSTOPPED(status)) {
+        is_gone_ = true;
+        computed_ = nanoseconds_of(usage.ru_utime) + nanoseconds_of(usage.ru_stime);
+    }
+    return pid;
+}
+
+void Replica::kill() {
+    if (handle_ >= 0 && !is_gone_) syscall(SYS_pidfd_send_signal, handle_, SIGKILL, nullptr, 0);
+}
+
+std::optional<ptrace::Registers> Replica::registers() const {
+    return ptrace::registers_of(pid_);
+}
+bool Replica::set_registers(const ptrace::Registers& registers) {
+    return ptrace::set_registers_of(pid_, registers);
+}
+std::optional<ptrace::ExtendedState> Replica::extended_state() const {
+    return ptrace::extended_state_of(pid_);
+}
+bool Replica::set_extended_state(const ptrace::ExtendedState& state) {
+    return ptrace::set_extended_state_of(pid_, state);
+}
+
+std::optional<int> Replica::go(Way way, std::optional<std::uint64_t> until) {
+    constexpr __ptrace_request requests[] = {PTRACE_SYSEMU, PTRACE_SYSEMU_SINGLESTEP,
+                                             PTRACE_SYSCALL};
+    while (!is_gone_) {
+        ptrace::request(requests[static_cast<std::size_t>(way)], pid_);
+        int status = 0;
+        if (!await_stop(status, until)) break;
+        if (is_gone_) break;
+        if (status >> 16 != PTRACE_EVENT_STOP) return WSTOPSIG(status);
+        if (until && proc::process_cpu_time(pid_).value_or(*until) >= *until) return was_stopped;
+    }
+    return {};
+}
+
+bool Replica::await_stop(int& status, std::optional<std::uint64_t> until) {
+    if (!until) return wait(status) == pid_;
+    constexpr timespec between_looks{0, 100'000};
+    bool is_asked = false;
+    while (true) {
+        const auto stopped = wait(status, WNOHANG);
+        if (stopped != 0) return stopped == pid_;
+        if (!is_asked && proc::process_cpu_time(pid_).value_or(*until) >= *until)
+            is_asked = ptrace::request(PTRACE_INTERRUPT, pid_) == 0;
+        nanosleep(&between_looks, nullptr);
+    }
+}
+
+Replica::Stop Replica::run() {
+    return run(Way::program, {});
+}
+
+Replica::Stop Replica::run_for(std::uint64_t nanoseconds) {
+    return run(Way::program, proc::process_cpu_time(pid_).value_or(0) + nanoseconds);
+}
+
+Replica::Stop Replica::step() {
+    const auto stop = run(Way::step_of_program, {});
+    const bool is_it = stop.kind == StopKind::signal && stop.info.si_signo == SIGTRAP;
+    return is_it ? Stop{StopKind::late, {}} : stop;
+}
+
+bool Replica::write_code(Address to, std::span<const std::byte> bytes) {
+    // Word by word: none of them reaches into another page.
+    while (!bytes.empty()) {
+        const auto offset = to.value % sizeof(std::uint64_t);
+        const auto place = Address{to.value - offset};
+        const auto before = memory_.read_as<std::uint64_t>(place);
+        if (!before) return false;
+        auto word = *before;
+        const auto here = std::min(bytes.size(), sizeof word - offset);
+        std::memcpy(reinterpret_cast<std::byte*>(&word) + offset, bytes.data(), here);
+        if (ptrace::request(PTRACE_POKEDATA, pid_, place.value, reinterpret_cast<void*>(word)) != 0)
+            return false;
+        bytes = bytes.subspan(here);
+        to = to + here;
+    }
+    return true;
+}
+
+Replica::Stop Replica::run(Way way, std::optional<std::uint64_t> until) {
+    while (const auto signal = go(way, until)) {
+        if (*signal == was_stopped) return {StopKind::late, {}};
+        if (*signal == ptrace::system_call_stop) return {StopKind::system_call, {}};
+        Stop stop{StopKind::signal, {}};
+        if (ptrace::request(PTRACE_GETSIGINFO, pid_, 0, &stop.info) == 0 && is_own_fault(stop.info))
+            return stop;
+    }
+    return {StopKind::gone, {}};
+}
+
+std::optional<std::int64_t> Replica::call(std::uint64_t number,
+                                          std::initializer_list<std::uint64_t> arguments) {
+    const auto before = registers();
+    if (!before) return {};
+    auto calling = *before;
+    calling.raw.rip = system_call_.value;
+    calling.raw.rax = number;
+    calling.raw.orig_rax = no_system_call;
+    constexpr unsigned long long user_regs_struct::*places[] = {
+        &user_regs_struct::rdi, &user_regs_struct::rsi, &user_regs_struct::rdx,
+        &user_regs_struct::r10, &user_regs_struct::r8,  &user_regs_struct::r9};
+    SHADOWPROF_ASSERT(arguments.size() <= std::size(places), "a system call has six arguments");
+    std::size_t at = 0;
+    for (const auto argument : arguments) calling.raw.*places[at++] = argument;
+    if (!set_registers(calling)) return {};
+    // If it stands at a call that was not executed, the first exit is that one's.
+    bool entered = false;
+    while (const auto signal = go(Way::system_calls)) {
+        if (*signal != ptrace::system_call_stop) continue;
+        if (ptrace::event_message(pid_) == ptrace::message_of_system_call_entry) {
+            entered = true;
+        } else if (entered) {
+            const auto after = registers();
+            if (!after || !set_registers(*before)) return {};
+            return after->result();
+        }
+    }
+    return {};
+}
+
+}  // namespace shadowprof::inject

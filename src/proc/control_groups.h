@@ -1,0 +1,20 @@
+// The control groups that a process is in, and those around these.
+#pragma once
+
+#include <sys/types.h>
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+namespace shadowprof::proc {
+
+// Of the folder of a group; infinite if it has none.
+using LimitOfGroup = std::function<double(const std::string& folder)>;
+
+// The tightest of those that a controller ("cpu") sets the process: a group's limit holds for all
+// groups within it. Version 2 has all controllers in one tree, version 1 a tree for each.
+double tightest_limit(pid_t pid, std::string_view controller, const LimitOfGroup& in_version_2,
+                      const LimitOfGroup& in_version_1);
+
+}  // namespace shadowprof::proc

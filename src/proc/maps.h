@@ -1,0 +1,57 @@
+// A process's mappings, and the modules (ELF images) among them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/address.h"
+
+namespace shadowprof::proc {
+
+struct Mapping {
+    AddressRange range;
+    bool readable = false, writable = false, executable = false, shared = false;
+    std::uint64_t file_offset = 0;
+    std::uint64_t device = 0, inode = 0;
+    std::string path;  // as /proc/PID/maps names it, " (deleted)" removed; "" if anonymous
+    bool deleted = false;
+    // Pages of code that are the process's own, in the place of the file's: somebody has changed
+    // them. In order; once it has been looked for.
+    std::vector<Address> changed_code;
+
+    bool is_file() const { return inode != 0; }
+};
+
+struct Module {
+    std::string path;        // "[vdso]" for the vDSO
+    std::string build_id;    // lower-case hex; empty if none
+    AddressRange range;      // from its first to its last mapping
+    std::uint64_t bias = 0;  // address = link-time address + bias
+};
+
+class Maps {
+  public:
+    // Nothing if the process is gone, or goes meanwhile: part of its mappings would look as if it
+    // had unmapped the others.
+    static std::optional<Maps> of(pid_t pid);
+    static std::optional<Maps> without_modules(pid_t pid);
+    static Maps parse(std::string_view proc_maps_text);  // without modules
+
+    const std::vector<Mapping>& mappings() const { return mappings_; }
+    const std::vector<Module>& modules() const { return modules_; }
+    const Mapping* mapping_at(Address) const;  // nullptr if unmapped
+    const Module* module_at(Address) const;    // nullptr for code that belongs to no ELF image
+
+    // Takes as long again as to find all else: some 3 µs for each MB of code.
+    void look_for_changed_code(pid_t pid);
+
+  private:
+    std::vector<Mapping> mappings_;  // by address
+    std::vector<Module> modules_;    // by address
+};
+
+}  // namespace shadowprof::proc

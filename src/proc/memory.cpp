@@ -1,0 +1,41 @@
+#include "proc/memory.h"
+
+#include <sys/uio.h>
+
+#include <algorithm>
+
+namespace shadowprof::proc {
+namespace {
+
+iovec remote(Address at, std::size_t size) {
+    return {reinterpret_cast<void*>(at.value), size};
+}
+
+}  // namespace
+
+std::size_t Memory::read(Address from, std::span<std::byte> into) const {
+    std::size_t done = 0;
+    // The kernel may stop short of a fault, and limits how much one call moves.
+    while (done < into.size()) {
+        const iovec local{into.data() + done, into.size() - done};
+        const iovec there = remote(from + done, into.size() - done);
+        const auto got = process_vm_readv(pid_, &local, 1, &there, 1, 0);
+        if (got <= 0) break;
+        done += static_cast<std::size_t>(got);
+    }
+    return done;
+}
+
+bool Memory::write(Address to, std::span<const std::byte> bytes) const {
+    std::size_t done = 0;
+    while (done < bytes.size()) {
+        const iovec local{const_cast<std::byte*>(bytes.data()) + done, bytes.size() - done};
+        const iovec there = remote(to + done, bytes.size() - done);
+        const auto put = process_vm_writev(pid_, &local, 1, &there, 1, 0);
+        if (put <= 0) return false;
+        done += static_cast<std::size_t>(put);
+    }
+    return true;
+}
+
+}  // namespace shadowprof::proc

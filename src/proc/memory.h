@@ -1,0 +1,35 @@
+// Another process's memory, read and written in bulk. Any thread of the profiler may use it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <optional>
+#include <span>
+
+#include "base/address.h"
+
+namespace shadowprof::proc {
+
+class Memory {
+  public:
+    explicit Memory(pid_t pid) : pid_(pid) {}
+
+    // How many bytes from the start on could be read: short at the first unreadable page, 0 if
+    // the process is gone.
+    std::size_t read(Address from, std::span<std::byte> into) const;
+    // Honours page protections; false unless all was written.
+    bool write(Address to, std::span<const std::byte> bytes) const;
+
+    template <typename T>
+    std::optional<T> read_as(Address from) const {
+        T value;
+        if (read(from, std::as_writable_bytes(std::span{&value, 1})) != sizeof value) return {};
+        return value;
+    }
+
+  private:
+    pid_t pid_;
+};
+
+}  // namespace shadowprof::proc

@@ -1,0 +1,19 @@
+// Files of /proc as text. Private to the rooms that know the kernel's files.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace shadowprof::proc {
+
+// A whole file of /proc; empty if it cannot be read, as when the process is gone.
+std::string read_proc_file(const std::string& path);
+// The same of a list, which the kernel writes page by page: empty also if the process goes before
+// its end, which looks like its end.
+std::string read_proc_list(const std::string& path);
+
+// The rest of the line of /proc/…/status that begins with `key` and a colon; empty if there is
+// none.
+std::string status_field(std::string_view status_text, std::string_view key);
+
+}  // namespace shadowprof::proc

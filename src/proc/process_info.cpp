@@ -1,0 +1,276 @@
+#include "proc/process_info.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <set>
+#include <sstream>
+
+#include "proc/proc_text.h"
+
+namespace shadowprof::proc {
+namespace {
+
+constexpr std::uint64_t bit_of(int signal) {
+    return std::uint64_t{1} << (signal - 1);
+}
+
+std::uint64_t number(std::string_view text, int base) {
+    std::uint64_t value = 0;
+    std::from_chars(text.data(), text.data() + text.size(), value, base);
+    return value;
+}
+
+std::string read_to_the_end(int fd) {
+    std::string text;
+    char buffer[4096];
+    for (ssize_t got; (got = read(fd, buffer, sizeof buffer)) > 0;)
+        text.append(buffer, static_cast<std::size_t>(got));
+    return text;
+}
+
+std::string task_file(pid_t pid, pid_t tid, std::string_view name) {
+    return fmt::format("/proc/{}/task/{}/{}", pid, tid, name);
+}
+
+}  // namespace
+
+std::string read_proc_file(const std::string& path) {
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return {};
+    auto text = read_to_the_end(fd);
+    close(fd);
+    return text;
+}
+
+std::string read_proc_list(const std::string& path) {
+    const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return {};
+    auto text = read_to_the_end(fd);
+    char first;
+    if (pread(fd, &first, 1, 0) != 1) text.clear();
+    close(fd);
+    return text;
+}
+
+std::string status_field(std::string_view status_text, std::string_view key) {
+    while (!status_text.empty()) {
+        const auto end = std::min(status_text.find('\n'), status_text.size());
+        const auto line = status_text.substr(0, end);
+        if (line.starts_with(key) && line.substr(key.size()).starts_with(':')) {
+            const auto begin = line.find_first_not_of(" \t", key.size() + 1);
+            return std::string{begin == line.npos ? std::string_view{} : line.substr(begin)};
+        }
+        status_text.remove_prefix(std::min(end + 1, status_text.size()));
+    }
+    return {};
+}
+
+bool SignalSets::ignores(int signal) const {
+    if (ignored & bit_of(signal)) return true;
+    if (caught & bit_of(signal)) return false;
+    return signal == SIGCHLD || signal == SIGCONT || signal == SIGURG || signal == SIGWINCH;
+}
+
+namespace {
+
+// The file "stat" of a process or thread.
+class StatFields {
+  public:
+    explicit StatFields(std::string_view text) {
+        // The name, in parentheses, may contain anything, parentheses and spaces included.
+        const auto name_end = text.rfind(')');
+        if (name_end == std::string::npos) return;
+        auto rest = text.substr(name_end + 1);
+        while (true) {
+            const auto begin = rest.find_first_not_of(" \n");
+            if (begin == std::string_view::npos) break;
+            const auto end = std::min(rest.find_first_of(" \n", begin), rest.size());
+            fields_.push_back(rest.substr(begin, end - begin));
+            rest.remove_prefix(end);
+        }
+    }
+    bool are_complete() const { return fields_.size() >= 37; }
+    std::string_view text(std::size_t number_in_manual) const {
+        return fields_[number_in_manual - 3];
+    }
+    std::uint64_t number(std::size_t number_in_manual) const {
+        return proc::number(text(number_in_manual), 10);
+    }
+
+  private:
+    std::vector<std::string_view> fields_;  // the first is field 3 of proc(5)
+};
+
+std::optional<ThreadStat> stat_in(std::string_view text) {
+    const StatFields fields{text};
+    if (!fields.are_complete()) return {};
+    ThreadStat stat;
+    stat.state = fields.text(3).front();
+    stat.cpu_ticks = fields.number(14) + fields.number(15);
+    stat.processor = static_cast<int>(fields.number(39));
+    return stat;
+}
+
+std::optional<UsageCounts> usage_counts_in(std::string_view text) {
+    const StatFields fields{text};
+    if (!fields.are_complete()) return {};
+    UsageCounts counts;
+    std::size_t field = 10;
+    for (auto* count : {&counts.minor_faults, &counts.childrens_minor_faults, &counts.major_faults,
+                        &counts.childrens_major_faults, &counts.user, &counts.system,
+                        &counts.childrens_user, &counts.childrens_system})
+        *count = fields.number(field++);
+    return counts;
+}
+
+}  // namespace
+
+std::optional<UsageCounts> usage_counts(pid_t pid) {
+    return usage_counts_in(read_proc_file(fmt::format("/proc/{}/stat", pid)));
+}
+std::optional<UsageCounts> usage_counts(pid_t pid, pid_t tid) {
+    return usage_counts_in(read_proc_file(task_file(pid, tid, "stat")));
+}
+
+std::optional<std::uint64_t> peak_memory(pid_t pid) {
+    const auto peak = status_field(read_proc_file(fmt::format("/proc/{}/status", pid)), "VmHWM");
+    if (peak.empty()) return {};
+    return number(peak, 10);
+}
+
+std::optional<ThreadStat> thread_stat(pid_t pid, pid_t tid) {
+    return stat_in(read_proc_file(task_file(pid, tid, "stat")));
+}
+
+std::optional<ThreadStat> ThreadStatWatch::of(pid_t pid, pid_t tid) {
+    return stat_in(file_.of(pid, tid));
+}
+
+std::optional<std::uint64_t> thread_cpu_time(pid_t pid, pid_t tid) {
+    const auto text = read_proc_file(task_file(pid, tid, "schedstat"));
+    if (text.empty()) return {};
+    return number(text, 10);
+}
+
+std::optional<SignalSets> signal_sets(pid_t pid, pid_t tid) {
+    return signal_sets_in(read_proc_file(task_file(pid, tid, "status")));
+}
+
+std::optional<SignalSets> signal_sets_in(std::string_view status) {
+    if (status.empty()) return {};
+    const auto set = [&](const char* key) { return number(status_field(status, key), 16); };
+    SignalSets sets;
+    sets.pending = set("SigPnd");
+    sets.process_pending = set("ShdPnd");
+    sets.blocked = set("SigBlk");
+    sets.ignored = set("SigIgn");
+    sets.caught = set("SigCgt");
+    return sets;
+}
+
+std::optional<std::uint64_t> times_slept(pid_t pid, pid_t tid) {
+    const auto text = read_proc_file(task_file(pid, tid, "status"));
+    if (text.empty()) return {};
+    return number(status_field(text, "voluntary_ctxt_switches"), 10);
+}
+
+std::optional<std::uint64_t> process_cpu_time(pid_t pid) {
+    clockid_t clock{};
+    timespec time{};
+    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &time) != 0) return {};
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
+           static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+std::optional<std::uint64_t> minor_faults(pid_t pid) {
+    const auto counts = usage_counts(pid);
+    if (!counts) return {};
+    return counts->minor_faults;
+}
+
+std::optional<std::uint64_t> anonymous_pages(pid_t pid) {
+    // "SIZE RESIDENT SHARED …"
+    std::istringstream text{read_proc_file(fmt::format("/proc/{}/statm", pid))};
+    std::uint64_t size = 0, resident = 0, shared = 0;
+    if (!(text >> size >> resident >> shared)) return {};
+    return resident - std::min(shared, resident);
+}
+
+std::vector<pid_t> threads_of(pid_t pid) {
+    std::vector<pid_t> tids;
+    const std::unique_ptr<DIR, int (*)(DIR*)> tasks{
+        opendir(fmt::format("/proc/{}/task", pid).c_str()), closedir};
+    if (!tasks) return tids;
+    while (const dirent* entry = readdir(tasks.get())) {
+        const auto tid = static_cast<pid_t>(number(entry->d_name, 10));
+        if (tid > 0) tids.push_back(tid);
+    }
+    return tids;
+}
+
+pid_t one_with_memory(pid_t pid) {
+    const auto has_ended = [pid](pid_t tid) {
+        const auto stat = thread_stat(pid, tid);
+        return !stat || stat->state == 'Z' || stat->state == 'X';
+    };
+    if (!has_ended(pid)) return pid;
+    for (const auto tid : threads_of(pid))
+        if (!has_ended(tid)) return tid;
+    return pid;
+}
+
+std::optional<Address> random_bytes_of(pid_t pid) {
+    const auto text = read_proc_file("/proc/" + std::to_string(pid) + "/auxv");
+    for (std::size_t at = 0; at + sizeof(Elf64_auxv_t) <= text.size(); at += sizeof(Elf64_auxv_t)) {
+        Elf64_auxv_t entry;
+        std::memcpy(&entry, text.data() + at, sizeof entry);
+        if (entry.a_type == AT_RANDOM) return Address{entry.a_un.a_val};
+    }
+    return {};
+}
+
+std::vector<std::string> command_line(pid_t pid) {
+    std::vector<std::string> arguments;
+    const auto text = read_proc_file(fmt::format("/proc/{}/cmdline", pid));
+    for (std::size_t begin = 0; begin < text.size();) {
+        const auto end = std::min(text.find('\0', begin), text.size());
+        arguments.push_back(text.substr(begin, end - begin));
+        begin = end + 1;
+    }
+    return arguments;
+}
+
+bool sleeps_soundly(pid_t pid, pid_t tid) {
+    static const std::set<std::uint64_t> sound{
+        SYS_read,   SYS_write, SYS_poll,      SYS_ppoll,           SYS_select, SYS_pselect6,
+        SYS_accept, SYS_wait4, SYS_nanosleep, SYS_clock_nanosleep, SYS_futex};
+    const auto text = read_proc_file(task_file(pid, tid, "syscall"));
+    return !text.empty() && text.front() >= '0' && text.front() <= '9' &&
+           sound.count(number(text, 10)) != 0;
+}
+
+bool is_running(pid_t pid, pid_t tid) {
+    // The kernel answers "running" for a thread that neither sleeps nor is stopped, and otherwise
+    // describes what it sleeps in.
+    return read_proc_file(task_file(pid, tid, "syscall")).starts_with("running");
+}
+
+std::optional<Address> goes_on_at(pid_t pid, pid_t tid) {
+    const auto text = read_proc_file(task_file(pid, tid, "syscall"));
+    const auto last = text.rfind(" 0x");
+    if (last == std::string::npos) return {};
+    return Address{number(std::string_view{text}.substr(last + 3), 16)};
+}
+
+}  // namespace shadowprof::proc

@@ -1,0 +1,87 @@
+// What /proc tells about processes and threads without touching them.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/address.h"
+#include "proc/proc_file.h"
+
+namespace shadowprof::proc {
+
+struct SignalSets {             // bit n-1 is signal n
+    std::uint64_t pending = 0;  // of the thread
+    std::uint64_t process_pending = 0;
+    std::uint64_t blocked = 0;
+    std::uint64_t ignored = 0;  // explicitly; see ignores()
+    std::uint64_t caught = 0;
+
+    // Nothing would happen on delivery: SIG_IGN, or SIG_DFL of SIGCHLD, SIGCONT, SIGURG, SIGWINCH.
+    bool ignores(int signal) const;
+    // A handler would run or the process would die.
+    bool acts_on(int signal) const { return !ignores(signal); }
+};
+
+struct ThreadStat {
+    char state = '?';             // R, S, D, T, t, Z, X
+    std::uint64_t cpu_ticks = 0;  // user + system, in clock ticks
+    int processor = 0;
+};
+
+std::optional<ThreadStat> thread_stat(pid_t pid, pid_t tid);
+// The same again and again.
+class ThreadStatWatch {
+  public:
+    std::optional<ThreadStat> of(pid_t pid, pid_t tid);
+
+  private:
+    ThreadFile file_{"stat"};
+};
+// Nanoseconds on a CPU (schedstat); nothing if gone.
+std::optional<std::uint64_t> thread_cpu_time(pid_t pid, pid_t tid);
+std::optional<SignalSets> signal_sets(pid_t pid, pid_t tid);
+// As the thread's file "status" tells; nothing if that is empty.
+std::optional<SignalSets> signal_sets_in(std::string_view status);
+// How often the thread has gone to sleep, in system calls and in ptrace stops.
+std::optional<std::uint64_t> times_slept(pid_t pid, pid_t tid);
+// Nanoseconds that all its threads have run, to the nanosecond.
+std::optional<std::uint64_t> process_cpu_time(pid_t pid);
+// What the kernel has counted of a process, or of one of its threads. Time is in clock ticks.
+struct UsageCounts {
+    std::uint64_t minor_faults = 0, childrens_minor_faults = 0;
+    std::uint64_t major_faults = 0, childrens_major_faults = 0;
+    std::uint64_t user = 0, system = 0, childrens_user = 0, childrens_system = 0;
+};
+std::optional<UsageCounts> usage_counts(pid_t pid);
+std::optional<UsageCounts> usage_counts(pid_t pid, pid_t tid);
+// Kilobytes that it had in memory at its peak.
+std::optional<std::uint64_t> peak_memory(pid_t pid);
+// Page faults of the process so far that needed no reading.
+std::optional<std::uint64_t> minor_faults(pid_t pid);
+// Pages in memory that are no file's.
+std::optional<std::uint64_t> anonymous_pages(pid_t pid);
+std::vector<pid_t> threads_of(pid_t pid);
+// When a process's first thread has ended its number stands for nothing any more: one of the
+// others, whose memory is the same. Otherwise the process.
+pid_t one_with_memory(pid_t pid);
+std::vector<std::string> command_line(pid_t pid);
+// Where the kernel put the random bytes that a program makes its stack protector's value of.
+std::optional<Address> random_bytes_of(pid_t pid);
+
+// Sleeps in a system call that goes on as if nothing had been when the thread is stopped and let
+// go.
+bool sleeps_soundly(pid_t pid, pid_t tid);
+
+// Runs on a CPU or waits for one, and is not inside a system call: may be interrupted at any time
+// (sleeping ones could see an EINTR they did not cause).
+bool is_running(pid_t pid, pid_t tid);
+
+// Where a thread that sleeps or is stopped will go on; nothing if it runs.
+std::optional<Address> goes_on_at(pid_t pid, pid_t tid);
+
+}  // namespace shadowprof::proc

@@ -1,0 +1,41 @@
+// How many processors there are for a program and its children: those that this process may use,
+// less what a control group withholds. A container that may use one processor's time on a machine
+// of many is not slowed down by others' work, but by all of its own, at whatever priority.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "proc/proc_file.h"
+
+namespace shadowprof::proc {
+
+double processors_for(pid_t pid);
+
+// Of the processors that this process may use, those that are hardware threads of one core count
+// as one.
+struct Cores {
+    std::size_t processors = 0, cores = 0;
+};
+Cores usable_cores(const std::string& of_system = "/sys/devices/system/cpu");
+
+// … of which a hypervisor makes what it likes.
+bool are_virtual_processors();
+
+// How many threads have or want a processor, at a moment.
+class RunningThreads {
+  public:
+    // Without this one. Nothing where that is not to be known.
+    std::optional<double> others() const;
+
+  private:
+    mutable ProcFile file_{"/proc/loadavg"};
+};
+
+// From now on the thread (0: this one) runs there and nowhere else.
+bool confine_to(int processor, pid_t tid = 0);
+
+}  // namespace shadowprof::proc

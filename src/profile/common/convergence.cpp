@@ -1,0 +1,95 @@
+#include "profile/common/convergence.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace shadowprof::profile {
+
+namespace {
+
+// Before that nobody can say what is usual.
+constexpr double fewest_samples = 30;
+// How far above the usual the mean of the latest distances must be, in its standard errors, and at
+// least.
+constexpr double surprising = 4, least_surprise = 0.1;
+// What old samples still weigh when the program behaves anew.
+constexpr double remembered = 0.1;
+constexpr double normal_quantile = 1.96;
+
+// Functions that follow each other in a file are in bins of their own.
+constexpr std::uint64_t bytes_together = 256;
+
+}  // namespace
+
+void ShareTracker::add(const Sample& sample) {
+    const double n = std::accumulate(sample.begin(), sample.end(), 0.0);
+    if (n <= 0) return;
+    ++samples_;
+    if (weight_ >= fewest_samples) {
+        double distance = 0;
+        for (std::size_t i = 0; i < bins; ++i)
+            distance += std::abs(sample[i] / n - sums_[i].x / total_) / 2;
+        latest_[latest_count_++ % of_late] = distance;
+        if (latest_count_ >= of_late && distance_weight_ >= fewest_samples) {
+            const double usual = distances_ / distance_weight_;
+            const double variance =
+                std::max(0.0, square_distances_ / distance_weight_ - usual * usual);
+            const double mean = std::accumulate(latest_.begin(), latest_.end(), 0.0) / of_late;
+            const double error = std::sqrt(variance / of_late);
+            if (mean - usual > std::max(surprising * error, least_surprise)) forget_most();
+        }
+        distances_ += distance;
+        square_distances_ += distance * distance;
+        distance_weight_ += 1;
+    }
+    weight_ += 1;
+    total_ += n;
+    total_squares_ += n * n;
+    for (std::size_t i = 0; i < bins; ++i) {
+        sums_[i].x += sample[i];
+        sums_[i].squares += sample[i] * sample[i];
+        sums_[i].products += sample[i] * n;
+    }
+}
+
+void ShareTracker::forget_most() {
+    ++changes_;
+    for (auto& sums : sums_) {
+        sums.x *= remembered;
+        sums.squares *= remembered;
+        sums.products *= remembered;
+    }
+    weight_ *= remembered;
+    total_ *= remembered;
+    total_squares_ *= remembered;
+    distances_ = square_distances_ = distance_weight_ = 0;
+    latest_count_ = 0;
+}
+
+double ShareTracker::precision() const {
+    if (weight_ < fewest_samples || total_ * total_ < fewest_samples / 2 * total_squares_) return 1;
+    double widest = 0;
+    for (const auto& sums : sums_) {
+        const double r = sums.x / total_;
+        widest = std::max(widest, sums.squares - 2 * r * sums.products + r * r * total_squares_);
+    }
+    // As if there had been three more that were all different: nothing is certain that is only seen
+    // to be always the same.
+    return normal_quantile * std::sqrt(widest) / total_ + 3 / (weight_ + 3) / normal_quantile;
+}
+
+void Convergence::add(const trace::Block& from, Address, const Location&, std::uint64_t count) {
+    auto place = from.place;
+    place.offset /= bytes_together;
+    sample_[trace::hash_of(place) % ShareTracker::bins] +=
+        static_cast<double>(count * from.instructions.size());
+}
+
+void Convergence::end_sample() {
+    tracker_.add(std::exchange(sample_, {}));
+    precision_ = tracker_.precision();
+}
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,47 @@
+// The interface of profile types, built-in and user-made alike: say what must be captured, read
+// Traces, give a hotlist.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "profile/common/counts.h"
+#include "profile/common/hotlist.h"
+#include "trace/trace.h"
+
+namespace shadowprof::profile {
+
+// Tells functions apart without knowing how (symbols are a matter of higher floors).
+class FunctionMap {
+  public:
+    virtual ~FunctionMap() = default;
+    // The entry of the function that holds the location; the location itself if none is known.
+    virtual Location function_of(Location location) = 0;
+};
+
+// Reads one Trace: one thread of one sample. Destroyed when the Trace has ended. Of Traces with
+// Contents::counts it sees the beginning and the end. Those of accesses and timings are read by
+// profilers that capture latency, and by no others.
+class Reader {
+  public:
+    virtual ~Reader() = default;
+    virtual void digest(const trace::TraceChunk& chunk) = 0;
+    virtual void finish(const trace::TraceEnd& end) = 0;
+};
+
+class Profiler {
+  public:
+    virtual ~Profiler() = default;
+    virtual std::string_view name() const = 0;
+    virtual trace::CapturePlan captures() const = 0;
+    virtual std::unique_ptr<Reader> open(const trace::TraceStart& start) = 0;
+    // What threads of an open sample did, counted instead of read (Contents::counts). Given to
+    // every profiler, also to those that capture something.
+    virtual void count(trace::SampleId, const Counts&) {}
+    // All Traces of the sample have been read: fold it into the statistics.
+    virtual void end_sample(trace::SampleId sample) = 0;
+    // Adds its hotlist. Called once, at the end.
+    virtual void yield(Hotlists& into, Seen seen) = 0;
+};
+
+}  // namespace shadowprof::profile

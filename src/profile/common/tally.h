@@ -1,0 +1,77 @@
+// Counts of things by key, folded into statistics sample by sample: what most hotlists are.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "profile/common/statistics.h"
+
+namespace shadowprof::profile {
+
+template <class Key, class Hash>
+class Tally {
+  public:
+    struct Entry {
+        Key key;
+        Statistics statistics;
+        std::uint64_t pending = 0;  // in the sample being folded
+    };
+
+    void add(const Key& key, std::uint64_t count) {
+        const auto [found, is_new] =
+            index_.try_emplace(key, static_cast<std::uint32_t>(entries_.size()));
+        if (is_new) entries_.push_back({key, {}, 0});
+        auto& entry = entries_[found->second];
+        if (entry.pending == 0) touched_.push_back(found->second);
+        entry.pending += count;
+        total_ += count;
+    }
+
+    void add_unknown(std::uint64_t count) {
+        totals_.unknown += count;
+        total_ += count;
+    }
+
+    void end_sample() {
+        for (const auto index : touched_) {
+            auto& entry = entries_[index];
+            entry.statistics.add_sample(std::exchange(entry.pending, 0), total_);
+        }
+        touched_.clear();
+        totals_.add_sample(std::exchange(total_, 0));
+    }
+
+    const std::vector<Entry>& entries() const { return entries_; }
+    Totals totals(Seen seen) const {
+        auto totals = totals_;
+        totals.exhaustive = seen == Seen::everything;
+        return totals;
+    }
+
+  private:
+    std::unordered_map<Key, std::uint32_t, Hash> index_;
+    std::vector<Entry> entries_;
+    std::vector<std::uint32_t> touched_;
+    std::uint64_t total_ = 0;  // of the sample being folded
+    Totals totals_;
+};
+
+// The one order of hotlists: most frequent first, ties by identity.
+template <class Entry, class Count, class Identity>
+void sort_hotlist(std::vector<Entry>& entries, Count count, Identity identity) {
+    std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
+        if (count(a) != count(b)) return count(a) > count(b);
+        return identity(a) < identity(b);
+    });
+}
+
+template <class Entry, class Identity>
+void sort_hotlist(std::vector<Entry>& entries, Identity identity) {
+    sort_hotlist(
+        entries, [](const Entry& e) { return e.statistics.count; }, identity);
+}
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,107 @@
+#include "profile/common/transitions.h"
+
+namespace shadowprof::profile {
+
+namespace {
+
+class TransitionReader : public Reader {
+  public:
+    TransitionReader(const trace::BlockTable& blocks, TransitionCounts& counts)
+        : blocks_(blocks), walker_(blocks), counts_(counts) {}
+
+    void digest(const trace::TraceChunk& chunk) override {
+        counts_.make_room(blocks_.size());
+        walker_.digest(chunk, counts_);
+    }
+    void finish(const trace::TraceEnd& end) override { walker_.finish(end, counts_); }
+
+  private:
+    const trace::BlockTable& blocks_;
+    Walker walker_;
+    TransitionCounts& counts_;
+};
+
+}  // namespace
+
+bool has_edge(trace::BlockExit exit) {
+    switch (exit) {
+        case trace::BlockExit::conditional:
+        case trace::BlockExit::jump:
+        case trace::BlockExit::indirect_jump:
+        case trace::BlockExit::call:
+        case trace::BlockExit::indirect_call:
+        case trace::BlockExit::return_:
+            return true;
+        case trace::BlockExit::system_call:
+        case trace::BlockExit::trap:
+        case trace::BlockExit::length:
+        case trace::BlockExit::cut:
+            return false;
+    }
+    return false;
+}
+
+std::optional<EdgeKind> edge_kind(const trace::Block& from, Address to) {
+    if (to == Address{}) return std::nullopt;
+    const auto& branch = from.last();
+    const auto if_target = [&](EdgeKind kind) {
+        return to == branch.target ? std::optional{kind} : std::nullopt;
+    };
+    switch (from.exit) {
+        case trace::BlockExit::conditional:
+            if (to == branch.target) return EdgeKind::taken;
+            return to == branch.end() ? std::optional{EdgeKind::fallthrough} : std::nullopt;
+        case trace::BlockExit::jump:
+            return if_target(EdgeKind::taken);
+        case trace::BlockExit::indirect_jump:
+            return EdgeKind::indirect;
+        case trace::BlockExit::call:
+            return if_target(EdgeKind::call);
+        case trace::BlockExit::indirect_call:
+            return EdgeKind::call;
+        case trace::BlockExit::return_:
+            return EdgeKind::return_;
+        default:
+            return std::nullopt;
+    }
+}
+
+void TransitionCounts::count_another(Row& row, trace::BlockId from, trace::BlockId to) {
+    for (std::size_t i = 0; i < row.to.size(); ++i) {
+        if (row.to[i] != no_block) continue;
+        row.to[i] = to;
+        row.count[i] = 1;
+        touched_.push_back(from);
+        return;
+    }
+    ++others(from, to);
+}
+
+std::unique_ptr<Reader> TransitionProfiler::open(const trace::TraceStart& start) {
+    auto& counts = samples_.open(start.sample);
+    counts.weigh(start.weight_in_all());
+    return std::make_unique<TransitionReader>(blocks_, counts);
+}
+
+void TransitionProfiler::count(trace::SampleId sample, const Counts& counts) {
+    samples_.open(sample).add(counts);
+}
+
+void TransitionProfiler::end_sample(trace::SampleId sample) {
+    samples_.close(sample, [this](TransitionCounts& counts) { fold(counts); });
+}
+
+void TransitionProfiler::fold(TransitionCounts& counts) {
+    counts.drain(blocks_, [this](const trace::Block& from, Address next, const Location& place,
+                                 std::uint64_t count) {
+        for (const auto& profile : profiles_) profile->add(from, next, place, count);
+    });
+    for (const auto& profile : profiles_) profile->end_sample();
+}
+
+void TransitionProfiler::yield(Hotlists& into, Seen seen) {
+    samples_.close_all([this](TransitionCounts& counts) { fold(counts); });
+    for (const auto& profile : profiles_) profile->yield(into, seen);
+}
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,91 @@
+#include "profile/method/method.h"
+
+#include <map>
+
+#include "profile/path/path_rule.h"
+
+namespace shadowprof::profile {
+
+Location MethodProfile::function_of(const Location& place) {
+    const auto [found, is_new] = known_places_.try_emplace(place);
+    if (is_new) found->second = functions_.function_of(place);
+    return found->second;
+}
+
+const MethodProfile::FunctionsOfBlock& MethodProfile::functions_of(const trace::Block& block) {
+    const auto [found, is_new] = known_blocks_.try_emplace(block.id);
+    if (is_new) {
+        found->second.of_start = function_of(block.place);
+        found->second.of_last = functions_.function_of(block.place_of_last());
+    }
+    return found->second;
+}
+
+void MethodProfile::add(const trace::Block& from, Address next, const Location& place,
+                        std::uint64_t count) {
+    instructions_.add(functions_of(from).of_start, count * from.instructions.size());
+    if (is_call(from.exit)) {
+        add_call(from, next, place, count);
+    } else if (const auto kind = edge_kind(from, next);
+               kind == EdgeKind::taken || kind == EdgeKind::indirect) {
+        add_jump(from, next, place, count);
+    }
+}
+
+void MethodProfile::end_sample() {
+    events_.end_sample();
+    instructions_.end_sample();
+}
+
+void MethodProfile::add_call(const trace::Block& from, Address next, const Location& place,
+                             std::uint64_t count) {
+    if (!edge_kind(from, next)) return events_.add_unknown(count);
+    const auto callee = function_of(place);
+    events_.add(callee, count);
+    entered_[callee].calls += count;
+}
+
+void MethodProfile::add_jump(const trace::Block& from, Address next, const Location& place,
+                             std::uint64_t count) {
+    const auto own = functions_of(from).of_last;
+    const auto other = function_of(place);
+    const bool backward = is_taken_backward(from, next, place);
+    if (own == other) {
+        if (!backward) return;
+        events_.add(own, count);
+        entered_[own].back_edges += count;
+        return;
+    }
+    // A branch that is said to be a function of its own, and not its block's first instruction, is
+    // one whose function is not known.
+    const auto branch = from.place_of_last();
+    const bool own_is_known = own != branch || branch == from.place;
+    if (own_is_known && place == other) {
+        entered_[other].tail_calls += count;
+    } else if (backward) {
+        events_.add_unknown(count);
+    }
+}
+
+void MethodProfile::yield(Hotlists& into, Seen seen) {
+    std::map<Location, MethodEntry> by_function;
+    for (const auto& [function, statistics, pending] : events_.entries())
+        by_function[function].statistics = statistics;
+    for (const auto& [function, statistics, pending] : instructions_.entries())
+        by_function[function].instructions = statistics;
+    for (const auto& [function, entered] : entered_) {
+        auto& entry = by_function[function];
+        entry.calls = entered.calls;
+        entry.tail_calls = entered.tail_calls;
+        entry.back_edges = entered.back_edges;
+    }
+    MethodHotlist list{events_.totals(seen), instructions_.totals(seen), {}};
+    for (auto& [function, entry] : by_function) {
+        entry.function = function;
+        list.entries.push_back(entry);
+    }
+    sort_hotlist(list.entries, [](const MethodEntry& e) { return e.function; });
+    into.methods = std::move(list);
+}
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,33 @@
+// Profile type path: interprocedural paths, as path_rule.h defines them.
+#pragma once
+
+#include "profile/common/profiler.h"
+#include "profile/path/path_facts.h"
+#include "profile/path/path_store.h"
+
+namespace shadowprof::profile {
+
+class PathProfiler : public Profiler {
+  public:
+    static constexpr std::size_t default_most_paths = 1u << 20;
+
+    PathProfiler(const trace::BlockTable& blocks, std::uint64_t seed,
+                 std::size_t most_paths = default_most_paths)
+        : blocks_(blocks), store_(most_paths, seed), facts_(blocks) {}
+
+    std::string_view name() const override { return "path"; }
+    trace::CapturePlan captures() const override { return {}; }
+    std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
+    void count(trace::SampleId sample, const Counts& counts) override;
+    void end_sample(trace::SampleId sample) override { store_.close(sample); }
+    void yield(Hotlists& into, Seen seen) override;
+
+  private:
+    friend class PathReader;
+
+    const trace::BlockTable& blocks_;
+    PathStore store_;
+    PathFacts facts_;
+};
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,48 @@
+#include "profile/stack/stack.h"
+
+namespace shadowprof::profile {
+
+namespace {
+
+// All there is to read is known when the Trace begins.
+class NothingToRead : public Reader {
+  public:
+    void digest(const trace::TraceChunk&) override {}
+    void finish(const trace::TraceEnd&) override {}
+};
+
+}  // namespace
+
+std::unique_ptr<Reader> StackProfiler::open(const trace::TraceStart& start) {
+    auto& stacks = samples_.open(start.sample);
+    // A thread's own first instruction has no callers: it is no interruption of anything.
+    if (!start.from_thread_start) stacks.insert(stacks.end(), start.weight, start.call_stack);
+    return std::make_unique<NothingToRead>();
+}
+
+void StackProfiler::end_sample(trace::SampleId sample) {
+    samples_.close(sample, [this](std::vector<Stack>& stacks) { fold(stacks); });
+}
+
+void StackProfiler::fold(std::vector<Stack>& sample) {
+    for (const auto& stack : sample) {
+        if (stack.empty())
+            stacks_.add_unknown(1);  // it could not be unwound
+        else
+            stacks_.add(stack, 1);
+    }
+    sample.clear();
+    stacks_.end_sample();
+}
+
+void StackProfiler::yield(Hotlists& into, Seen seen) {
+    samples_.close_all([this](std::vector<Stack>& stacks) { fold(stacks); });
+    StackHotlist list{stacks_.totals(seen), {}};
+    for (const auto& [frames, statistics, pending] : stacks_.entries())
+        list.entries.push_back({frames, statistics});
+    sort_hotlist(list.entries,
+                 [](const StackEntry& e) -> const std::vector<Location>& { return e.frames; });
+    into.stacks = std::move(list);
+}
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,376 @@
+#include "profile/value/value.h"
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <optional>
+#include <span>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+
+#include "base/error.h"
+#include "profile/common/concise_sample.h"
+#include "profile/common/context.h"
+#include "profile/common/counting_sample.h"
+#include "profile/common/flat_map.h"
+#include "profile/common/tally.h"
+#include "profile/common/walk.h"
+#include "profile/value/top_value_table.h"
+#include "profile/value/value_stream.h"
+
+namespace shadowprof::profile {
+
+namespace {
+
+// As large a part of `whole` as `part` is of `sample`, rounded down.
+std::uint64_t proportional(std::uint64_t part, std::uint64_t sample, std::uint64_t whole) {
+    return sample == 0 ? 0 : static_cast<std::uint64_t>(Wide{part} * whole / sample);
+}
+
+struct StreamKey {
+    Location location;
+    trace::Capture kind{};
+    std::uint8_t operand = 0;
+    std::uint8_t bits = 0;
+    ContextId context{};
+    bool operator==(const StreamKey&) const = default;
+};
+
+struct StreamKeyHash {
+    std::size_t operator()(const StreamKey& key) const {
+        return combine_hashes(
+            hash_of(key.location),
+            (static_cast<std::uint64_t>(key.context) << 32) | (std::uint64_t{key.operand} << 16) |
+                (std::uint64_t{key.bits} << 8) | static_cast<std::uint64_t>(key.kind));
+    }
+};
+
+StreamKey key_of(const trace::Block& block, const trace::Slot& slot, ContextId context) {
+    return {block.place_of(block.instructions[slot.instruction]), slot.kind, slot.operand,
+            slot.bits, context};
+}
+
+template <class Sketch>
+class ValueProfiler : public Profiler {
+  public:
+    using Stream = ValueStream<Sketch>;
+
+    ValueProfiler(const trace::BlockTable& blocks, const ValueOptions& options)
+        : blocks_(blocks),
+          options_(options),
+          slots_(options.slots != 0 ? options.slots : Sketch::default_slots),
+          random_(options.seed) {}
+
+    std::string_view name() const override { return "value"; }
+    trace::CapturePlan captures() const override { return options_.captures; }
+    std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
+    void count(trace::SampleId sample, const Counts& counts) override;
+    void end_sample(trace::SampleId sample) override {
+        samples_.close(sample, [this](std::uint64_t& values) { fold(values); });
+        if (streams_.size() >= next_look_) shorten_lists();
+    }
+    void yield(Hotlists& into, Seen seen) override;
+
+  private:
+    class ValueReader;
+
+    // The streams of a block's slots, one each; nullptr where a slot is none of ours.
+    struct Streams {
+        std::uint32_t first = 0;  // in stream_of_slot_
+        std::uint32_t count = 0;
+        bool known = false;
+    };
+    void shorten_lists();
+    const Streams& streams_of(trace::BlockId block, ContextId context);
+    Streams make_streams(const trace::Block& block, ContextId context);
+    // Of one operand in all contexts.
+    struct Executions {
+        std::uint64_t counted = 0;
+        std::uint64_t read = 0;
+    };
+    using ExecutionsByOperand = std::unordered_map<StreamKey, Executions, StreamKeyHash>;
+    ExecutionsByOperand executions_by_operand() const;
+    void fold(std::uint64_t& values) { totals_.add_sample(std::exchange(values, 0)); }
+    ValueEntry entry_of(const StreamKey& key, const Stream& stream, const Executions& of_operand,
+                        Seen seen) const;
+
+    const trace::BlockTable& blocks_;
+    ValueOptions options_;
+    std::size_t slots_;
+    Random random_;
+    ContextTable contexts_;
+    std::deque<Stream> streams_;
+    std::size_t next_look_ = 0;  // at the memory they take: when there are so many
+    std::unordered_map<StreamKey, Stream*, StreamKeyHash> by_key_;
+    std::vector<Stream*> stream_of_slot_;
+    std::vector<Streams> by_block_;          // in unknown context
+    FlatMap<Streams> by_block_and_context_;  // in known ones
+    OpenSamples<std::uint64_t> samples_;     // values seen
+    std::vector<std::uint64_t> counted_;     // executions by block; empty if none are counted
+    Totals totals_;
+};
+
+// A visitor of its own walk.
+template <class Sketch>
+class ValueProfiler<Sketch>::ValueReader : public Reader {
+  public:
+    ValueReader(ValueProfiler& profiler, const trace::TraceStart& start)
+        : profiler_(profiler),
+          values_of_sample_(profiler.samples_.open(start.sample)),
+          sample_(start.sample),
+          trace_(start.trace),
+          walker_(profiler.blocks_) {
+        if (profiler.options_.with_context) contexts_.emplace(profiler.contexts_, start);
+    }
+
+    void digest(const trace::TraceChunk& chunk) override {
+        if (profiler_.by_block_.size() < profiler_.blocks_.size())
+            profiler_.by_block_.resize(profiler_.blocks_.size());
+        values_ = chunk.values;
+        walker_.digest(chunk, *this);
+        while (added_ != arrived_) add_oldest();
+        SHADOWPROF_ASSERT(values_.empty(), std::to_string(values_.size()) + " values left over");
+    }
+    void finish(const trace::TraceEnd&) override {}
+
+    void run(trace::BlockId before, std::span<const trace::BlockId> ids) {
+        for (const auto id : ids) {
+            if (contexts_ && before != no_block)
+                contexts_->pass(profiler_.blocks_.at(before), profiler_.blocks_.at(id).place);
+            read_values(id);
+            before = id;
+        }
+    }
+    void leave(trace::BlockId from, Address, const Location& place) {
+        if (contexts_) contexts_->pass(profiler_.blocks_.at(from), place);
+    }
+    void interrupted() {
+        values_ = values_.subspan(1);
+        if (contexts_) contexts_->interrupted();
+    }
+
+  private:
+    void read_values(trace::BlockId id) {
+        const auto context = contexts_ ? contexts_->current() : ContextId::unknown;
+        const auto& streams = profiler_.streams_of(id, context);
+        SHADOWPROF_ASSERT(streams.count <= values_.size(), "values of a block are missing");
+        for (std::uint32_t i = 0; i < streams.count; ++i) {
+            auto* stream = profiler_.stream_of_slot_[streams.first + i];
+            if (stream == nullptr) continue;
+            arrive(*stream, values_[i]);
+            ++values_of_sample_;
+        }
+        values_ = values_.subspan(streams.count);
+    }
+
+    // Streams are many, and where in one a value is found is known when the stream is at hand, and
+    // its table: three times what is needed would have to come from memory first. So values wait
+    // in line while that comes.
+    struct Arrival {
+        Stream* stream;
+        std::uint64_t value;
+    };
+    void arrive(Stream& stream, std::uint64_t value) {
+        stream.prefetch();
+        line_[arrived_++ % line_.size()] = {&stream, value};
+        if (arrived_ - added_ < line_.size()) return;
+        // A third of the line is as long as memory takes.
+        const auto& second = line_[(added_ + line_.size() * 2 / 3) % line_.size()];
+        second.stream->prefetch_table(second.value);
+        const auto& last = line_[(added_ + line_.size() / 3) % line_.size()];
+        last.stream->prefetch_slot(last.value);
+        add_oldest();
+    }
+    void add_oldest() {
+        auto& [stream, value] = line_[added_++ % line_.size()];
+        if (!stream->is_at(sample_)) [[unlikely]]
+            stream->turn_to(sample_, profiler_.samples_);
+        stream->add(value, trace_, profiler_.random_);
+    }
+
+    ValueProfiler& profiler_;
+    std::uint64_t& values_of_sample_;
+    trace::SampleId sample_;
+    trace::TraceId trace_;
+    Walker walker_;
+    std::optional<ContextStack> contexts_;
+    std::span<const std::uint64_t> values_;  // of the chunk, not yet read
+    std::array<Arrival, 64> line_;
+    std::size_t arrived_ = 0, added_ = 0;
+};
+
+template <class Sketch>
+std::unique_ptr<Reader> ValueProfiler<Sketch>::open(const trace::TraceStart& start) {
+    return std::make_unique<ValueReader>(*this, start);
+}
+
+template <class Sketch>
+void ValueProfiler<Sketch>::shorten_lists() {
+    constexpr std::size_t part_that_is_new = 8, fewest_new = 64, part_that_is_hot = 8;
+    next_look_ = streams_.size() + std::max(fewest_new, streams_.size() / part_that_is_new);
+    std::size_t listed = 0;
+    std::vector<Stream*> rarest_first;
+    for (auto& stream : streams_) {
+        stream.put_down(samples_);
+        listed += stream.sketch().slots().size();
+        rarest_first.push_back(&stream);
+    }
+    if (listed <= options_.most_listed) return;
+    std::stable_sort(rarest_first.begin(), rarest_first.end(),
+                     [](const Stream* one, const Stream* other) {
+                         return one->executions().total < other->executions().total;
+                     });
+    const auto rare = rarest_first.size() - rarest_first.size() / part_that_is_hot;
+    for (const auto among : {rare, rarest_first.size()}) {
+        for (const std::size_t most : {64, 16, 4, 1}) {
+            for (std::size_t n = 0; n < among; ++n) {
+                if (listed <= options_.most_listed / 2) return;
+                auto& stream = *rarest_first[n];
+                listed -= stream.sketch().slots().size();
+                stream.shorten(most, random_);
+                listed += stream.sketch().slots().size();
+            }
+        }
+    }
+}
+
+template <class Sketch>
+void ValueProfiler<Sketch>::count(trace::SampleId, const Counts& counts) {
+    counted_.resize(blocks_.size());
+    const auto add = [&](trace::BlockId block, std::uint64_t times) {
+        counted_[static_cast<std::uint32_t>(block)] += counts.weight * times;
+    };
+    for (const auto& pass : counts.passes) add(pass.from, pass.count);
+    for (const auto& exit : counts.exits) add(exit.from, exit.count);
+}
+
+template <class Sketch>
+auto ValueProfiler<Sketch>::executions_by_operand() const -> ExecutionsByOperand {
+    ExecutionsByOperand executions;
+    for (std::uint32_t i = 0; i < counted_.size(); ++i) {
+        if (counted_[i] == 0) continue;
+        const auto& block = blocks_.at(trace::BlockId{i});
+        for (const auto& slot : block.slots) {
+            if (options_.captures.has(slot.kind))
+                executions[key_of(block, slot, ContextId::unknown)].counted += counted_[i];
+        }
+    }
+    for (const auto& [key, stream] : by_key_) {
+        auto operand = key;
+        operand.context = ContextId::unknown;
+        executions[operand].read += stream->executions().total;
+    }
+    // What was read was executed, also where a Trace was cut off before it could be counted.
+    for (auto& [key, of_operand] : executions)
+        of_operand.counted = std::max(of_operand.counted, of_operand.read);
+    return executions;
+}
+
+template <class Sketch>
+auto ValueProfiler<Sketch>::streams_of(trace::BlockId block, ContextId context) -> const Streams& {
+    auto& streams = context == ContextId::unknown
+                        ? by_block_[static_cast<std::uint32_t>(block)]
+                        : by_block_and_context_[(static_cast<std::uint64_t>(block) << 32) |
+                                                static_cast<std::uint32_t>(context)];
+    if (!streams.known) [[unlikely]]
+        streams = make_streams(blocks_.at(block), context);
+    return streams;
+}
+
+template <class Sketch>
+auto ValueProfiler<Sketch>::make_streams(const trace::Block& block, ContextId context) -> Streams {
+    const auto first = static_cast<std::uint32_t>(stream_of_slot_.size());
+    for (const auto& slot : block.slots) {
+        Stream* stream = nullptr;
+        if (options_.captures.has(slot.kind)) {
+            auto& known = by_key_[key_of(block, slot, context)];
+            if (known == nullptr) known = &streams_.emplace_back(slots_, slot.bits);
+            stream = known;
+        }
+        stream_of_slot_.push_back(stream);
+    }
+    return {first, static_cast<std::uint32_t>(block.slots.size()), true};
+}
+
+template <class Sketch>
+ValueEntry ValueProfiler<Sketch>::entry_of(const StreamKey& key, const Stream& stream,
+                                           const Executions& of_operand, Seen seen) const {
+    ValueEntry entry;
+    entry.location = key.location;
+    entry.operand = key.operand;
+    entry.bits = key.bits;
+    entry.kind = static_cast<std::uint8_t>(key.kind);
+    if (key.context != ContextId::unknown) entry.context = contexts_.at(key.context);
+    entry.executions = stream.executions();
+    entry.executions.exhaustive = seen == Seen::everything && of_operand.read == of_operand.counted;
+    // Contexts are known of what was read only; they divide what was counted in proportion.
+    entry.all_executions =
+        proportional(entry.executions.total, of_operand.read, of_operand.counted);
+    entry.stride = stream.stride().stride();
+
+    const auto& sketch = stream.sketch();
+    entry.probability_inverse = sketch.probability_inverse();
+    for (const auto& slot : sketch.slots().all()) {
+        if (sketch.resolves(slot))
+            entry.top.push_back({slot.value, slot.statistics.scaled_to(sketch.estimate(slot))});
+    }
+    sort_hotlist(entry.top, [](const ValueShare& share) { return share.value; });
+    entry.executions.unknown = entry.executions.total;
+    const auto first_too_many =
+        std::find_if(entry.top.begin(), entry.top.end(), [&](const ValueShare& share) {
+            if (share.statistics.count > entry.executions.unknown) return true;
+            entry.executions.unknown -= share.statistics.count;
+            return false;
+        });
+    entry.top.erase(first_too_many, entry.top.end());
+    return entry;
+}
+
+template <class Sketch>
+void ValueProfiler<Sketch>::yield(Hotlists& into, Seen seen) {
+    samples_.close_all([this](std::uint64_t& values) { fold(values); });
+    for (auto& [key, stream] : by_key_) stream->put_down(samples_);
+    const auto executions = executions_by_operand();
+    ValueHotlist list{totals_, 0, {}};
+    for (const auto& [key, of_operand] : executions) list.all_executions += of_operand.counted;
+    list.totals.exhaustive = seen == Seen::everything && list.totals.total == list.all_executions;
+    for (const auto& [key, stream] : by_key_) {
+        if (stream->executions().total == 0) continue;
+        auto operand = key;
+        operand.context = ContextId::unknown;
+        list.entries.push_back(entry_of(key, *stream, executions.at(operand), seen));
+    }
+    sort_hotlist(
+        list.entries, [](const ValueEntry& e) { return e.all_executions; },
+        [](const ValueEntry& e) {
+            return std::tuple{e.location, e.operand, e.kind, e.bits, e.context};
+        });
+    into.values = std::move(list);
+}
+
+}  // namespace
+
+std::unique_ptr<Profiler> make_value_profiler(const trace::BlockTable& blocks,
+                                              const ValueOptions& options) {
+    switch (options.estimator) {
+        case ValueEstimator::counting_sample:
+            return std::make_unique<ValueProfiler<CountingSample>>(blocks, options);
+        case ValueEstimator::concise_sample:
+            return std::make_unique<ValueProfiler<ConciseSample>>(blocks, options);
+        case ValueEstimator::top_value_table:
+            return std::make_unique<ValueProfiler<TopValueTable>>(blocks, options);
+    }
+    return nullptr;
+}
+
+std::uint64_t ValueEntry::estimated(std::uint64_t of_those_read) const {
+    return proportional(of_those_read, executions.total, all_executions);
+}
+
+std::size_t most_memory_per_value_location() {
+    return sizeof(ValueStream<CountingSample>) +
+           CountingSample::memory(CountingSample::default_slots) - sizeof(CountingSample);
+}
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,82 @@
+#include "ptrace/wait_timer.h"
+
+#include <setjmp.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.h"
+
+namespace shadowprof::ptrace {
+namespace {
+
+thread_local sigjmp_buf* way_out = nullptr;
+
+void leave(int) {
+    if (way_out) siglongjmp(*way_out, 1);
+}
+
+}  // namespace
+
+int WaitTimer::signal() {
+    return SIGCHLD;
+}
+
+void WaitTimer::install() {
+    struct sigaction action {};
+    action.sa_handler = leave;
+    action.sa_flags = SA_NOCLDSTOP | SA_RESTART;
+    sigaction(signal(), &action, nullptr);
+}
+
+WaitTimer::WaitTimer() {
+    sigevent event{};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = signal();
+    event._sigev_un._tid = gettid();
+    if (timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0)
+        throw UserError(std::string{"no timer can be had: "} + std::strerror(errno),
+                        ExitStatus::profiler_failed);
+}
+
+WaitTimer::~WaitTimer() {
+    timer_delete(timer_);
+}
+
+void WaitTimer::sleep_until_news(std::chrono::steady_clock::time_point deadline) {
+    using namespace std::chrono;
+    // Whatever might be missed is looked for before long.
+    leave_at(std::min(deadline, steady_clock::now() + milliseconds{100}), [] {
+        // Only looks: the news is still there for whoever takes it.
+        siginfo_t news;
+        waitid(P_ALL, 0, &news, WEXITED | WSTOPPED | WNOWAIT | __WALL | __WNOTHREAD);
+    });
+}
+
+void WaitTimer::leave_at(std::chrono::steady_clock::time_point deadline,
+                         const std::function<void()>& call) {
+    using namespace std::chrono;
+    const auto since_boot = duration_cast<nanoseconds>(deadline.time_since_epoch()).count();
+    constexpr auto in_a_second = nanoseconds{seconds{1}}.count();
+    const itimerspec when{{0, 0}, {since_boot / in_a_second, since_boot % in_a_second}};
+    timer_settime(timer_, TIMER_ABSTIME, &when, nullptr);
+
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signal());
+    sigjmp_buf here;
+    constexpr int with_signal_mask = 1;
+    if (sigsetjmp(here, with_signal_mask) == 0) {
+        way_out = &here;
+        pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
+        call();
+        pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    }
+    way_out = nullptr;
+}
+
+}  // namespace shadowprof::ptrace

@@ -1,0 +1,17 @@
+// A comparison for programs: docs/compare.schema.json says what may be in it, shadowprof(1) what it
+// means.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "report/compare/compare.h"
+
+namespace shadowprof::report {
+
+inline constexpr std::string_view compare_schema_name = "shadowprof-compare";
+inline constexpr std::uint64_t compare_schema_version = 1;
+
+std::string to_json(const Comparison& comparison);
+
+}  // namespace shadowprof::report

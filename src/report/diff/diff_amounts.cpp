@@ -1,0 +1,315 @@
+#include "report/diff/diff_amounts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <tuple>
+
+#include "report/model/utf8.h"
+#include "report/text/format.h"
+#include "report/text/latency_notes.h"
+#include "report/text/value_notes.h"
+
+namespace shadowprof::report {
+
+namespace {
+
+// Statistics of several entries as of one. How they vary together is not in a profile: their
+// squares are taken to be the greatest that they can be, as if they rose and fell together.
+struct JointStatistics {
+    std::uint64_t samples = 0;
+    std::uint64_t count = 0;
+    long double root_of_squares = 0;
+    profile::Wide products = 0;
+
+    void add(const Statistics& s) {
+        samples += s.samples;
+        count += s.count;
+        root_of_squares += std::sqrt(static_cast<long double>(s.squares));
+        products += s.products;
+    }
+    Statistics of(const Totals& totals) const {
+        const auto most = static_cast<long double>(totals.total_squares);
+        return {std::min(samples, totals.samples), count,
+                static_cast<profile::Wide>(std::min(root_of_squares * root_of_squares, most)),
+                products};
+    }
+};
+
+double per_run(std::uint64_t count, const Profile& p) {
+    return static_cast<double>(count) / static_cast<double>(p.run.runs());
+}
+
+double presence_of(const Statistics& s, const Totals& totals) {
+    return totals.samples == 0
+               ? 1
+               : static_cast<double>(s.samples) / static_cast<double>(totals.samples);
+}
+
+Amount amount_of(const Statistics& s, const Totals& totals, const Profile& p) {
+    if (totals.exhaustive) {
+        const auto n = per_run(s.count, p);
+        return {n, n, n, 1};
+    }
+    const auto e = profile::estimate_share(s, totals);
+    return {e.share, e.low, e.high, presence_of(s, totals)};
+}
+
+class Collector {
+  public:
+    Collector(const Profile& p, const Totals& totals, bool dropped) : p_(p), totals_(totals) {
+        out_.known = true;
+        out_.exact = totals.exhaustive;
+        out_.unit = out_.exact ? Unit::count : Unit::share;
+        out_.dropped = dropped;
+        if (out_.exact)
+            out_.total = per_run(totals.total, p);
+        else
+            out_.absence.samples = totals.samples;
+    }
+
+    void add(const std::string& name, const Statistics& s) {
+        by_name_[name].add(s);
+        least_ = std::min(least_, s.count);
+    }
+
+    Amounts take() {
+        for (const auto& [name, joint] : by_name_)
+            out_.by_name.emplace(name, amount_of(joint.of(totals_), totals_, p_));
+        // Dropped entries are no greater than any that was kept.
+        if (out_.dropped && !by_name_.empty()) {
+            const auto most =
+                out_.exact ? per_run(least_, p_)
+                           : static_cast<double>(least_) / static_cast<double>(totals_.total);
+            out_.absence.amount.high = most;
+        }
+        return std::move(out_);
+    }
+
+  private:
+    const Profile& p_;
+    const Totals& totals_;
+    std::map<std::string, JointStatistics> by_name_;
+    std::uint64_t least_ = ~std::uint64_t{0};
+    Amounts out_;
+};
+
+// Without methods, by the blocks of paths. Where these are samples, the errors of a function's
+// paths are added up as if they were always of one sign.
+Amounts functions_by_paths(const Profile& p, const Hotlist<PathEntry>& paths,
+                           const ShapeNames& names) {
+    Amounts out;
+    out.known = true;
+    out.exact = paths.totals.exhaustive;
+    out.unit = out.exact ? Unit::count : Unit::share;
+    out.dropped = paths.dropped != 0;
+    double all = 0;
+    for (const auto& e : paths.entries)
+        all += static_cast<double>(e.instructions()) * static_cast<double>(e.statistics.count);
+    if (out.exact)
+        out.total = per_run(p.coverage.instructions, p);
+    else
+        out.absence.samples = paths.totals.samples;
+    double least = all;
+    for (const auto& e : paths.entries) {
+        const auto share = profile::estimate_share(e.statistics, paths.totals);
+        const auto relative = [&](double x) { return share.share > 0 ? x / share.share : 1; };
+        for (const auto& b : e.blocks) {
+            const auto n = static_cast<double>(e.statistics.count) * b.instructions;
+            const auto value =
+                out.exact ? n / static_cast<double>(p.run.runs()) : (all > 0 ? n / all : 0);
+            least = std::min(least, value);
+            auto& amount =
+                out.by_name.try_emplace(names.function[b.start], Amount{0, 0, 0, 0}).first->second;
+            amount.value += value;
+            amount.low += out.exact ? value : value * relative(share.low);
+            amount.high += out.exact ? value : value * relative(share.high);
+            amount.presence = std::max(amount.presence, presence_of(e.statistics, paths.totals));
+        }
+    }
+    if (out.dropped) out.absence.amount.high = least;
+    return out;
+}
+
+// Waiting is counted in nanoseconds in 1,000 instructions, so that runs and samples of any length
+// compare. Its error is that of a load's share of all waiting, and that of all waiting, which shows
+// in how the samples differ.
+double relative_error_of_waiting(const Totals& totals) {
+    if (totals.samples < 2 || totals.total == 0) return 1;
+    const auto n = static_cast<double>(totals.samples);
+    const auto mean = static_cast<double>(totals.total) / n;
+    const auto variance =
+        std::max(0.0, static_cast<double>(totals.total_squares) / n - mean * mean);
+    return 1.96 * std::sqrt(variance / (n - 1)) / mean;
+}
+
+Amounts amounts_of_waiting(const Profile& p, const std::vector<std::string>& names) {
+    Amounts out;
+    if (!p.latencies) return out;
+    const auto& list = *p.latencies;
+    const auto whole = whole_waiting(p);
+    out.known = true;
+    out.unit = Unit::waiting;
+    out.dropped = list.dropped != 0;
+    if (!whole) {
+        out.why_not = list.scale.clock_is_usable ? "no load was timed" : list.scale.why_not;
+        return out;
+    }
+    out.total = whole->value;
+    out.absence.samples = list.totals.samples;
+    const auto error = relative_error_of_waiting(list.totals);
+    std::map<std::string, JointStatistics> by_name;
+    std::uint64_t least = list.totals.total;
+    for (const auto& e : list.entries) {
+        by_name[names[e.location]].add(e.statistics);
+        least = std::min(least, e.statistics.count);
+    }
+    for (const auto& [name, joint] : by_name) {
+        const auto statistics = joint.of(list.totals);
+        const auto e = profile::estimate_share(statistics, list.totals);
+        const auto both = [&](double of_share) {
+            return whole->value * std::hypot(of_share, e.share * error);
+        };
+        const auto value = whole->value * e.share;
+        out.by_name.emplace(
+            name, Amount{value, std::max(0.0, value - both(e.share - e.low)),
+                         value + both(e.high - e.share), presence_of(statistics, list.totals)});
+    }
+    if (out.dropped)
+        out.absence.amount.high =
+            whole->value * static_cast<double>(least) / static_cast<double>(list.totals.total);
+    return out;
+}
+
+// On x86-64 code, stacks and heaps lie far above small numbers.
+bool looks_like_address(std::uint64_t value, const ValueEntry& e) {
+    return e.bits == 64 && (value >> 28) != 0 && (value >> 48) == 0;
+}
+
+struct ShareRange {
+    double share, low, high;
+};
+ShareRange share_of_value(const ValueEntry& e, std::uint64_t value) {
+    for (const auto& v : e.top)
+        if (v.value == value) {
+            const auto s =
+                profile::estimate_value_share(v.statistics, e.executions, e.probability_inverse);
+            return {s.share, s.low, s.high};
+        }
+    // It may hide in what is not told.
+    const auto all = static_cast<double>(e.executions.total);
+    return {0, 0, all > 0 ? static_cast<double>(e.executions.unknown) / all : 1};
+}
+
+constexpr double least_change_of_share = 0.05;
+constexpr double beyond_interval = 0.68;  // of its width: 95 % becomes 99.9 %
+
+bool are_apart(const ShareRange& a, const ShareRange& b) {
+    const auto gap = std::max(a.low - b.high, b.low - a.high);
+    return gap > beyond_interval / 2 * ((a.high - a.low) + (b.high - b.low));
+}
+
+}  // namespace
+
+Amounts function_amounts(const Profile& p, const ShapeNames& names) {
+    if (p.methods) {
+        Collector out(p, p.methods->instructions, p.methods->dropped != 0);
+        for (const auto& e : p.methods->entries)
+            out.add(names.function[e.function], e.instructions);
+        return out.take();
+    }
+    if (p.paths) return functions_by_paths(p, *p.paths, names);
+    return {};
+}
+
+Amounts call_amounts(const Profile& p, const ShapeNames& names) {
+    if (!p.calls) return {};
+    Collector out(p, p.calls->totals, p.calls->dropped != 0);
+    for (const auto& e : p.calls->entries)
+        out.add(names.function[e.from] + " → " + names.function[e.to], e.statistics);
+    return out.take();
+}
+
+Amounts edge_amounts(const Profile& p, const ShapeNames& names) {
+    if (!p.edges) return {};
+    Collector out(p, p.edges->totals, p.edges->dropped != 0);
+    for (const auto& e : p.edges->entries)
+        out.add(fmt::format("{} → {} ({})", names.place[e.from], names.place[e.to], name(e.kind)),
+                e.statistics);
+    return out.take();
+}
+
+Amounts path_amounts(const Profile& p, const ShapeNames& names) {
+    if (!p.paths) return {};
+    Collector out(p, p.paths->totals, p.paths->dropped != 0);
+    for (const auto& e : p.paths->entries) out.add(path_shape(e, names), e.statistics);
+    return out.take();
+}
+
+std::optional<Amount> whole_waiting(const Profile& p) {
+    if (!p.latencies || p.latencies->totals.total == 0 || p.coverage.instructions == 0) return {};
+    const auto value =
+        1000 * all_waiting_ns(*p.latencies) / static_cast<double>(p.coverage.instructions);
+    const auto error = value * relative_error_of_waiting(p.latencies->totals);
+    return Amount{value, std::max(0.0, value - error), value + error};
+}
+
+Amounts waiting_amounts(const Profile& p, const ShapeNames& names) {
+    return amounts_of_waiting(p, names.function);
+}
+
+Amounts load_amounts(const Profile& p, const ShapeNames& names) {
+    return amounts_of_waiting(p, names.place);
+}
+
+OperandValues operand_values(const Profile& p, const ShapeNames& names) {
+    std::vector<const ValueEntry*> order;
+    for (const auto& e : p.values->entries)
+        if (!is_constant_by_construction(p, e)) order.push_back(&e);
+    std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+        return std::tie(a->location, a->operand_index, a->context) <
+               std::tie(b->location, b->operand_index, b->context);
+    });
+    OperandValues values;
+    std::map<std::string, std::size_t> times;
+    for (const auto* e : order) {
+        auto key = fmt::format("{}|{}|{}|{}", names.place[e->location], operand_label(*e), e->bits,
+                               e->context ? names.place[*e->context] : std::string());
+        values.emplace(fmt::format("{}|{}", key, times[key]++), e);
+    }
+    return values;
+}
+
+std::optional<ValueChange> value_change(const Profile& p,
+                                        const std::vector<const ValueEntry*>& bases,
+                                        const ValueEntry& now) {
+    if (now.top.empty() || bases.front()->top.empty()) return {};
+    const auto& base = *bases.front();
+    ValueChange change;
+    const auto most_now = now.top.front().value, most_before = base.top.front().value;
+    change.is_address = looks_like_address(most_now, now) || looks_like_address(most_before, base);
+    // How constant it is; or, of what is no address, how often it is what it was most often.
+    const auto followed = change.is_address ? most_now : most_before;
+    const auto after = share_of_value(now, followed);
+    change.now_share = after.share;
+    for (const auto* b : bases) {
+        if (b->top.empty()) return {};
+        const auto before = share_of_value(*b, change.is_address ? b->top.front().value : followed);
+        if (b == &base) change.base_share = before.share;
+        if (!are_apart(before, after) ||
+            std::abs(before.share - after.share) < least_change_of_share)
+            return {};
+    }
+    change.operand = operand_label(now);
+    change.text = printable(p.at(now.location).text);
+    change.base_value = change.is_address ? "its most frequent" : value_text(most_before, base);
+    change.now_value = change.is_address ? "its most frequent" : value_text(most_now, now);
+    const auto all = p.values->all_executions().total;
+    change.weight =
+        all == 0 ? 0 : static_cast<double>(now.all_executions()) / static_cast<double>(all);
+    return change;
+}
+
+}  // namespace shadowprof::report

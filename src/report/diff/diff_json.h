@@ -1,0 +1,24 @@
+// A diff, and what a gate made of it, for programs.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "report/diff/diff.h"
+#include "report/diff/gate.h"
+
+namespace shadowprof::report {
+
+inline constexpr std::string_view diff_schema_name = "shadowprof-diff";
+inline constexpr std::uint64_t diff_schema_version = 1;
+
+// By docs/diff.schema.json. `gate` may be null.
+std::string to_json(const Diff& diff, const GateResult* gate);
+
+// What services that follow benchmarks over time read: the numbers of the new profile, instructions
+// of a run and of its functions that have at least this share.
+std::string to_github_action_benchmark(const Diff& diff,
+                                       double least_share);    // customSmallerIsBetter
+std::string to_bencher(const Diff& diff, double least_share);  // Bencher Metric Format
+
+}  // namespace shadowprof::report

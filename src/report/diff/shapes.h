@@ -1,0 +1,44 @@
+// What code is called, whatever the build: the names by which two profiles of a program are matched
+// when it was changed and compiled again in between.
+//
+// Addresses move with every build, lines with every edit above them. What stays:
+//   - a function is its name, and the library it is in unless that is the program itself;
+//   - a place is its line in the function, counted from the function's first; or, in a file that is
+//     the same build in all profiles, the offset in the function, which is finer;
+//   - a path is the functions and lines it runs through.
+// Places that share a name are told as one.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "report/model/profile.h"
+
+namespace shadowprof::report {
+
+// By index of a location.
+struct ShapeNames {
+    std::vector<std::string> function;
+    std::vector<std::string> place;
+};
+
+class Shapes {
+  public:
+    // All the profiles that will be matched with each other.
+    explicit Shapes(const std::vector<const Profile*>& profiles);
+    ShapeNames names_of(const Profile& profile) const;
+
+  private:
+    bool is_same_build(const std::string& module) const;
+    std::map<std::string, std::set<std::string>> builds_;  // of each module, by its shape
+};
+
+// The functions and lines of a path, each told once where it follows itself.
+std::string path_shape(const PathEntry& path, const ShapeNames& names);
+
+// The file name of the program that was profiled; empty if nobody knows.
+std::string program_of(const Profile& profile);
+
+}  // namespace shadowprof::report

@@ -1,0 +1,96 @@
+#include "report/symbols/demangle.h"
+
+#include <cxxabi.h>
+
+#include <array>
+#include <cstdlib>
+#include <memory>
+
+namespace shadowprof::report {
+
+namespace {
+
+// The longest first. " new" and its like are words.
+constexpr std::array<std::string_view, 45> operators{
+    " delete[]", " new[]", " delete", " new", "<=>", "<<=",  ">>=", "->*", "()", "[]", "<<", ">>",
+    "<=",        ">=",     "==",      "!=",   "&&",  "||",   "++",  "--",  "->", "+=", "-=", "*=",
+    "/=",        "%=",     "^=",      "&=",   "|=",  "\"\"", "<",   ">",   "=",  "+",  "-",  "*",
+    "/",         "%",      "^",       "&",    "|",   "~",    "!",   ",",   "?"};
+
+// What "operator" at the beginning of `s` names: "operator<<", "operator()"; 0 if nothing does.
+std::size_t operator_name_size(std::string_view s) {
+    static constexpr std::string_view keyword = "operator";
+    if (!s.starts_with(keyword)) return 0;
+    for (const auto symbol : operators)
+        if (s.substr(keyword.size()).starts_with(symbol)) return keyword.size() + symbol.size();
+    return 0;
+}
+
+// The size of what the bracket at the beginning of `s` encloses, brackets included; 0 if it is not
+// closed. The arrow of a return type is no bracket.
+std::size_t bracketed_size(std::string_view s) {
+    std::size_t depth = 0;
+    for (std::size_t i = 0; i < s.size();) {
+        if (const auto skipped = operator_name_size(s.substr(i))) {
+            i += skipped;
+            continue;
+        }
+        const char c = s[i++];
+        if (c == '(' || c == '<' || c == '[' || c == '{') ++depth;
+        const bool arrow = c == '>' && i > 1 && s[i - 2] == '-';
+        if ((c == ')' || c == '>' || c == ']' || c == '}') && !arrow && --depth == 0) return i;
+    }
+    return 0;
+}
+
+}  // namespace
+
+std::string demangle(const std::string& symbol) {
+    static constexpr std::string_view stub = "@plt";
+    if (symbol.size() > stub.size() && symbol.ends_with(stub))
+        return demangle(symbol.substr(0, symbol.size() - stub.size())) + std::string(stub);
+    std::string plain = symbol.substr(0, symbol.find('@', 1));
+    if (!plain.starts_with("_Z")) return plain;
+    int status = 0;
+    const std::unique_ptr<char, decltype(&std::free)> text{
+        abi::__cxa_demangle(plain.c_str(), nullptr, nullptr, &status), &std::free};
+    return text ? std::string(text.get()) : plain;
+}
+
+std::string without_parameters(std::string_view function) {
+    std::string out;
+    bool operator_seen = false;  // after which a space is part of the name ("operator bool")
+    for (std::size_t i = 0; i < function.size();) {
+        const auto rest = function.substr(i);
+        const bool at_word = out.empty() || out.back() == ':' || out.back() == ' ';
+        const bool at_operator = at_word && rest.starts_with("operator");
+        operator_seen = operator_seen || at_operator;
+        const char c = rest.front();
+        if (const auto name = at_operator ? operator_name_size(rest) : 0) {
+            out += rest.substr(0, name);
+            i += name;
+            if (function.substr(i, 2) == " <") ++i;  // "operator<< <int>(int)"
+        } else if (c == '(' || c == '<' || c == '{') {
+            const auto size = bracketed_size(rest);
+            if (size == 0) return std::string(function);
+            const auto after = rest.substr(size);
+            const bool is_last = after.empty() || after.front() == ' ' || after.front() == '&';
+            if (c == '(' && is_last && !out.empty()) return out;
+            // "(anonymous namespace)::f", "f()::{lambda(int)#1}", and Go's "main.(*T).f".
+            const bool parameters =
+                c == '(' && after.starts_with("::") && !out.empty() && out.back() != ':';
+            if (c != '<' && !parameters) out += rest.substr(0, size);
+            i += size;
+        } else if (c == ' ' && !operator_seen) {
+            if (rest.starts_with(" [clone")) return out;
+            out.clear();  // it was a return type: "void f<int>(int)"
+            ++i;
+        } else {
+            out += c;
+            ++i;
+        }
+    }
+    return out.empty() ? std::string(function) : out;
+}
+
+}  // namespace shadowprof::report

@@ -1,0 +1,135 @@
+#include "report/symbols/source_lines.h"
+
+#include <dwarf.h>
+
+#include <algorithm>
+
+#include "report/symbols/demangle.h"
+
+namespace shadowprof::report {
+
+namespace {
+
+template <class Visit>
+void each_child(Dwarf_Die parent, Visit visit) {
+    Dwarf_Die child;
+    if (dwarf_child(&parent, &child) != 0) return;
+    do {
+        if (!visit(child)) return;
+    } while (dwarf_siblingof(&child, &child) == 0);
+}
+
+std::string function_name(Dwarf_Die& die) {
+    Dwarf_Attribute attribute;
+    for (const unsigned which : {DW_AT_linkage_name, DW_AT_MIPS_linkage_name})
+        if (const char* linkage = dwarf_formstring(dwarf_attr_integrate(&die, which, &attribute)))
+            return demangle(linkage);
+    const char* name = dwarf_diename(&die);
+    return name ? name : "";
+}
+
+std::uint64_t number(Dwarf_Die& die, unsigned which) {
+    Dwarf_Attribute attribute;
+    Dwarf_Word value = 0;
+    return dwarf_formudata(dwarf_attr(&die, which, &attribute), &value) == 0 ? value : 0;
+}
+
+std::string file_of_unit(Dwarf_Die& unit, std::size_t index) {
+    Dwarf_Files* files = nullptr;
+    std::size_t count = 0;
+    if (dwarf_getsrcfiles(&unit, &files, &count) != 0 || index >= count) return {};
+    const char* name = dwarf_filesrc(files, index, nullptr, nullptr);
+    return name ? name : "";
+}
+
+}  // namespace
+
+SourceLines::SourceLines(Dwfl_Module* module) {
+    Dwarf_Addr bias = 0;
+    if (!dwfl_module_getdwarf(module, &bias)) return;
+    bias_ = bias;
+    Dwarf_Die* unit = nullptr;
+    while ((unit = dwfl_module_nextcu(module, unit, &bias))) add_ranges(units_, *unit);
+    sort(units_);
+}
+
+void SourceLines::add_ranges(DieRanges& to, Dwarf_Die die) {
+    Dwarf_Addr base = 0, begin = 0, end = 0;
+    for (std::ptrdiff_t at = 0; (at = dwarf_ranges(&die, at, &base, &begin, &end)) > 0;)
+        if (begin < end) to.push_back({begin, end, die});
+}
+
+void SourceLines::add_functions(DieRanges& to, Dwarf_Die parent) {
+    each_child(parent, [&](Dwarf_Die child) {
+        const int tag = dwarf_tag(&child);
+        if (tag == DW_TAG_subprogram)
+            add_ranges(to, child);
+        else if (tag == DW_TAG_namespace || tag == DW_TAG_module)
+            add_functions(to, child);
+        return true;
+    });
+}
+
+void SourceLines::sort(DieRanges& ranges) {
+    std::stable_sort(ranges.begin(), ranges.end(),
+                     [](const auto& a, const auto& b) { return a.begin < b.begin; });
+}
+
+Dwarf_Die* SourceLines::find_in(DieRanges& ranges, std::uint64_t address) {
+    const auto after =
+        std::upper_bound(ranges.begin(), ranges.end(), address,
+                         [](std::uint64_t a, const auto& range) { return a < range.begin; });
+    if (after == ranges.begin() || std::prev(after)->end <= address) return nullptr;
+    return &std::prev(after)->die;
+}
+
+std::vector<InlinedFrame> SourceLines::inlined_at(Dwarf_Die unit, Dwarf_Die function,
+                                                  std::uint64_t address) {
+    std::vector<InlinedFrame> frames;  // outermost first, while we descend
+    Dwarf_Die scope = function;
+    for (bool deeper = true; deeper;) {
+        deeper = false;
+        each_child(scope, [&](Dwarf_Die child) {
+            const int tag = dwarf_tag(&child);
+            const bool is_inlined = tag == DW_TAG_inlined_subroutine;
+            const bool is_scope = is_inlined || tag == DW_TAG_lexical_block ||
+                                  tag == DW_TAG_try_block || tag == DW_TAG_catch_block;
+            if (!is_scope || dwarf_haspc(&child, address) <= 0) return true;
+            if (is_inlined)
+                frames.push_back({function_name(child),
+                                  file_of_unit(unit, number(child, DW_AT_call_file)),
+                                  static_cast<std::uint32_t>(number(child, DW_AT_call_line))});
+            scope = child;
+            deeper = true;
+            return false;
+        });
+    }
+    std::reverse(frames.begin(), frames.end());
+    return frames;
+}
+
+SourceLine SourceLines::find(std::uint64_t address) {
+    address -= bias_;
+    Dwarf_Die* unit = find_in(units_, address);
+    if (!unit) return {};
+    SourceLine found;
+    if (Dwarf_Line* line = dwarf_getsrc_die(unit, address)) {
+        int number = 0;
+        const char* file = dwarf_linesrc(line, nullptr, nullptr);
+        // Line 0 is code that no line is to blame for.
+        if (file && dwarf_lineno(line, &number) == 0 && number > 0) {
+            found.file = file;
+            found.line = static_cast<std::uint32_t>(number);
+        }
+    }
+    const auto [functions, is_new] = functions_.try_emplace(dwarf_dieoffset(unit));
+    if (is_new) {
+        add_functions(functions->second, *unit);
+        sort(functions->second);
+    }
+    if (const Dwarf_Die* function = find_in(functions->second, address))
+        found.inlined = inlined_at(*unit, *function, address);
+    return found;
+}
+
+}  // namespace shadowprof::report

@@ -1,0 +1,50 @@
+// Source lines and inlined functions by DWARF.
+//
+// libdw finds a compilation unit by .debug_aranges, which clang does not write, and scopes by
+// walking the whole unit; for thousands of locations neither will do. So the ranges of units, and
+// of the functions in each unit that is asked about, are tables here.
+#pragma once
+
+#include <elfutils/libdw.h>
+#include <elfutils/libdwfl.h>
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "report/model/profile.h"
+
+namespace shadowprof::report {
+
+struct SourceLine {
+    std::string file;  // empty if unknown
+    std::uint32_t line = 0;
+    std::vector<InlinedFrame> inlined;  // innermost first
+};
+
+// One thread at a time.
+class SourceLines {
+  public:
+    explicit SourceLines(Dwfl_Module* module);
+    SourceLine find(std::uint64_t address);
+
+  private:
+    struct DieRange {
+        std::uint64_t begin, end;
+        Dwarf_Die die;
+    };
+    using DieRanges = std::vector<DieRange>;
+    static void add_ranges(DieRanges& to, Dwarf_Die die);
+    static void add_functions(DieRanges& to, Dwarf_Die parent);
+    static void sort(DieRanges& ranges);
+    static Dwarf_Die* find_in(DieRanges& ranges, std::uint64_t address);
+    static std::vector<InlinedFrame> inlined_at(Dwarf_Die unit, Dwarf_Die function,
+                                                std::uint64_t address);
+
+    std::uint64_t bias_ = 0;
+    DieRanges units_;
+    std::unordered_map<std::uint64_t, DieRanges> functions_;  // by unit
+};
+
+}  // namespace shadowprof::report

@@ -1,0 +1,126 @@
+#include "report/symbols/symbols.h"
+
+#include <algorithm>
+#include <array>
+
+#include "report/symbols/demangle.h"
+#include "report/symbols/plt.h"
+#include "report/symbols/symbol_file.h"
+#include "report/symbols/unwind_ranges.h"
+
+namespace shadowprof::report {
+
+namespace {
+
+constexpr std::string_view vdso_path = "[vdso]";
+constexpr std::string_view runtime_code_path = "[runtime code]";
+// Writable in the file, and read-only once the dynamic linker is done.
+constexpr std::array<std::string_view, 4> linker_tables{".got", ".got.plt", ".data.rel.ro",
+                                                        ".data.rel.ro.local"};
+
+FunctionInfo info_of(const Function& f) {
+    return {demangle(f.symbol), f.begin, f.end};
+}
+
+}  // namespace
+
+struct Symbols::File {
+    std::unique_ptr<ElfImage> image;
+    FunctionTable functions;
+    std::unique_ptr<SourceLines> lines;  // read when first asked for
+
+    explicit File(std::unique_ptr<ElfImage> opened)
+        : image(std::move(opened)), functions(image->symbols()) {
+        functions.fill_gaps(plt_stubs(*image, functions));
+        functions.fill_gaps(unwind_ranges(*image));
+    }
+};
+
+Symbols::Symbols(SymbolOptions options)
+    : options_(std::move(options)), runtime_names_(options_.runtime_map) {}
+
+Symbols::~Symbols() = default;
+
+void Symbols::use_runtime_map(const std::string& path) {
+    const std::lock_guard lock(mutex_);
+    runtime_names_ = RuntimeNames(path);
+}
+
+Symbols::File* Symbols::file_of(const trace::Module& module) {
+    const auto [entry, is_new] = files_.try_emplace(module.path + '\n' + module.build_id);
+    if (is_new && !module.path.empty()) {
+        auto image = module.path == vdso_path
+                         ? ElfImage::open_own_vdso(module.build_id)
+                         : ElfImage::open(options_.root + module.path, module.build_id,
+                                          options_.debug_directories);
+        if (image) entry->second = std::make_unique<File>(std::move(image));
+    }
+    return entry->second.get();
+}
+
+std::optional<FunctionInfo> Symbols::function_at(const trace::Module& module,
+                                                 std::uint64_t offset) {
+    const std::lock_guard lock(mutex_);
+    const Function* found = nullptr;
+    if (module.path == runtime_code_path)
+        found = runtime_names_.find(offset);
+    else if (File* file = file_of(module))
+        found = file->functions.find(offset);
+    if (!found) return {};
+    return info_of(*found);
+}
+
+SourceLine Symbols::line_at(const trace::Module& module, std::uint64_t offset) {
+    const std::lock_guard lock(mutex_);
+    File* file = file_of(module);
+    if (!file) return {};
+    if (!file->lines) file->lines = std::make_unique<SourceLines>(file->image->dwfl_module());
+    return file->lines->find(offset);
+}
+
+std::vector<FunctionInfo> Symbols::functions_of(const trace::Module& module) {
+    const std::lock_guard lock(mutex_);
+    std::vector<FunctionInfo> all;
+    if (File* file = file_of(module))
+        for (const auto& f : file->functions.functions()) all.push_back(info_of(f));
+    return all;
+}
+
+std::vector<std::byte> Symbols::code_of(const trace::Module& module, std::uint64_t offset,
+                                        std::size_t size) {
+    const std::lock_guard lock(mutex_);
+    File* file = file_of(module);
+    return file ? file->image->bytes(offset, size) : std::vector<std::byte>();
+}
+
+std::optional<bool> Symbols::is_writable(const trace::Module& module, std::uint64_t offset) {
+    const std::lock_guard lock(mutex_);
+    File* file = file_of(module);
+    if (!file) return {};
+    for (const auto& section : file->image->sections()) {
+        const auto& header = section.header;
+        if (!(header.sh_flags & SHF_ALLOC) || offset < header.sh_addr ||
+            offset - header.sh_addr >= header.sh_size)
+            continue;
+        return (header.sh_flags & SHF_WRITE) &&
+               std::find(linker_tables.begin(), linker_tables.end(), section.name) ==
+                   linker_tables.end();
+    }
+    return {};
+}
+
+trace::Location SymbolFunctionMap::function_of(trace::Location location) {
+    const std::lock_guard lock(mutex_);
+    const auto [entry, is_new] = known_.try_emplace(location, location);
+    if (is_new)
+        if (const auto f = symbols_.function_at(modules_.at(location.module), location.offset))
+            entry->second.offset = f->begin;
+    return entry->second;
+}
+
+void SymbolFunctionMap::forget() {
+    const std::lock_guard lock(mutex_);
+    known_.clear();
+}
+
+}  // namespace shadowprof::report

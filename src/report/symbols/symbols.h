@@ -1,0 +1,80 @@
+// What code is called and where it was written: functions, source lines, inlined calls.
+//
+// A file is believed only if its build id is the module's. Where a name is missing the answer says
+// less, never something else: a stripped file still has exported names, then bounds of functions
+// from its unwind tables, then nothing. Any thread may ask; one is answered at a time.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "profile/common/profiler.h"
+#include "report/symbols/runtime_names.h"
+#include "report/symbols/source_lines.h"
+#include "trace/location.h"
+
+namespace shadowprof::report {
+
+struct SymbolOptions {
+    std::string root;  // prefix of module paths: /proc/PID/root of a process in a container
+    std::vector<std::string> debug_directories = {"/usr/lib/debug"};
+    std::string runtime_map;  // /tmp/perf-PID.map
+};
+
+struct FunctionInfo {
+    std::string name;  // demangled; empty if only the bounds are known
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+};
+
+class Symbols {
+  public:
+    explicit Symbols(SymbolOptions options = {});
+    ~Symbols();
+
+    // For a process whose id was not known when this was made.
+    void use_runtime_map(const std::string& path);
+
+    std::optional<FunctionInfo> function_at(const trace::Module& module, std::uint64_t offset);
+    SourceLine line_at(const trace::Module& module, std::uint64_t offset);
+
+    // For listings. Every function of the module, and code from its file; empty without the file.
+    std::vector<FunctionInfo> functions_of(const trace::Module& module);
+    std::vector<std::byte> code_of(const trace::Module& module, std::uint64_t offset,
+                                   std::size_t size);
+    // Whether the running program may change what is there: data, but neither constants nor tables
+    // that only the dynamic linker writes. Nothing without the file.
+    std::optional<bool> is_writable(const trace::Module& module, std::uint64_t offset);
+
+  private:
+    struct File;
+    File* file_of(const trace::Module& module);
+
+    std::mutex mutex_;
+    SymbolOptions options_;
+    RuntimeNames runtime_names_;
+    std::unordered_map<std::string, std::unique_ptr<File>> files_;  // by path and build id
+};
+
+// Functions for the profilers, which know no symbols.
+class SymbolFunctionMap : public profile::FunctionMap {
+  public:
+    SymbolFunctionMap(Symbols& symbols, const trace::ModuleTable& modules)
+        : symbols_(symbols), modules_(modules) {}
+    trace::Location function_of(trace::Location location) override;
+    // Gives back the memory of what has been asked for so far.
+    void forget();
+
+  private:
+    Symbols& symbols_;
+    const trace::ModuleTable& modules_;
+    std::mutex mutex_;
+    std::unordered_map<trace::Location, trace::Location, trace::LocationHash> known_;
+};
+
+}  // namespace shadowprof::report

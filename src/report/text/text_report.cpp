@@ -1,0 +1,415 @@
+#include "report/text/text_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "report/model/steps.h"
+#include "report/model/utf8.h"
+#include "report/opportunities/opportunities.h"
+#include "report/text/format.h"
+#include "report/text/latency_notes.h"
+#include "report/text/listing.h"
+#include "report/text/text_table.h"
+#include "report/text/value_notes.h"
+
+namespace shadowprof::report {
+
+namespace {
+
+constexpr std::size_t narrowest = 40;
+constexpr std::size_t label_columns = 11;
+constexpr std::size_t most_path_lines = 5;
+
+std::string joined(const std::vector<std::string>& items, const char* between) {
+    return fmt::format("{}", fmt::join(items, between));
+}
+
+class TextReport {
+  public:
+    TextReport(const Profile& profile, const TextOptions& options)
+        : p_(profile),
+          top_(options.top),
+          width_(options.width),
+          paint_(options.color),
+          symbols_(options.symbols) {}
+
+    std::string render() {
+        header();
+        opportunities();
+        if (p_.methods) functions(*p_.methods);
+        if (p_.paths) paths(*p_.paths);
+        if (p_.edges) edges(*p_.edges);
+        if (p_.calls) calls(*p_.calls);
+        if (p_.values) values(*p_.values);
+        if (p_.latencies) latencies(*p_.latencies);
+        if (p_.stacks) stacks(*p_.stacks);
+        return std::move(out_);
+    }
+
+  private:
+    // --- what ran, what was seen, what it cost
+
+    void header() {
+        for (const auto& t : p_.targets) {
+            fact("Program", joined(t.command, " "), Tint::bold);
+            fact("", target_text(t));
+        }
+        const auto& run = p_.run;
+        fact("Run", fmt::format("mode {}, {}; {}; {}", run.mode, joined(run.profiles, " "),
+                                run.started, p_.tool));
+        if (!run.seeds.empty())
+            fact("Merged", fmt::format("{} on {}", counted("run", run.runs()),
+                                       counted("machine", p_.hosts.size())));
+        fact("Machine", fmt::format("{}, {}, Linux {}", p_.host.cpu, counted("core", p_.host.cores),
+                                    p_.host.kernel));
+        fact("Seen", seen_text());
+        fact("Ended", ended_text());
+        fact("Cost", cost_text());
+        if (run.interrupted)
+            fact("Cut short", "by " + *run.interrupted + ": what was seen until then",
+                 Tint::accent);
+        for (const auto& w : run.warnings) fact("Warning", w, Tint::accent);
+        for (const auto& f : run.failures) fact("Failed", f, Tint::accent);
+    }
+
+    void fact(const std::string& label, const std::string& text, Tint tint = Tint::none) {
+        if (text.empty()) return;
+        auto lines = wrap_words(printable(text), label_columns, width_);
+        lines.pop_back();
+        out_ += paint_.dim(pad_right(label, label_columns));
+        out_ += tint == Tint::bold     ? paint_.bold(lines)
+                : tint == Tint::accent ? paint_.accent(lines)
+                                       : lines;
+        out_ += "\n";
+    }
+
+    std::string target_text(const Target& t) const {
+        // Merged runs had process ids of their own.
+        std::string text = t.pid == 0   ? (t.attached ? "attached to" : "started by shadowprof")
+                           : t.attached ? fmt::format("attached to pid {}", t.pid)
+                                        : fmt::format("pid {}", t.pid);
+        if (!t.exit && t.pid == 0)
+            text += ", with different ends";
+        else if (!t.exit)
+            text += ", still running when profiling ended";
+        else if (*t.exit > 128 && *t.exit <= 128 + 64)
+            text += fmt::format(", killed by signal {}", *t.exit - 128);
+        else
+            text += fmt::format(", exit status {}", *t.exit);
+        return text + ", " + seconds_text(p_.run.duration);
+    }
+
+    std::string seen_text() const {
+        const auto& c = p_.coverage;
+        return fmt::format("{}{} in {}, {}", is_exhaustive() ? "everything: " : "",
+                           counted("instruction", c.instructions), counted("block", c.blocks),
+                           counted("sample", c.samples));
+    }
+
+    bool is_exhaustive() const {
+        return (p_.paths && p_.paths->totals.exhaustive) ||
+               (p_.edges && p_.edges->totals.exhaustive) ||
+               (p_.methods && p_.methods->totals.exhaustive);
+    }
+
+    std::string ended_text() const {
+        std::vector<std::pair<std::uint64_t, std::string>> reasons;
+        for (const auto& [reason, n] : p_.coverage.ended) reasons.emplace_back(n, reason);
+        std::stable_sort(reasons.begin(), reasons.end(),
+                         [](const auto& a, const auto& b) { return a.first > b.first; });
+        std::string text;
+        constexpr std::size_t most = 8;
+        for (std::size_t i = 0; i < std::min(reasons.size(), most); ++i)
+            text += fmt::format("{}{} × {}", i ? ", " : "", count_text(reasons[i].first),
+                                reasons[i].second);
+        if (reasons.size() > most) text += fmt::format(", {} more reasons", reasons.size() - most);
+        return text;
+    }
+
+    std::string cost_text() const {
+        const auto& c = p_.cost;
+        std::string text = counted("stop", c.stops) + ", " + seconds_text(c.stop_time) + " stopped";
+        if (c.forks) text += fmt::format(", {}", counted("fork", c.forks));
+        if (c.extra_faults) text += fmt::format(", {}", counted("extra fault", c.extra_faults));
+        if (c.extra_cpu > 0) text += ", " + seconds_text(c.extra_cpu) + " extra CPU";
+        if (c.slowdown) text += ", slowdown " + share_text(*c.slowdown);
+        return text;
+    }
+
+    // --- what to do about it
+
+    void opportunities() {
+        const auto findings = find_opportunities(p_, symbols_);
+        heading("Opportunities",
+                "(by the share of instructions, or of waiting time, that they touch)");
+        if (findings.empty())
+            opportunity_line("none that touches " + share_text(thresholds::least_touched) +
+                                 " of the work or more",
+                             Tint::dim, 2);
+        std::set<const FindingKind*> advised;  // once is enough
+        for (std::size_t i = 0; i < rows(findings); ++i)
+            opportunity(findings[i], advised.insert(findings[i].kind).second);
+        if (findings.size() > top_)
+            opportunity_line(fmt::format("and {} more", findings.size() - top_), Tint::dim, 2);
+    }
+
+    void opportunity(const Finding& f, bool with_advice) {
+        const auto share = pad_left(share_text(f.touches), 7);
+        const auto interval = f.interval.empty() ? "" : "  " + f.interval;
+        const auto kind = " [" + std::string(f.kind->name) + "]";
+        const auto used = columns_of(share + interval + kind) + 4;
+        const auto title = shorten_end(f.kind->title, width_ - std::min(width_, used));
+        out_ += "  " + paint_.heat(f.touches, share) + paint_.dim(interval) + "  " +
+                paint_.bold(title) + paint_.dim(kind) + "\n";
+        opportunity_line(full_label(p_, p_.at(f.location)) + ": " + f.what, Tint::none);
+        for (const auto& e : f.evidence) opportunity_line(e, Tint::dim);
+        if (with_advice) opportunity_line("→ " + std::string(f.kind->advice), Tint::accent);
+    }
+
+    void opportunity_line(const std::string& text, Tint tint, std::size_t indent = 6) {
+        auto lines =
+            std::string(indent, ' ') + wrap_words(printable(text), indent + 2, width_ - indent);
+        lines.pop_back();
+        out_ += (tint == Tint::dim      ? paint_.dim(lines)
+                 : tint == Tint::accent ? paint_.accent(lines)
+                                        : lines) +
+                "\n";
+    }
+
+    // --- hotlists
+
+    void title(const std::string& text, const std::string& explanation, const Totals& totals) {
+        std::string rest = explanation;
+        if (totals.unknown)
+            rest += "; " +
+                    share_text(static_cast<double>(totals.unknown) /
+                               static_cast<double>(totals.total)) +
+                    " in none of the entries";
+        heading(text, "(" + rest + ")");
+    }
+
+    void heading(const std::string& text, const std::string& explanation) {
+        auto lines = wrap_words(explanation, 2, width_ - std::min(width_, text.size() + 1));
+        lines.pop_back();
+        out_ += "\n" + paint_.bold(text) + " " + paint_.dim(lines) + "\n";
+    }
+
+    template <class Entry>
+    std::size_t rows(const std::vector<Entry>& entries) const {
+        return std::min(entries.size(), top_);
+    }
+
+    void put(const TextTable& table) {
+        out_ +=
+            table.empty() ? "  " + paint_.dim("none seen") + "\n" : table.render(width_, paint_);
+    }
+
+    static Cell share_cell(const ShareTexts& share) {
+        return {share.text, Tint::heat, share.share};
+    }
+    static Cell dim(std::string text) { return {std::move(text), Tint::dim}; }
+
+    void functions(const MethodHotlist& list) {
+        title("Hot functions", "by instructions: " + count_text(list.instructions.total),
+              list.instructions);
+        std::vector<const MethodEntry*> order;
+        for (const auto& e : list.entries)
+            if (e.instructions.count + e.statistics.count > 0) order.push_back(&e);
+        std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+            return a->instructions.count > b->instructions.count;
+        });
+        TextTable table({{"share"},
+                         {"interval", Column::Align::right, 3},
+                         {"instructions", Column::Align::right, 4},
+                         {"calls", Column::Align::right, 6},
+                         {"tail calls", Column::Align::right, 1},
+                         {"loops", Column::Align::right, 5},
+                         {"function", Column::Align::left, 9, 3},
+                         {"where", Column::Align::left, 7, 2}});
+        for (std::size_t i = 0; i < rows(order); ++i) {
+            const auto& e = *order[i];
+            const auto& at = p_.at(e.function);
+            const auto share = share_of(e.instructions, list.instructions);
+            table.add({share_cell(share),
+                       dim(share.interval),
+                       {count_text(e.instructions.count)},
+                       {count_text(e.calls)},
+                       {e.tail_calls ? count_text(e.tail_calls) : ""},
+                       {count_text(e.back_edges)},
+                       {function_label(p_, at), Tint::bold},
+                       dim(at.file.empty() ? file_name(p_.modules[at.module].path)
+                                           : place_label(p_, at))});
+        }
+        put(table);
+    }
+
+    void paths(const Hotlist<PathEntry>& list) {
+        title("Hot paths", count_text(list.totals.total) + " executions of paths", list.totals);
+        if (list.entries.empty()) out_ += "  " + paint_.dim("none seen") + "\n";
+        for (std::size_t i = 0; i < rows(list.entries); ++i) path(list.entries[i], list.totals);
+    }
+
+    void path(const PathEntry& e, const Totals& totals) {
+        const auto share = share_of(e.statistics, totals);
+        const auto length = e.instructions();
+        const auto total = static_cast<double>(p_.coverage.instructions);
+        const auto work = static_cast<double>(length) * static_cast<double>(e.statistics.count);
+        std::string line = count_text(e.statistics.count) + " × " + counted("instruction", length);
+        if (total > 0) line += fmt::format(", {} of all instructions", share_text(work / total));
+        const auto interval = share.interval.empty() ? "" : "  " + share.interval;
+        const auto room = width_ - std::min(width_, columns_of(share.text + interval) + 6);
+        out_ += "  " + paint_.heat(share.share, pad_left(share.text, 7)) + paint_.dim(interval) +
+                "  " + paint_.dim(shorten_end(line, room)) + "\n";
+        out_ += wrap_steps(path_steps(p_, e), 6, width_, most_path_lines);
+    }
+
+    void edges(const Hotlist<EdgeEntry>& list) {
+        title("Hot edges", count_text(list.totals.total) + " executions of edges", list.totals);
+        TextTable table({{"share"},
+                         {"interval", Column::Align::right, 3},
+                         {"count", Column::Align::right, 5},
+                         {"kind", Column::Align::left, 6},
+                         {"from", Column::Align::left, 9, 1},
+                         {"to", Column::Align::left, 9, 1}});
+        for (std::size_t i = 0; i < rows(list.entries); ++i) {
+            const auto& e = list.entries[i];
+            const auto share = share_of(e.statistics, list.totals);
+            auto labels = edge_labels(p_, p_.at(e.from), p_.at(e.to));
+            table.add({share_cell(share),
+                       dim(share.interval),
+                       {count_text(e.statistics.count)},
+                       {std::string(name(e.kind))},
+                       {std::move(labels.from)},
+                       {std::move(labels.to)}});
+        }
+        put(table);
+    }
+
+    void calls(const Hotlist<CallEntry>& list) {
+        title("Hot calls", count_text(list.totals.total) + " calls", list.totals);
+        TextTable table({{"share"},
+                         {"interval", Column::Align::right, 3},
+                         {"count", Column::Align::right, 5},
+                         {"from", Column::Align::left, 9, 1},
+                         {"to", Column::Align::left, 9, 1}});
+        for (std::size_t i = 0; i < rows(list.entries); ++i) {
+            const auto& e = list.entries[i];
+            const auto share = share_of(e.statistics, list.totals);
+            table.add({share_cell(share),
+                       dim(share.interval),
+                       {count_text(e.statistics.count)},
+                       {full_label(p_, p_.at(e.from))},
+                       {function_label(p_, p_.at(e.to)), Tint::bold}});
+        }
+        put(table);
+    }
+
+    void values(const ValueHotlist& list) {
+        struct Row {
+            const ValueEntry* entry;
+            Regularity regularity;
+            double weight;  // executions that see the regular value
+        };
+        std::vector<Row> found;
+        for (const auto& e : list.entries) {
+            if (is_constant_by_construction(p_, e)) continue;
+            auto regularity = regularity_of(e);
+            const auto weight = regularity.share * static_cast<double>(e.all_executions());
+            if (weight > 0) found.push_back({&e, std::move(regularity), weight});
+        }
+        std::stable_sort(found.begin(), found.end(),
+                         [](const auto& a, const auto& b) { return a.weight > b.weight; });
+        title("Predictable values",
+              fmt::format("of {}; those that cannot vary are left out",
+                          counted("operand", list.entries.size())),
+              list.all_executions());
+        TextTable table({{"share"},
+                         {"interval", Column::Align::right, 7},
+                         {"see", Column::Align::left, 9, 3},
+                         {"in", Column::Align::left, 8, 2},
+                         {"executions", Column::Align::right, 5},
+                         {"of", Column::Align::left, 4, 3},
+                         {"where", Column::Align::left, 9, 5}});
+        for (std::size_t i = 0; i < rows(found); ++i) {
+            const auto& [entry, regularity, weight] = found[i];
+            const auto& at = p_.at(entry->location);
+            auto where = full_label(p_, at);
+            if (entry->context) where += " called from " + full_label(p_, p_.at(*entry->context));
+            table.add({{share_text(regularity.share), Tint::heat, regularity.share},
+                       dim(regularity.interval),
+                       {regularity.text, Tint::bold},
+                       {operand_label(*entry)},
+                       {count_text(entry->all_executions())},
+                       dim(printable(at.text)),
+                       {where}});
+        }
+        put(table);
+    }
+
+    void latencies(const LatencyHotlist& list) {
+        out_ += "\n" + paint_.bold("Loads that wait") + "\n";
+        out_ += wrap_words("  " + paint_.dim(scale_text(list.scale)), 2, width_);
+        TextTable table({{"waiting"},
+                         {"interval", Column::Align::right, 5},
+                         {"mean"},
+                         {"p50", Column::Align::right, 4},
+                         {"p99", Column::Align::right, 4},
+                         {"from (model)", Column::Align::left, 7, 3},
+                         {"addresses", Column::Align::left, 6, 2},
+                         {"loads", Column::Align::right, 3},
+                         {"of", Column::Align::left, 4, 3},
+                         {"where", Column::Align::left, 9, 4}});
+        for (std::size_t i = 0; i < rows(list.entries); ++i) {
+            const auto& e = list.entries[i];
+            const bool leaves_near_caches = e.by_model[2] + e.by_model[3] > 0;
+            if (e.statistics.count == 0 && !leaves_near_caches) continue;
+            const auto share = share_of(e.statistics, list.totals);
+            const auto& at = p_.at(e.location);
+            const auto time = [&](double ns) { return e.timed ? nanoseconds_text(ns) : ""; };
+            table.add({{share.text, Tint::heat, share.share},
+                       dim(share.interval),
+                       {time(e.mean_ns()), Tint::bold},
+                       dim(time(profile::latency_quantile(e.histogram, 0.5))),
+                       dim(time(profile::latency_quantile(e.histogram, 0.99))),
+                       {levels_text(e)},
+                       dim(pattern_text(p_, e)),
+                       {count_text(e.loads)},
+                       dim(printable(at.text)),
+                       {full_label(p_, at)}});
+        }
+        put(table);
+    }
+
+    void stacks(const Hotlist<StackEntry>& list) {
+        title("Stacks", "where samples began, outermost call first", list.totals);
+        if (list.entries.empty()) out_ += "  " + paint_.dim("none seen") + "\n";
+        for (std::size_t i = 0; i < rows(list.entries); ++i) {
+            const auto& e = list.entries[i];
+            const auto share = share_of(e.statistics, list.totals);
+            const auto interval = share.interval.empty() ? "" : "  " + share.interval;
+            out_ += "  " + paint_.heat(share.share, pad_left(share.text, 7)) +
+                    paint_.dim(interval) + "\n";
+            out_ += wrap_steps(stack_steps(p_, e), 6, width_, most_path_lines);
+        }
+    }
+
+    const Profile& p_;
+    const std::size_t top_;
+    const std::size_t width_;
+    const Paint paint_;
+    Symbols symbols_;
+    std::string out_;
+};
+
+}  // namespace
+
+std::string render_text(const Profile& profile, const TextOptions& options) {
+    TextOptions sane = options;
+    sane.width = std::max(sane.width, narrowest);
+    if (sane.function) return render_listing(profile, *sane.function, sane);
+    return TextReport(profile, sane).render();
+}
+
+}  // namespace shadowprof::report

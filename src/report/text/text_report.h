@@ -1,0 +1,26 @@
+// The report people read in a terminal: what ran, how much was seen and what it cost; then hot
+// functions, paths, edges, calls, values and stacks, each with its share and interval. Or, with
+// `function`, one function line by line (listing.h).
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "report/model/profile.h"
+#include "report/symbols/symbols.h"
+
+namespace shadowprof::report {
+
+struct TextOptions {
+    std::size_t top = 10;     // rows in each table
+    std::size_t width = 100;  // of the terminal; at least 40 is used
+    bool color = false;
+    std::optional<std::string> function;  // a name, a part of one, or a pattern with * and ?
+    SymbolOptions symbols;                // where a listing finds code and sources
+};
+
+// Throws UserError if no function is called that.
+std::string render_text(const Profile& profile, const TextOptions& options = {});
+
+}  // namespace shadowprof::report

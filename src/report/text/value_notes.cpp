@@ -1,0 +1,82 @@
+#include "report/text/value_notes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "report/model/utf8.h"
+#include "report/symbols/instruction_text.h"
+#include "report/text/format.h"
+
+namespace shadowprof::report {
+
+namespace {
+
+constexpr std::array<std::string_view, 3> movers{"mov", "movabs", "push"};
+constexpr std::array<std::string_view, 10> zeroing{"xor",   "sub",    "pxor",   "xorps",  "xorpd",
+                                                   "vpxor", "vxorps", "vxorpd", "vpxord", "vpxorq"};
+constexpr double worth_a_note = 0.05;
+
+template <std::size_t n>
+bool contains(const std::array<std::string_view, n>& list, std::string_view word) {
+    return std::find(list.begin(), list.end(), word) != list.end();
+}
+
+std::string step_text(std::int64_t step) {
+    return fmt::format("step {:+}", step);
+}
+
+bool stands_out(const ValueEntry& e, std::size_t n) {
+    return n < e.top.size() && share_of(e.top[n], e).share >= worth_a_note;
+}
+
+}  // namespace
+
+bool is_constant_by_construction(const Profile& profile, const ValueEntry& entry) {
+    if (entry.kind == ValueKind::loaded) return false;
+    const std::string_view text = profile.at(entry.location).text;
+    if (entry.kind == ValueKind::address)
+        return entry.operand.find_first_of("abcdefghijklmnopqrstuvwyz") == std::string::npos ||
+               entry.operand.find("rip") != std::string::npos;
+    const auto [mnemonic, operands] = parse_instruction(text);
+    if (operands.size() < 2) return false;
+    const auto source = operands.back();
+    if (contains(movers, mnemonic)) return is_number(source);
+    if (contains(zeroing, mnemonic)) return source == operands[operands.size() - 2];
+    // With rip the text shows the absolute address: no register is left in it.
+    return mnemonic == "lea" &&
+           (source.find("[0x") != source.npos || source.find("rip") != source.npos);
+}
+
+std::string operand_label(const ValueEntry& entry) {
+    const auto operand = printable(entry.operand);
+    return entry.kind == ValueKind::register_ ? operand
+                                              : std::string(name(entry.kind)) + " " + operand;
+}
+
+Regularity regularity_of(const ValueEntry& e) {
+    Regularity found;
+    if (!e.top.empty()) {
+        const auto share = share_of(e.top.front(), e);
+        found = {share.share, value_text(e.top.front().value, e), share.interval};
+    }
+    if (e.stride && e.stride->step != 0 && e.stride->share > found.share)
+        found = {e.stride->share, step_text(e.stride->step), {}};
+    return found;
+}
+
+std::string value_note(const ValueEntry& e) {
+    std::string note;
+    const auto add = [&](double share, const std::string& what) {
+        note += (note.empty() ? operand_label(e) + " " : ", ") + share_text(share) + " " + what;
+    };
+    if (e.stride && e.stride->step != 0 && e.stride->share >= worth_a_note)
+        add(e.stride->share, step_text(e.stride->step));
+    for (std::size_t n = 0; n < 2 && stands_out(e, n); ++n)
+        add(share_of(e.top[n], e).share, value_text(e.top[n].value, e));
+    return note;
+}
+
+}  // namespace shadowprof::report

@@ -1,0 +1,148 @@
+#include "report/views/flame_tree.h"
+
+#include <algorithm>
+
+#include "report/symbols/instruction_text.h"
+#include "report/text/format.h"
+
+namespace shadowprof::report {
+
+namespace {
+
+using FrameIndex = std::uint32_t;
+
+class Builder {
+  public:
+    explicit Builder(const Profile& profile) : p_(profile), frame_of_(profile.locations.size()) {
+        nodes_.emplace_back();  // the root, which is no frame
+    }
+
+    FrameIndex frame(LocationIndex i) {
+        auto& known = frame_of_[i];
+        if (known == 0) {
+            const auto& l = p_.at(i);
+            const auto [entry, is_new] =
+                index_of_.try_emplace(FlameFrame{function_label(p_, l), l.module},
+                                      static_cast<FrameIndex>(frames_.size()));
+            if (is_new) frames_.push_back(entry->first);
+            known = entry->second + 1;
+        }
+        return known - 1;
+    }
+
+    // Outermost first.
+    void add(const std::vector<FrameIndex>& stack, std::uint64_t weight) {
+        std::size_t at = 0;
+        nodes_[0].weight += weight;
+        for (const auto f : stack) {
+            auto [child, is_new] = nodes_[at].callees.try_emplace(f, nodes_.size());
+            at = child->second;
+            if (is_new) nodes_.emplace_back();
+            nodes_[at].weight += weight;
+        }
+    }
+
+    FlameTree finish(const FlameLimits& limits) {
+        FlameTree tree;
+        tree.total = nodes_[0].weight;
+        const auto least = std::max<std::uint64_t>(
+            1, static_cast<std::uint64_t>(static_cast<double>(tree.total) * limits.least_share));
+        struct Open {
+            std::size_t node;
+            std::uint32_t depth;
+            FrameIndex frame;
+        };
+        std::vector<Open> open;
+        const auto push_callees = [&](std::size_t node, std::uint32_t depth) {
+            std::vector<std::pair<FrameIndex, std::size_t>> callees(nodes_[node].callees.begin(),
+                                                                    nodes_[node].callees.end());
+            // What is taken from the end comes first: the heaviest, ties in the order of frames.
+            std::sort(callees.begin(), callees.end(), [&](const auto& a, const auto& b) {
+                const auto x = nodes_[a.second].weight, y = nodes_[b.second].weight;
+                return x != y ? x < y : a.first > b.first;
+            });
+            for (const auto& [callee_frame, callee] : callees) {
+                const auto weight = nodes_[callee].weight;
+                if (weight < least || depth >= limits.greatest_depth)
+                    tree.left_out += weight;
+                else
+                    open.push_back({callee, depth, callee_frame});
+            }
+        };
+        push_callees(0, 0);
+        while (!open.empty()) {
+            const auto [node, depth, frame] = open.back();
+            open.pop_back();
+            tree.nodes.push_back({depth, frame, nodes_[node].weight});
+            push_callees(node, depth + 1);
+        }
+        tree.frames = std::move(frames_);
+        return tree;
+    }
+
+  private:
+    struct Node {
+        std::uint64_t weight = 0;
+        std::map<FrameIndex, std::size_t> callees;
+    };
+    const Profile& p_;
+    std::vector<FrameIndex> frame_of_;  // plus one; 0: not known yet
+    std::map<FlameFrame, FrameIndex> index_of_;
+    std::vector<FlameFrame> frames_;
+    std::vector<Node> nodes_;
+};
+
+// The frames of each block of a path, outermost first.
+std::vector<std::vector<FrameIndex>> frames_of_blocks(const Profile& p, const PathEntry& path,
+                                                      Builder& builder) {
+    std::vector<std::vector<FrameIndex>> all;
+    std::vector<FrameIndex> stack;
+    bool returned = false;
+    for (const auto& block : path.blocks) {
+        const auto here = builder.frame(block.start);
+        if (stack.empty() && returned) {
+            // Back in whoever called all that was seen so far.
+            for (auto& earlier : all) earlier.insert(earlier.begin(), here);
+            stack.push_back(here);
+        } else if (stack.empty()) {
+            stack.push_back(here);
+        }
+        // A tail call or a jump between functions takes the place of its caller.
+        stack.back() = here;
+        all.push_back(stack);
+        const auto exit = parse_instruction(p.at(block.end).text);
+        returned = exit.mnemonic == "ret";
+        if (is_call(exit))
+            stack.push_back(here);  // replaced by the callee
+        else if (returned)
+            stack.pop_back();
+    }
+    return all;
+}
+
+}  // namespace
+
+FlameTree flame_of_stacks(const Profile& profile, const FlameLimits& limits) {
+    Builder builder(profile);
+    if (profile.stacks)
+        for (const auto& e : profile.stacks->entries) {
+            std::vector<FrameIndex> stack;
+            for (const auto f : e.frames) stack.push_back(builder.frame(f));
+            std::reverse(stack.begin(), stack.end());
+            builder.add(stack, e.statistics.count);
+        }
+    return builder.finish(limits);
+}
+
+FlameTree flame_of_paths(const Profile& profile, const FlameLimits& limits) {
+    Builder builder(profile);
+    if (profile.paths)
+        for (const auto& path : profile.paths->entries) {
+            const auto frames = frames_of_blocks(profile, path, builder);
+            for (std::size_t i = 0; i < frames.size(); ++i)
+                builder.add(frames[i], path.statistics.count * path.blocks[i].instructions);
+        }
+    return builder.finish(limits);
+}
+
+}  // namespace shadowprof::report

@@ -1,0 +1,50 @@
+// Call trees for flame graphs: frames from the outermost call inwards, each with the weight of all
+// that went through it.
+//
+// Two trees follow from a profile. That of the *stacks* says where samples began, with all callers.
+// That of the *paths* says where instructions were executed, with the callers that a path itself
+// has seen: a path is at most 32 blocks and ends with a backward branch, so its outermost frame may
+// well have had callers. Where a path returns from the function it began in, it is known who had
+// called:
+//
+//     blocks of a path    f ret   g call   h          the frames of each:  g f   g   g h
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "report/model/profile.h"
+
+namespace shadowprof::report {
+
+struct FlameFrame {
+    std::string function;
+    ModuleIndex module = 0;
+    auto operator<=>(const FlameFrame&) const = default;
+};
+
+// In the order of a walk: each node is followed by its callees, the heaviest first.
+struct FlameNode {
+    std::uint32_t depth = 0;
+    std::uint32_t frame = 0;  // index in `frames`
+    std::uint64_t weight = 0;
+};
+
+struct FlameTree {
+    std::vector<FlameFrame> frames;
+    std::vector<FlameNode> nodes;
+    std::uint64_t total = 0;     // of all roots
+    std::uint64_t left_out = 0;  // in calls too light to be told, or beyond the greatest depth
+};
+
+struct FlameLimits {
+    double least_share = 0.0002;  // of the total; lighter calls are left out
+    std::size_t greatest_depth = 200;
+};
+
+FlameTree flame_of_stacks(const Profile& profile, const FlameLimits& limits = {});
+FlameTree flame_of_paths(const Profile& profile, const FlameLimits& limits = {});
+
+}  // namespace shadowprof::report

@@ -1,0 +1,162 @@
+// The profilers' thread: takes Traces from the engines through a bounded queue, so that the thread
+// that does ptrace never waits for a hash table, and reads each with every profiler. It runs at
+// the lowest priority, unless the target waits for it: the target comes first. Where every core has
+// work that may leave it next to no time; so what is queued at the end, when the target has been
+// let go, is read by whoever ends it.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "proc/maps.h"
+#include "profile/common/profiler.h"
+#include "profile/common/segment_counter.h"
+#include "ptrace/call_stack.h"
+#include "sampling/chapter.h"
+#include "trace/segment.h"
+#include "trace/trace.h"
+
+namespace shadowprof::sampling {
+
+struct Coverage {
+    std::uint64_t samples = 0;
+    std::uint64_t instructions = 0;
+    std::uint64_t blocks = 0;
+    std::map<std::string, std::uint64_t> ended;  // why Traces ended
+};
+
+using Profilers = std::vector<std::unique_ptr<profile::Profiler>>;
+using MakeProfilers = std::function<Profilers(const trace::BlockTable&)>;
+// A chapter's that is closed.
+using TakeHotlists = std::function<void(profile::Hotlists, const trace::BlockTable&)>;
+
+class Digester : public trace::TraceSink {
+  public:
+    // At the lowest priority if `in_the_background`: where the program does not wait for it. `make`
+    // makes the same profilers, with nothing in them.
+    Digester(std::shared_ptr<const Chapter> first, trace::ModuleTable& modules,
+             bool in_the_background, MakeProfilers make, TakeHotlists take = {});
+    ~Digester() override;
+
+    void begin(trace::TraceStart start) override;
+    // With a stack to be unwound on this side of the queue, where there is time for it.
+    void begin(trace::TraceStart start, ptrace::StackSnapshot stack,
+               std::shared_ptr<const proc::Maps> maps);
+    void chunk(trace::TraceChunk chunk) override;
+    void segments(trace::SegmentChunk chunk) override;
+    void end(trace::TraceEnd end) override;
+    void end_sample(trace::SampleId sample) override;
+    trace::TraceChunk empty_chunk() override;
+    trace::SegmentChunk empty_segments() override;
+
+    // All samples of this chapter, which have ended, are to be as if they had never been.
+    void forget();
+
+    // What comes is of the next one; all samples so far have ended.
+    void begin_chapter(std::shared_ptr<const Chapter> next);
+
+    // Reads what is queued, then yields all of the last chapter. Call once, when nothing more will
+    // come.
+    profile::Hotlists finish(profile::Seen seen);
+
+    // So much is queued that chunk() may soon have to wait.
+    bool is_behind() const;
+    Coverage coverage() const;  // so far
+    // A part of profiling failed, which went on without it.
+    void note_failure(const std::string& why);
+    std::optional<std::string> failure() const;                // the first
+    trace::CapturePlan captures() const { return captures_; }  // what all profilers want
+
+  private:
+    struct Begin {
+        trace::TraceStart start;
+        std::optional<ptrace::StackSnapshot> stack;
+        std::shared_ptr<const proc::Maps> maps;
+    };
+    struct EndOfSample {
+        trace::SampleId sample;
+    };
+    struct Forget {};
+    struct NextChapter {
+        std::shared_ptr<const Chapter> chapter;
+    };
+    using Message = std::variant<Begin, trace::TraceChunk, trace::SegmentChunk, trace::TraceEnd,
+                                 EndOfSample, Forget, NextChapter>;
+    struct OpenTrace {
+        trace::SampleId sample{};
+        trace::Contents contents{};
+        struct Reading {
+            std::size_t profiler;  // which one's it is
+            std::unique_ptr<profile::Reader> reader;
+        };
+        std::vector<Reading> readings;
+    };
+    struct OpenSample {
+        std::unique_ptr<profile::SegmentCounter> counter;  // if it has counts
+        bool only_parts = true;                            // counted with another sample
+        std::uint64_t weight = 1;
+    };
+
+    void put(Message message);
+    void keep_memory_of(Message& message);
+    void work();
+    void read_next(std::unique_lock<std::mutex>& lock);
+    void read(Begin& begin);
+    void read(trace::TraceChunk& chunk);
+    void read(trace::SegmentChunk& chunk);
+    void read(trace::TraceEnd& end);
+    void read(EndOfSample& end);
+    void read(Forget&);
+    void read(NextChapter& next);
+    template <class Part>
+    bool attempt(Part part);
+    template <class Part>
+    void have(std::size_t profiler, Part part);
+    template <class Part>
+    void have_all(Part part);
+    profile::Hotlists yield(profile::Seen seen);
+    void open_chapter(std::shared_ptr<const Chapter> chapter);
+    void drain(trace::SampleId id, OpenSample& sample);
+    void close(trace::SampleId sample);
+    void cover(std::uint64_t blocks, std::uint64_t instructions);
+
+    MakeProfilers make_;
+    TakeHotlists take_;
+    trace::ModuleTable& modules_;
+    // Of the chapter that is read.
+    std::shared_ptr<const Chapter> chapter_;
+    Profilers profilers_;
+    std::vector<bool> has_failed_;                    // by profiler
+    std::unique_ptr<profile::PathFacts> path_facts_;  // of all counters
+    trace::CapturePlan captures_;
+    std::map<trace::TraceId, OpenTrace> open_;
+    std::map<trace::SampleId, OpenSample> samples_;
+    // What a counter has learnt serves the next sample, too.
+    std::vector<std::unique_ptr<profile::SegmentCounter>> spare_counters_;
+    std::chrono::steady_clock::time_point trimmed_ = std::chrono::steady_clock::now();
+
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<Message> queue_;
+    std::size_t queued_words_ = 0;
+    std::vector<trace::TraceChunk> empty_chunks_;
+    std::vector<trace::SegmentChunk> empty_segments_;
+    bool closed_ = false;
+    Coverage coverage_;
+    Coverage coverage_before_;  // this chapter
+    std::optional<std::string> failure_;
+    std::thread worker_;
+};
+
+}  // namespace shadowprof::sampling

@@ -1,0 +1,31 @@
+// Runs a program in the code cache: from its first instruction, or from when it was attached to, to
+// its last.
+#pragma once
+
+#include "base/clock.h"
+#include "emu/translator/translated_process.h"
+#include "sampling/sampling.h"
+
+namespace shadowprof::sampling {
+
+class FullProgram : public Sampling {
+  public:
+    explicit FullProgram(SamplerContext place);
+
+    Clock::time_point next_tick() const override { return next_tick_; }
+    void tick() override;
+    bool take(const ptrace::Event& event) override { return process_.take(event); }
+    void wind_up(const std::string& reason) override;
+    Cost cost() const override { return cost_; }
+    bool saw_everything() const override { return process_.saw_everything(); }
+    std::vector<std::string> warnings() const override { return process_.warnings(); }
+
+  private:
+    SamplerContext place_;
+    emu::translator::TranslatedProcess process_;
+    Clock::time_point began_ = Clock::now();
+    Clock::time_point next_tick_;
+    Cost cost_;
+};
+
+}  // namespace shadowprof::sampling

@@ -1,0 +1,69 @@
+#include "sampling/modes/step_bursts.h"
+
+#include "base/clock.h"
+#include "ptrace/call_stack.h"
+
+namespace shadowprof::sampling {
+
+void StepBursts::begin(ptrace::Thread& thread, const ptrace::Registers& registers) {
+    stopped_since_ = Clock::now();
+    cost_of_burst_ = Seconds{0};
+    place_.code.time_has_passed();
+    const auto start = next_sample();
+    sample_ = start.sample;
+    place_.digester.begin(start, ptrace::snapshot_stack(place_.tracer.pid(), registers),
+                          place_.code.maps());
+    stepper_ = std::make_unique<emu::Stepper>(place_.tracer, thread, place_.code, place_.digester,
+                                              start.trace, place_.options.sample_size);
+    place_.tracer.follow(thread);
+    if (stepper_->begin() == emu::Stepper::State::finished) end_burst(true);
+}
+
+bool StepBursts::take_own(const ptrace::Event& event) {
+    if (&stepper_->thread() != event.thread) return false;
+    const bool was_in_system_call = stepper_->in_system_call();
+    const bool gone = event.kind == ptrace::EventKind::thread_gone;
+    const auto state = stepper_->on_event(event);
+    const auto now = Clock::now();
+    if (was_in_system_call) stopped_since_ = now;
+    if (!was_in_system_call && stepper_->in_system_call()) cost_of_burst_ += now - stopped_since_;
+    if (state == emu::Stepper::State::finished) end_burst(!gone);
+    return true;
+}
+
+void StepBursts::overdue() {
+    if (!stepper_->in_system_call()) return;
+    stepper_->give_up("asleep in a system call");
+    end_burst(false);
+}
+
+void StepBursts::end_burst(bool thread_is_there) {
+    if (thread_is_there) stepper_->thread().resume(stepper_->undelivered_signal());
+    if (!stepper_->in_system_call()) cost_of_burst_ += Clock::now() - stopped_since_;
+    stepper_.reset();
+    place_.tracer.stop_following();
+    place_.digester.end_sample(sample_);
+    finished(cost_of_burst_);
+}
+
+void StepBursts::wind_up(const std::string& reason) {
+    end_burst_in_progress(reason);
+    leave_no_trace();
+}
+
+void StepBursts::end_burst_in_progress(const std::string& reason) {
+    if (!stepper_) return;
+    stepper_->request_end(reason);
+    const auto deadline = Clock::now() + std::chrono::seconds{1};
+    while (stepper_ && place_.tracer.alive() && !stepper_->in_system_call() &&
+           Clock::now() < deadline) {
+        const auto event = place_.tracer.wait(deadline);
+        if (event && !take(*event)) place_.tracer.pass_on(*event);
+    }
+    if (stepper_) {
+        stepper_->give_up(reason);
+        end_burst(false);
+    }
+}
+
+}  // namespace shadowprof::sampling

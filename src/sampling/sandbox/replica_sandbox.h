@@ -1,0 +1,74 @@
+// What the world is to a replica, and what a replica may do to it: nothing.
+//
+// A replica is a process like any other as far as the kernel is concerned: it has what the target
+// has. Before any code of the program runs in it, it gives that up: open files (a pipe's reader
+// would wait for it, a socket's peer would not see the end, a lock would stay) and write access to
+// shared memory. From then on its system calls are stopped before they are executed, and the table
+// in emu/system_calls.h says what becomes of each: the replica makes it after all (those that touch
+// only what is its own), or is answered, or ends. This is where that is done.
+#pragma once
+
+#include <signal.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "emu/syscalls/system_calls.h"
+#include "emu/translator/translated_replica.h"
+#include "inject/fork_site.h"
+#include "inject/replica.h"
+#include "proc/maps.h"
+#include "sampling/sandbox/mapped_files.h"
+#include "sampling/sandbox/replica_queries.h"
+#include "sampling/sandbox/withdrawn_memory.h"
+
+namespace shadowprof::sampling {
+
+class ReplicaSandbox : public emu::translator::ReplicaServices {
+  public:
+    // First acts of a newborn of `target`, which had `open` open. `maps` are its own. Nothing and
+    // `why` if it cannot be made harmless.
+    static std::unique_ptr<ReplicaSandbox> settle(
+        inject::Replica& replica, pid_t target, const inject::ForkSite& fork_site,
+        const inject::PendingReplica& birth, FileTableSnapshot at_birth, const proc::Maps& maps,
+        std::vector<AddressRange> engine_memory, std::string& why);
+    ~ReplicaSandbox() override;
+    ReplicaSandbox(const ReplicaSandbox&) = delete;
+    ReplicaSandbox& operator=(const ReplicaSandbox&) = delete;
+
+    // In the registers, and in the replica's memory, is what the program sees behind the call; the
+    // replica's own registers are not set.
+    std::optional<std::string> serve(ptrace::Registers& registers) override;
+    // A write to shared memory that was withdrawn.
+    Fault serve_fault(const siginfo_t& info) override;
+
+  private:
+    class Memory;
+
+    ReplicaSandbox(inject::Replica& replica, pid_t target, const inject::PendingReplica& birth,
+                   FileTableSnapshot at_birth, const proc::Maps& maps);
+    bool close_everything();
+    void open_directories();
+    void learn_facts(pid_t target, const inject::PendingReplica& birth);
+    // A call that concerns the registers, which are the caller's: nothing if it is none.
+    std::optional<std::int64_t> change_registers(const emu::SystemCall& call,
+                                                 ptrace::Registers& registers);
+    std::optional<std::int64_t> execute(const emu::SystemCall& call);
+    bool move_to(std::int64_t fd, int number);
+    std::int64_t move_to_free_number(std::int64_t fd);
+    bool is_not_what_was_found(std::int64_t opened);
+    std::int64_t note(const emu::SystemCall& call, std::int64_t result);
+    std::optional<std::string> serve(const emu::SystemCall& call, ptrace::Registers& registers);
+
+    inject::Replica& replica_;
+    MappedFiles mapped_files_;
+    WithdrawnMemory withdrawn_;
+    std::unique_ptr<Memory> memory_;
+    ReplicaQueries queries_;
+    emu::GuestFacts facts_;
+};
+
+}  // namespace shadowprof::sampling

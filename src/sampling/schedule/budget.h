@@ -1,0 +1,109 @@
+// The overhead budget: how long to wait after a sample that cost the target so much time.
+//
+// A sample that cost c may be followed by the next one after c / budget, on average. Waits are
+// exponentially distributed, so that sampling cannot lock onto a rhythm of the program; where
+// samples are rare they are more even, for of a few seconds none should be left out, and rhythms
+// are faster than that. The mean is that of all samples so far, so that one expensive sample does
+// not starve the next ones and the total keeps to the budget.
+//
+// A program that is traced at all pays for every signal and every thread it starts, whether it is
+// sampled or not. That comes off the budget; but sampling keeps a tenth of it, for a program that
+// overdraws the budget by itself would only lose its profile and not its cost.
+#pragma once
+
+#include <algorithm>
+#include <optional>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "ptrace/tracer.h"
+#include "sampling/options.h"
+
+namespace shadowprof::sampling {
+
+class Budget {
+  public:
+    Budget(double share, std::optional<Seconds> least_period, Random random)
+        : share_(share), least_period_(least_period), random_(random) {}
+
+    void spent_on_sample(Seconds cost) {
+        spent_on_samples_ += cost;
+        ++samples_;
+    }
+    // … that came to light later.
+    void spent_on_last_sample(Seconds cost) { spent_on_samples_ += cost; }
+    void spent_besides(Seconds cost) { spent_besides_ += cost; }
+
+    // Between two samples, if the next ones cost what the others did.
+    Seconds affordable_wait() const {
+        const auto affordable =
+            samples_ == 0 ? Seconds{first_mean}
+                          : spent_on_samples_ / static_cast<double>(samples_) / share_left();
+        return std::max(affordable, least_period_.value_or(Seconds{0}));
+    }
+    // What there is between two samples, on average.
+    Seconds mean_wait() const {
+        return std::max(affordable_wait(), until_earned(spent_on_samples_ - credit));
+    }
+    // How long it takes until a sample may be tried that nobody knows the cost of, and that may
+    // come to so much; less than nothing if it may be now.
+    Seconds wait_before_risk(Seconds risk) const {
+        return until_earned(spent_on_samples_ + risk - risk_at_once);
+    }
+    // How much of the program's time a sample stands for that is taken now, after so much waiting:
+    // as much as there would be between samples if each were as likely as this one was at this
+    // moment. While a debt is paid back the mean becomes less with each second that passes, so that
+    // what is drawn comes sooner than the mean.
+    Seconds stands_for(Seconds waited) const {
+        const auto mean = mean_wait();
+        return mean > affordable_wait() ? mean * (mean / (mean + waited)) : mean;
+    }
+    // How long it shall be this time, drawn before the mean is known for certain.
+    class Draw {
+      public:
+        Seconds wait(Seconds mean) const { return mean * (mean < rare ? exponential_ : even_); }
+
+      private:
+        friend class Budget;
+        double exponential_ = 0, even_ = 0;  // 1 on average
+    };
+    // The first sample is certain to be soon: in a brief program there is no time for another.
+    Draw draw(bool is_first) {
+        constexpr double soon = 2;
+        Draw draw;
+        draw.exponential_ = random_.exponential(1);
+        draw.even_ = random_.unit() + random_.unit();
+        if (is_first && draw.exponential_ > soon) draw.exponential_ = soon * random_.unit();
+        return draw;
+    }
+
+  private:
+    // Samples become dearer while a program's memory grows. What has been overdrawn by more than
+    // this is paid back first.
+    static constexpr Seconds credit{0.003};
+    // The first samples of most programs may not wait until that has been earned.
+    static constexpr Seconds risk_at_once{0.01};
+    // Before anything is known of the costs: soon, so that short programs are seen as well.
+    static constexpr double first_mean = 0.02;
+    static constexpr double kept_for_samples = 0.1;
+    static constexpr Seconds rare{0.25};  // between two
+
+    Seconds until_earned(Seconds sum) const {
+        const Seconds elapsed = Clock::now() - began_;
+        return sum / share_left() - elapsed;
+    }
+    double share_left() const {
+        const Seconds elapsed = Clock::now() - began_;
+        return std::max(share_ - spent_besides_ / elapsed, share_ * kept_for_samples);
+    }
+
+    double share_;
+    std::optional<Seconds> least_period_;
+    Random random_;
+    Clock::time_point began_ = Clock::now();
+    Seconds spent_on_samples_{0};
+    Seconds spent_besides_{0};
+    std::uint64_t samples_ = 0;
+};
+
+}  // namespace shadowprof::sampling

@@ -1,0 +1,237 @@
+#include "sampling/session.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "machine/birth_prices.h"
+#include "machine/passing_stop.h"
+#include "machine/processor_time.h"
+#include "sampling/modes/emulated_bursts.h"
+#include "sampling/modes/full_program.h"
+#include "sampling/modes/shadow_sampling.h"
+#include "sampling/modes/step_bursts.h"
+#include "sampling/modes/whole_program.h"
+
+namespace shadowprof::sampling {
+
+namespace {
+using ptrace::EventKind;
+
+// Otherwise all is seen that the program does.
+bool takes_samples(const Options& options) {
+    return options.mode != Mode::full && options.sample_size != 0;
+}
+
+// Whole programs are seen once, and a number of samples counts from the first.
+bool is_in_chapters(const Options& options) {
+    return takes_samples(options) && !options.most_samples;
+}
+
+std::unique_ptr<Sampling> make_sampling(SamplerContext place) {
+    if (place.options.mode == Mode::full) return std::make_unique<FullProgram>(std::move(place));
+    if (place.options.mode == Mode::shadow)
+        return std::make_unique<ShadowSampling>(std::move(place));
+    if (place.options.mode == Mode::burst)
+        return std::make_unique<EmulatedBursts>(std::move(place));
+    if (place.options.sample_size == 0) return std::make_unique<WholeProgram>(std::move(place));
+    return std::make_unique<StepBursts>(std::move(place));
+}
+
+std::unique_ptr<ptrace::Tracer> take_hold_of(const Target& target, const Options& options) {
+    if (const auto* launch = std::get_if<Launch>(&target))
+        return ptrace::Tracer::launch(launch->command,
+                                      options.mode == Mode::full && !options.randomise_addresses);
+    return ptrace::Tracer::attach(std::get<Attach>(target).pid);
+}
+
+std::string text_of(const std::exception_ptr& failure) {
+    try {
+        std::rethrow_exception(failure);
+    } catch (const std::exception& e) {
+        return told(e);
+    } catch (...) {
+        return "for an unknown reason";
+    }
+}
+
+}  // namespace
+
+Session::Session(Options options, Target target)
+    : options_(std::move(options)), target_(std::move(target)) {}
+
+Session::~Session() {
+    if (tracing_thread_.joinable()) {
+        stop("an error");
+        tracing_thread_.join();
+    }
+}
+
+void Session::start(const Make& make, TakeHotlists take) {
+    auto* const precision = takes_samples(options_) ? &precision_ : nullptr;
+    digester_ = std::make_unique<Digester>(
+        chapter_, modules_, options_.mode != Mode::full,
+        [make, precision](const trace::BlockTable& blocks) { return make(blocks, precision); },
+        std::move(take));
+    tracing_thread_ = std::thread([this] { trace_target(); });
+    std::unique_lock lock{mutex_};
+    changed_.wait(lock, [&] { return started_ || over_; });
+    if (failure_ && !started_) {
+        lock.unlock();
+        tracing_thread_.join();
+        std::rethrow_exception(failure_);
+    }
+}
+
+bool Session::wait_for(std::chrono::milliseconds time) {
+    std::unique_lock lock{mutex_};
+    return changed_.wait_for(lock, time, [&] { return over_; });
+}
+
+void Session::stop(const std::string& why) {
+    {
+        const std::lock_guard lock{mutex_};
+        if (stop_requested_) return;
+        stop_reason_ = why;
+        stop_requested_ = true;
+    }
+    ptrace::Tracer::wake();
+}
+
+Coverage Session::progress() const {
+    return digester_->coverage();
+}
+
+Result Session::finish() {
+    tracing_thread_.join();
+    result_.hotlists =
+        digester_->finish(result_.exhaustive ? profile::Seen::everything : profile::Seen::samples);
+    result_.coverage = digester_->coverage();
+    if (auto failure = digester_->failure())
+        result_.failures.push_back("profiling failed in part: " + *failure);
+    if (failure_) {
+        result_.failed = true;
+        result_.stopped_by = "a failure";
+        result_.failures.push_back("profiling failed, and the program ran on without it: " +
+                                   text_of(failure_));
+    }
+    return std::move(result_);
+}
+
+void Session::trace_target() {
+    std::optional<Clock::time_point> began;
+    try {
+        // Takes a while, which the target need not wait for.
+        if (options_.mode == Mode::shadow) machine::birth_prices();
+        if (takes_samples(options_)) machine::price_of_passing_stop({});
+        const auto tracer = take_hold_of(target_, options_);
+        if (tracer->launched())
+            tracer->when_stopped([this](int signal) { follow_into_stop(signal); });
+        began = Clock::now();
+        pid_ = result_.pid = tracer->pid();
+        {
+            const std::lock_guard lock{mutex_};
+            started_ = true;
+        }
+        changed_.notify_all();
+
+        Random random{options_.seed};
+        trace_chapter(*tracer, random);
+        while (!result_.ended && !result_.stopped_by) {
+            chapter_ = std::make_shared<Chapter>();
+            digester_->begin_chapter(chapter_);
+            trace_chapter(*tracer, random.fork());
+        }
+        for (const auto& warning : warnings_of_sampling_) warn_once(warning);
+    } catch (...) {
+        failure_ = std::current_exception();
+    }
+    if (began) result_.duration = Clock::now() - *began;
+    result_.cost.extra_cpu += machine::computed(CLOCK_PROCESS_CPUTIME_ID);
+    // The thread ends here, and with it every hold on the target.
+    const std::lock_guard lock{mutex_};
+    over_ = true;
+    changed_.notify_all();
+}
+
+void Session::trace_chapter(ptrace::Tracer& tracer, Random random) {
+    emu::GuestCode code{tracer.pid(), chapter_->blocks, modules_, digester_->captures()};
+    const auto sampling = make_sampling({options_, tracer, code, *digester_, chapter_->blocks,
+                                         modules_, chapter_->segments, numbers_, precision_,
+                                         without_replicas_, std::move(random)});
+    run_loop(tracer, *sampling, code);
+    result_.cost += sampling->cost();
+    result_.exhaustive = sampling->saw_everything();
+    warnings_of_sampling_ = sampling->warnings();
+}
+
+// Until the end of the target, of profiling or of the chapter.
+void Session::run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCode& code) {
+    // From when sampling can begin.
+    if (options_.duration && deadline_ == Clock::time_point::max())
+        deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(*options_.duration);
+    while (true) {
+        const auto now = Clock::now();
+        if (stop_requested_ || now >= deadline_) {
+            result_.stopped_by = stop_requested_ ? stop_reason_ : "duration";
+            sampling.wind_up(*result_.stopped_by);
+            return;
+        }
+        if (const auto why = reason_to_stop(sampling)) {
+            result_.stopped_by = *why;
+            sampling.wind_up(*why);
+            return;
+        }
+        if (is_in_chapters(options_) && chapter_->should_be_closed()) {
+            sampling.wind_up("much code is gone");
+            return;
+        }
+        if (!cannot_profile_ && now >= sampling.next_tick()) sampling.tick();
+        const auto next = cannot_profile_ ? deadline_ : std::min(deadline_, sampling.next_tick());
+        const auto event = tracer.wait(next);
+        if (!event) continue;
+        if (event->kind == EventKind::process_gone) {
+            if (event->exit_status_known) result_.exit_status = event->exit_status;
+            result_.ended = true;
+            sampling.wind_up("exit");
+            return;
+        }
+        if (event->kind == EventKind::exec) on_exec(*event, code);
+        if (cannot_profile_ || !sampling.take(*event)) tracer.pass_on(*event);
+    }
+}
+
+std::optional<std::string> Session::reason_to_stop(const Sampling& sampling) const {
+    if (sampling.is_complete()) return "max-samples";
+    if (options_.precision && precision_ <= *options_.precision) return "converged";
+    return {};
+}
+
+void Session::on_exec(const ptrace::Event& event, emu::GuestCode& code) {
+    code.forget_everything();
+    const auto registers = event.thread->registers();
+    cannot_profile_ = registers && !registers->is_64bit();
+    if (cannot_profile_)
+        warn_once(
+            "this is a 32-bit program, and shadowprof profiles 64-bit ones: it runs unprofiled");
+}
+
+// A shell that runs us as a job must see the job stop when the program does, or the terminal stays
+// without an owner. The shell's continue signal reaches the whole job, us and the program.
+void Session::follow_into_stop(int signal) {
+    const bool asked = suspend_requested_.exchange(false);
+    if (signal == SIGSTOP && !asked) return;
+    kill(getpid(), SIGSTOP);
+}
+
+void Session::warn_once(const std::string& line) {
+    auto& warnings = result_.warnings;
+    if (std::find(warnings.begin(), warnings.end(), line) == warnings.end())
+        warnings.push_back(line);
+}
+
+}  // namespace shadowprof::sampling

@@ -1,0 +1,113 @@
+// One profiling session: a target, a way of sampling, the profilers.
+//
+// Threads: the tracing thread does all ptrace of the target and nothing slow; the digester's thread
+// reads what was traced; the caller's thread waits for the end and talks to the user. Some
+// ways of sampling have threads of their own.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "base/clock.h"
+#include "profile/common/profiler.h"
+#include "sampling/chapter.h"
+#include "sampling/digester.h"
+#include "sampling/options.h"
+#include "sampling/sampling.h"
+#include "trace/id_allocator.h"
+
+namespace shadowprof::sampling {
+
+struct Launch {
+    std::vector<std::string> command;
+};
+struct Attach {
+    pid_t pid;
+};
+using Target = std::variant<Launch, Attach>;
+
+struct Result {
+    pid_t pid = 0;
+    bool ended = false;                     // the program, not just profiling
+    std::optional<int> exit_status;         // as waitpid(2) gives it, where we may know it
+    std::optional<std::string> stopped_by;  // why profiling ended before the program did
+    bool failed = false;                    // that is why: one of the failures ended profiling
+    bool exhaustive = false;                // every instruction was seen
+    Seconds duration{0};
+    Cost cost;
+    Coverage coverage;
+    std::vector<std::string> warnings, failures;
+    profile::Hotlists hotlists;
+};
+
+class Session {
+  public:
+    Session(Options options, Target target);
+    ~Session();
+
+    trace::ModuleTable& modules() { return modules_; }
+
+    // `precision`: see ProfileOptions.
+    using Make = std::function<Profilers(const trace::BlockTable&, std::atomic<double>* precision)>;
+    // Returns when the program has been started or attached to; throws UserError. `take` gets what
+    // was seen in each chapter but the last, on another thread.
+    void start(const Make& make, TakeHotlists take);
+    pid_t pid() const { return pid_; }
+    bool wait_for(std::chrono::milliseconds time);  // true: it is over
+    // Ends profiling and leaves the program running.
+    void stop(const std::string& why);
+    // shadowprof itself was asked to stop (Ctrl-Z): it does so when the program does.
+    void suspend_with_target() { suspend_requested_ = true; }
+    Coverage progress() const;
+    // Of the last chapter, but for cost and coverage.
+    Result finish();
+    // Of that chapter.
+    const trace::BlockTable& blocks() const { return chapter_->blocks; }
+
+  private:
+    void trace_target();
+    void trace_chapter(ptrace::Tracer& tracer, Random random);
+    void run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCode& code);
+    void on_exec(const ptrace::Event& event, emu::GuestCode& code);
+    void follow_into_stop(int signal);
+    std::optional<std::string> reason_to_stop(const Sampling& sampling) const;
+    void warn_once(const std::string& line);
+
+    Options options_;
+    Target target_;
+    trace::ModuleTable modules_;
+    std::shared_ptr<Chapter> chapter_ = std::make_shared<Chapter>();
+    trace::IdAllocator numbers_;
+    std::unique_ptr<Digester> digester_;
+    std::atomic<double> precision_{1};  // of samples, so far
+    Result result_;
+    std::atomic<pid_t> pid_{0};
+    std::atomic<bool> stop_requested_{false};
+    std::atomic<bool> suspend_requested_{false};
+    std::string stop_reason_;  // written before stop_requested_
+
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    bool started_ = false;
+    bool over_ = false;
+    // Of the tracing thread.
+    Clock::time_point deadline_ = Clock::time_point::max();
+    bool cannot_profile_ = false;
+    WithoutReplicas without_replicas_;
+    std::vector<std::string> warnings_of_sampling_;  // in the last chapter
+    std::exception_ptr failure_;
+    std::thread tracing_thread_;
+};
+
+}  // namespace shadowprof::sampling
