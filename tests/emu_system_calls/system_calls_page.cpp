@@ -14,7 +14,7 @@ using shadowprof::emu::SystemCallTreatment;
 constexpr const char* introduction =
     R"(# What a sample does with each system call
 
-<!-- Made from the table in src/emu/system_calls.cpp by the program system-calls-page. -->
+<!-- Made from the table in src/emu/syscalls/table.cpp by the program system-calls-page. -->
 
 shadowprof runs parts of your program a second time, apart from the program itself. There, a system
 call must not act on the world. This page says what happens with each one.
@@ -24,13 +24,13 @@ call must not act on the world. This page says what happens with each one.
   *ends*; the thread then goes on and does everything for real.
 - A **replica** (`--mode shadow`) is a forked copy of the program in which every system call is
   stopped before it executes. Calls that touch only the copy are *executed* in it. It has none of
-  your program's open files (of directories it has the place, to find paths from there): reads are
-  *answered* from files that shadowprof opened anew, at an offset of the replica's own, and output is
-  answered with success. A later call that could notice that the output never happened *ends* the
-  replica, and so does a call on a descriptor of which it is not known what it is, or on a path that
-  leads to its file only since the replica was born.
+  your program's open files (of a directory it has only the place, to find paths from there): reads
+  are *answered* from files that shadowprof opened anew, at an offset of the replica's own, and
+  output is answered with success. A later call that could notice that the output never happened
+  *ends* the replica. So does a call on a descriptor that shadowprof knows nothing about, or on a
+  path that leads to its file only since the replica was forked.
 
-The profile counts why samples ended, by reason, as `system call NAME`. IdAllocator that are not listed
+The profile counts why samples ended, by reason, as `system call NAME`. Numbers that are not listed
 here end a sample as `system call #N`.
 )";
 
@@ -40,7 +40,7 @@ struct Section {
 };
 constexpr Section sections[] = {
     {SystemCallClass::benign, "They change nothing outside the process."},
-    {SystemCallClass::output, "They change the world, and are told they did."},
+    {SystemCallClass::output, "They change the world; here they only seem to have done so."},
     {SystemCallClass::input, "They bring in data, or wait for it."},
     {SystemCallClass::miscellaneous, "It depends on the arguments."},
     {SystemCallClass::unsafe, "They end a sample, apart from harmless forms."},

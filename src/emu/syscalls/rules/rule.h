@@ -1,12 +1,18 @@
-// What the cells of the system-call table are made of. Private to system_calls.cpp.
+// What the cells of the system-call table are made of.
 //
 // The types keep the promise of bursts: a burst's rule can only be an answer, so no row can make
 // the profiler execute a call for a burst. A replica's rule may do more, and every answer that
 // serves a burst serves a replica too.
+//
+// Each header of this folder has one topic. It declares the functions that its .cpp file implements
+// and gives each the words by which docs/system-calls.md describes it.
 #pragma once
 
 #include <cerrno>
+#include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "emu/syscalls/system_calls.h"
 
@@ -38,7 +44,9 @@ struct Request {
     }
 };
 
-using AnswerFunction = std::optional<Answer> (*)(Request&);
+// Nothing: the answer is not known.
+using MaybeAnswer = std::optional<Answer>;
+using AnswerFunction = MaybeAnswer (*)(Request&);
 
 struct BurstRule {
     const char* text;
@@ -68,21 +76,27 @@ struct ReplicaRule {
     }
 };
 
-inline std::optional<Answer> no_answer(Request&) {
-    return {};
+inline MaybeAnswer fails(int error) {
+    return Answer{-error};
 }
-inline constexpr BurstRule ends{"ends", no_answer};
-
-inline ReplicaAction execute_it(Request&) {
-    return Execute{};
-}
-inline constexpr ReplicaRule executes{"executed", execute_it};
-
 // An answer that depends on something unknown is no answer: the sample ends.
-inline ReplicaAction or_end(const std::optional<Answer>& answer, const Request& request) {
-    if (answer) return *answer;
-    if (request.why_no_answer != nullptr) return request.end_because(request.why_no_answer);
-    return request.end();
-}
+ReplicaAction or_end(const MaybeAnswer& answer, const Request& request);
+// The program's call with these arguments.
+ReplicaAction execute_with(const Request& request, const std::array<std::uint64_t, 6>& arguments);
+
+// --- Rules that concern no topic in particular ---
+
+inline constexpr BurstRule ends{"ends", [](Request&) { return MaybeAnswer{}; }};
+inline constexpr ReplicaRule executes{"executed",
+                                      [](Request&) -> ReplicaAction { return Execute{}; }};
+inline constexpr BurstRule succeeds{"answered: success",
+                                    [](Request&) { return MaybeAnswer{Answer{0}}; }};
+inline constexpr BurstRule is_not_implemented{"answered: ENOSYS, as every x86-64 kernel does",
+                                              [](Request&) { return fails(ENOSYS); }};
+// The call takes a pointer for the old value, which is not known.
+template <std::size_t old_value>
+inline constexpr BurstRule succeeds_unless_asked{
+    "answered: success, if the old value is not asked for; otherwise ends",
+    [](Request& request) { return request.is_null(old_value) ? Answer{0} : MaybeAnswer{}; }};
 
 }  // namespace shadowprof::emu::rules
