@@ -6,7 +6,7 @@
 
 namespace shadowprof {
 
-std::string told(const std::exception& error) {
+std::string describe_error(const std::exception& error) {
     const auto* of_system = dynamic_cast<const std::system_error*>(&error);
     if (of_system && of_system->code() == std::errc::resource_unavailable_try_again)
         return "no thread can be had: raise the limit on processes (ulimit -u, or the container's) "

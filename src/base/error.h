@@ -42,7 +42,7 @@ class BrokenInvariant : public std::logic_error {
 };
 
 // What the user is told of a failure: its line, or the remedy where no thread can be had.
-std::string told(const std::exception&);
+std::string describe_error(const std::exception&);
 
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line,
                                    const std::string& context);

@@ -79,7 +79,7 @@ Finding tracing() {
                 tracer->pass_on(*event);
             }
         } catch (const std::exception& error) {
-            problem = told(error);
+            problem = describe_error(error);
         }
     }}.join();
     if (problem.empty()) return {Verdict::fine, "programs can be started under trace (run)"};

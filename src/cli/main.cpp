@@ -55,7 +55,7 @@ int main(int argc, char** argv) {
             return static_cast<int>(ExitStatus::profiler_failed);
         return static_cast<int>(error.status());
     } catch (const std::exception& error) {
-        say("{}", told(error));
+        say("{}", describe_error(error));
         return static_cast<int>(app.got_subcommand("run") ? ExitStatus::profiler_failed
                                                           : ExitStatus::error);
     }

@@ -333,7 +333,7 @@ sampling::Result profile_target(const ProfilingOptions& options, const sampling:
     } catch (const std::exception& error) {
         // The program has ended as it has, whatever becomes of its profile.
         if (attach) throw;
-        say("{}", told(error));
+        say("{}", describe_error(error));
         return result;
     }
 

@@ -134,7 +134,7 @@ ForkSite::ForkSite(pid_t pid, bool sibling, const Confinement& confinement)
 
 std::unique_ptr<ForkSite> ForkSite::create(ptrace::Tracer& tracer, ptrace::Thread& stopped,
                                            std::size_t file_size, std::string& why) {
-    const std::size_t area_size = slots_at + slots * Slot::size;
+    const std::size_t area_size = slots_at + slots * StubSlot::size;
     SHADOWPROF_ASSERT(file_size >= area_size && file_size % page_size == 0, "the area comes first");
     rlimit longest{};
     if (getrlimit(RLIMIT_FSIZE, &longest) == 0 && longest.rlim_cur < file_size) {
@@ -196,7 +196,7 @@ std::unique_ptr<ForkSite> ForkSite::create(ptrace::Tracer& tracer, ptrace::Threa
     SHADOWPROF_ASSERT(code.size() <= rests_at, "the rests of calls lie behind it");
     std::memcpy(ours, code.data(), code.size());
     for (std::size_t number = 0; number < slots; ++number)
-        (new (&fork_site->slot(number)) Slot)->patience = {patience.count(), 0};
+        (new (&fork_site->slot(number)) StubSlot)->patience = {patience.count(), 0};
     int does_adopt = 0;
     std::memcpy(&does_adopt, fork_site->ours_ + answer_at, sizeof does_adopt);
     if (does_adopt && !tracer.launched()) {
@@ -219,12 +219,12 @@ ForkSite::~ForkSite() {
     if (file_ >= 0) close(file_);
 }
 
-Slot& ForkSite::slot(std::size_t number) const {
-    return *std::launder(reinterpret_cast<Slot*>(ours_ + slots_at + number * Slot::size));
+StubSlot& ForkSite::slot(std::size_t number) const {
+    return *std::launder(reinterpret_cast<StubSlot*>(ours_ + slots_at + number * StubSlot::size));
 }
 
 Address ForkSite::place_of(std::size_t slot) const {
-    return place_.begin + (slots_at + slot * Slot::size);
+    return place_.begin + (slots_at + slot * StubSlot::size);
 }
 
 // What is likely to be against any other thread's fork, too, and at any other time.
@@ -253,7 +253,7 @@ void ForkSite::rehearse(const ptrace::Thread& running) {
     look_ = {};
     std::uint32_t word = 0;
     const auto bytes = std::as_writable_bytes(std::span{&word, 1});
-    proc::Memory{running.tid()}.read(place_of(0) + offsetof(Slot, number), bytes);
+    proc::Memory{running.tid()}.read(place_of(0) + offsetof(StubSlot, number), bytes);
     proc::Memory{getpid()}.write(Address{reinterpret_cast<std::uintptr_t>(&word)}, bytes);
 }
 
@@ -292,18 +292,18 @@ std::optional<PendingReplica> ForkSite::fork(ptrace::Thread& stopped,
     if (!extended) return {};
     const auto index = *free_slot_;
     auto& slot = this->slot(index);
-    if (!write_signal_frame(slot.frame, place_of(index) + Slot::head_size, state->registers,
+    if (!write_signal_frame(slot.frame, place_of(index) + StubSlot::head_size, state->registers,
                             *extended, state->signal_mask))
         return {};
     const auto last_number = std::exchange(slot.number, ++births_);
     slot.to_reap = 0;
     // After an exec the area is not there any more. And who makes all its memory read-only, to be
     // told by SIGSEGV what it writes to, would be told of the stub while all signals are blocked.
-    const auto seen = ptrace::word_at(stopped.tid(), place_of(index) + offsetof(Slot, number));
+    const auto seen = ptrace::word_at(stopped.tid(), place_of(index) + offsetof(StubSlot, number));
     const bool is_there = seen && static_cast<std::uint32_t>(*seen) == slot.number;
     const auto to_reap = std::as_bytes(std::span{&slot.to_reap, 1});
-    if (!is_there ||
-        !proc::Memory{stopped.tid()}.write(place_of(index) + offsetof(Slot, to_reap), to_reap)) {
+    if (!is_there || !proc::Memory{stopped.tid()}.write(
+                         place_of(index) + offsetof(StubSlot, to_reap), to_reap)) {
         slot.number = last_number;
         obstacle_ =
             Obstacle{is_there ? "it has made shadowprof's memory read-only"
@@ -494,7 +494,7 @@ void ForkSite::bury(pid_t newborn) const {
     waitpid(newborn, nullptr, __WALL);
 }
 
-void ForkSite::reap_one_between(const Slot& slot) const {
+void ForkSite::reap_one_between(const StubSlot& slot) const {
     if (const auto pid = load(slot.to_reap); sibling_ && pid > 0) waitpid(pid, nullptr, __WALL);
 }
 

@@ -26,7 +26,7 @@
 
 namespace shadowprof::inject {
 
-struct Slot;
+struct StubSlot;
 
 // A replica on its way.
 struct PendingReplica {
@@ -132,7 +132,7 @@ class ForkSite {
 
     ForkSite(pid_t pid, bool sibling, const Confinement&);
 
-    Slot& slot(std::size_t number) const;
+    StubSlot& slot(std::size_t number) const;
     Address place_of(std::size_t slot) const;
     bool is_free(std::size_t slot);
     bool has_returned(std::size_t slot);
@@ -154,7 +154,7 @@ class ForkSite {
     bool has_looked_at(const ptrace::Thread& stopped, const ThreadState& state) const;
     // Nobody takes it, and it is our child: it must not stay as a zombie. Nor must the one between.
     void bury(pid_t newborn) const;
-    void reap_one_between(const Slot& slot) const;
+    void reap_one_between(const StubSlot& slot) const;
 
     pid_t pid_;
     bool same_pids_;  // the process has ours in its pid namespace

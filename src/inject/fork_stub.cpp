@@ -52,7 +52,7 @@
 
 #define TEXT_OF(token) #token
 #define TEXT(token) TEXT_OF(token)
-#define AT(field, offset) static_assert(offsetof(shadowprof::inject::Slot, field) == (offset))
+#define AT(field, offset) static_assert(offsetof(shadowprof::inject::StubSlot, field) == (offset))
 #define EVERY_SIGNAL 0
 #define PATIENCE 8
 #define NUMBER 24

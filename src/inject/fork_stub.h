@@ -13,7 +13,7 @@ namespace shadowprof::inject {
 
 // Shared by the profiler, the target and its replicas; the code knows the offsets. Words are
 // written by one side only, with plain stores: x86 keeps their order.
-struct Slot {
+struct StubSlot {
     std::uint64_t every_signal = ~std::uint64_t{0};
     timespec patience{};         // of a newborn that nobody takes
     std::uint32_t number = 0;    // of the birth, by the profiler
@@ -28,7 +28,8 @@ struct Slot {
     static constexpr std::size_t size = 16384;  // the largest signal frame (AMX) takes 12.1 kB
     alignas(64) std::array<std::byte, size - head_size> frame;
 };
-static_assert(sizeof(Slot) == Slot::size && offsetof(Slot, frame) == Slot::head_size);
+static_assert(sizeof(StubSlot) == StubSlot::size &&
+              offsetof(StubSlot, frame) == StubSlot::head_size);
 
 // Position-independent; begins with a system call's instruction and a trap, for anyone's use.
 // A thread that is to fork enters with a slot's address in rbx, and needs no stack.

@@ -8,7 +8,7 @@
 
 namespace shadowprof::proc {
 
-std::optional<std::vector<Segment>> read_segments(const ReadImage& read) {
+std::optional<std::vector<LoadSegment>> read_segments(const ReadImage& read) {
     Elf64_Ehdr header;
     if (read(0, std::as_writable_bytes(std::span{&header, 1})) != sizeof header) return {};
     if (std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
@@ -18,7 +18,7 @@ std::optional<std::vector<Segment>> read_segments(const ReadImage& read) {
     std::vector<Elf64_Phdr> program_headers(header.e_phnum);
     const auto bytes = std::as_writable_bytes(std::span{program_headers});
     if (read(header.e_phoff, bytes) != bytes.size()) return {};
-    std::vector<Segment> segments;
+    std::vector<LoadSegment> segments;
     for (const auto& p : program_headers)
         segments.push_back({.type = p.p_type,
                             .executable = (p.p_flags & PF_X) != 0,

@@ -15,7 +15,7 @@ namespace shadowprof::proc {
 // Reads bytes of the image at an offset; returns how many it got.
 using ReadImage = std::function<std::size_t(std::uint64_t offset, std::span<std::byte> into)>;
 
-struct Segment {
+struct LoadSegment {
     std::uint32_t type = 0;
     bool executable = false;
     std::uint64_t file_offset = 0;
@@ -25,7 +25,7 @@ struct Segment {
 };
 
 // Nothing if the bytes are not the beginning of a 64-bit x86 ELF image.
-std::optional<std::vector<Segment>> read_segments(const ReadImage& read);
+std::optional<std::vector<LoadSegment>> read_segments(const ReadImage& read);
 
 // Lower-case hex; empty if the notes have none.
 std::string build_id_in(std::span<const std::byte> notes);

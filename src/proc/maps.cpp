@@ -126,7 +126,7 @@ class ModuleFinder {
     ModuleFinder(pid_t pid, const std::vector<Mapping>& mappings)
         : pid_(pid), memory_(pid), mappings_(mappings) {}
 
-    std::vector<Module> find() {
+    std::vector<MappedModule> find() {
         for (const auto& mapping : mappings_) {
             if (!modules_.empty() && mapping.range.begin < modules_.back().range.end) continue;
             if (mapping.file_offset == 0 && (mapping.is_file() || mapping.path == "[vdso]"))
@@ -149,7 +149,7 @@ class ModuleFinder {
         const auto found = modules_;
         for (const auto& mapping : mappings_) {
             if (!mapping.executable || !mapping.is_file()) continue;
-            const auto is_known = [&](const Module& m) {
+            const auto is_known = [&](const MappedModule& m) {
                 return m.range.contains(mapping.range.begin);
             };
             if (std::any_of(found.begin(), found.end(), is_known)) continue;
@@ -160,20 +160,22 @@ class ModuleFinder {
             if (const auto segments = read_segments(read)) add(mapping, *segments, &file);
         }
         std::sort(modules_.begin(), modules_.end(),
-                  [](const Module& a, const Module& b) { return a.range.begin < b.range.begin; });
+                  [](const MappedModule& a, const MappedModule& b) {
+                      return a.range.begin < b.range.begin;
+                  });
     }
 
     // The mapping places the loadable segment it holds, and that one places all others.
-    void add(const Mapping& mapping, const std::vector<Segment>& segments,
+    void add(const Mapping& mapping, const std::vector<LoadSegment>& segments,
              const MappedFile* file = nullptr) {
-        const auto is_loaded = [](const Segment& s) { return s.type == PT_LOAD; };
-        const auto is_here = [&](const Segment& s) {
+        const auto is_loaded = [](const LoadSegment& s) { return s.type == PT_LOAD; };
+        const auto is_here = [&](const LoadSegment& s) {
             return is_loaded(s) && (s.file_offset & page_mask) <= mapping.file_offset &&
                    mapping.file_offset < s.file_offset + s.file_size;
         };
         const auto here = std::find_if(segments.begin(), segments.end(), is_here);
         if (here == segments.end()) return;
-        Module module;
+        MappedModule module;
         module.path = mapping.path;
         module.bias = mapping.range.begin.value - (here->address & page_mask) -
                       (mapping.file_offset - (here->file_offset & page_mask));
@@ -195,7 +197,7 @@ class ModuleFinder {
             notes.resize(file ? file->read(s.file_offset, notes) : memory_.read(at, notes));
             module.build_id = build_id_in(notes);
         }
-        const auto is_same = [&](const Module& m) { return m.range == module.range; };
+        const auto is_same = [&](const MappedModule& m) { return m.range == module.range; };
         if (std::none_of(modules_.begin(), modules_.end(), is_same))
             modules_.push_back(std::move(module));
     }
@@ -212,7 +214,7 @@ class ModuleFinder {
     pid_t pid_;
     Memory memory_;
     const std::vector<Mapping>& mappings_;
-    std::vector<Module> modules_;
+    std::vector<MappedModule> modules_;
 };
 
 template <typename Ranged>
@@ -263,7 +265,7 @@ void Maps::look_for_changed_code(pid_t pid) {
 const Mapping* Maps::mapping_at(Address address) const {
     return at(mappings_, address);
 }
-const Module* Maps::module_at(Address address) const {
+const MappedModule* Maps::module_at(Address address) const {
     return at(modules_, address);
 }
 

@@ -26,7 +26,7 @@ struct Mapping {
     bool is_file() const { return inode != 0; }
 };
 
-struct Module {
+struct MappedModule {
     std::string path;        // "[vdso]" for the vDSO
     std::string build_id;    // lower-case hex; empty if none
     AddressRange range;      // from its first to its last mapping
@@ -42,16 +42,16 @@ class Maps {
     static Maps parse(std::string_view proc_maps_text);  // without modules
 
     const std::vector<Mapping>& mappings() const { return mappings_; }
-    const std::vector<Module>& modules() const { return modules_; }
-    const Mapping* mapping_at(Address) const;  // nullptr if unmapped
-    const Module* module_at(Address) const;    // nullptr for code that belongs to no ELF image
+    const std::vector<MappedModule>& modules() const { return modules_; }
+    const Mapping* mapping_at(Address) const;      // nullptr if unmapped
+    const MappedModule* module_at(Address) const;  // nullptr for code that belongs to no ELF image
 
     // Takes as long again as to find all else: some 3 µs for each MB of code.
     void look_for_changed_code(pid_t pid);
 
   private:
-    std::vector<Mapping> mappings_;  // by address
-    std::vector<Module> modules_;    // by address
+    std::vector<Mapping> mappings_;      // by address
+    std::vector<MappedModule> modules_;  // by address
 };
 
 }  // namespace shadowprof::proc

@@ -57,15 +57,15 @@ bool same_place(const proc::Mapping& a, const proc::Mapping& b) {
 }
 
 std::optional<UnwindTable> find_unwind_table(const proc::Memory& memory,
-                                             const proc::Module& module) {
+                                             const proc::MappedModule& module) {
     const auto read = [&](std::uint64_t offset, std::span<std::byte> into) {
         return memory.read(module.range.begin + offset, into);
     };
     const auto segments = proc::read_segments(read);
     if (!segments) return {};
-    const auto found = std::find_if(segments->begin(), segments->end(), [](const proc::Segment& s) {
-        return s.type == PT_GNU_EH_FRAME;
-    });
+    const auto found =
+        std::find_if(segments->begin(), segments->end(),
+                     [](const proc::LoadSegment& s) { return s.type == PT_GNU_EH_FRAME; });
     if (found == segments->end()) return {};
     UnwindTable table{.module = module.range, .header = found->address + module.bias};
 

@@ -192,7 +192,7 @@ bool Digester::attempt(Part part) {
         part();
         return true;
     } catch (const std::exception& e) {
-        note_failure(told(e));
+        note_failure(describe_error(e));
         return false;
     }
 }

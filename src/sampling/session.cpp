@@ -53,7 +53,7 @@ std::string text_of(const std::exception_ptr& failure) {
     try {
         std::rethrow_exception(failure);
     } catch (const std::exception& e) {
-        return told(e);
+        return describe_error(e);
     } catch (...) {
         return "for an unknown reason";
     }

@@ -25,7 +25,7 @@ using namespace shadowprof::ptrace::testing;
 
 namespace {
 
-const Module* module_named(const Maps& maps, const std::string& part) {
+const MappedModule* module_named(const Maps& maps, const std::string& part) {
     for (const auto& module : maps.modules())
         if (module.path.find(part) != std::string::npos) return &module;
     return nullptr;
@@ -94,9 +94,10 @@ TEST_CASE("modules have the bias that the dynamic linker gave them") {
         CHECK(module->range.contains({code}));
     }
     CHECK(module_named(*maps, "[vdso]")->range.contains({getauxval(AT_SYSINFO_EHDR)}));
-    CHECK(std::is_sorted(
-        maps->modules().begin(), maps->modules().end(),
-        [](const Module& a, const Module& b) { return a.range.begin < b.range.begin; }));
+    CHECK(std::is_sorted(maps->modules().begin(), maps->modules().end(),
+                         [](const MappedModule& a, const MappedModule& b) {
+                             return a.range.begin < b.range.begin;
+                         }));
     CHECK(maps->module_at({getauxval(AT_BASE) - 1}) != maps->module_at({getauxval(AT_BASE)}));
 }
 

@@ -247,7 +247,7 @@ Replicas::Outcome Replicas::live_or_fail(Job& job) {
         return live(job);
     } catch (const std::exception& e) {
         Outcome outcome;
-        outcome.reason = told(e);
+        outcome.reason = describe_error(e);
         place_.digester.note_failure(outcome.reason);
         return outcome;
     }
