@@ -376,9 +376,9 @@ class Assembler {
                                          profile_.at(entry.location).text, entry.operand_index);
         };
         if (profile_.values)
-            for (auto& e : profile_.values->entries) describe_error(e);
+            for (auto& e : profile_.values->entries) describe(e);
         if (profile_.latencies)
-            for (auto& e : profile_.latencies->entries) describe_error(e);
+            for (auto& e : profile_.latencies->entries) describe(e);
     }
 
     void sort_locations() {

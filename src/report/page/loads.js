@@ -51,7 +51,7 @@ function loadsPart(show) {
         ])))));
   }
 
-  function describe_error(e) {
+  function describe(e) {
     const timed = e.timed
       ? `${Text.count(e.timed)} of them were timed${e.disturbed ? `, ${Text.count(e.disturbed)} more were disturbed and left out` : ""}.`
       : "None of them was timed.";

@@ -96,7 +96,7 @@ function pathsPart(show) {
     return element("div.path-drawing", {class: `path-drawing${loops ? " loops" : ""}`}, nodes);
   }
 
-  function describe_error(e) {
+  function describe(e) {
     return [
       element("h2", {}, Text.share(e.share), element("small", {}, " of path executions")),
       element("p.muted", {}, [Text.interval(e.low, e.high), `${Text.count(e.count)} × ${Text.counted("instruction", e.length)}`,

@@ -18,7 +18,7 @@ function valuesPart(show) {
       element("span", {style: {width: `${(100 * v.share).toFixed(1)}%`, "--nth": String(i)}})));
   }
 
-  function describe_error(e) {
+  function describe(e) {
     const known = e.top.reduce((sum, v) => sum + v.share, 0);
     const most = Math.max(...e.top.map((v) => v.high), 0.01);
     const rows = e.top.map((v) => element("tr", {},
