@@ -27,7 +27,7 @@ NamedProfile named(std::string name, std::vector<Module> modules, std::vector<Lo
     p.targets.push_back({{"./app"}, 1, 0, false});
     p.modules = std::move(modules);
     p.locations = std::move(locations);
-    auto& calls = p.calls.emplace();
+    auto& calls = p.add<CallSection>();
     for (LocationIndex i = 0; i + 1 < p.locations.size(); ++i) {
         calls.entries.push_back({i, i + 1, {}});
         calls.entries.back().statistics.count = 1;
@@ -70,12 +70,12 @@ TEST_CASE("the same place has the same index, wherever its module lies and whate
           std::vector<Location>{at(0, 0x20, "of b"), at(0, 0x30), at(1, 0x10), at(2, 0x99)});
     CHECK(a.profile.locations == b.profile.locations);
 
-    const auto& in_a = a.profile.calls->entries;
+    const auto& in_a = a.profile.find<CallSection>()->entries;
     CHECK(in_a[0].from == 1);
     CHECK(in_a[0].to == 2);
     CHECK(in_a[1].from == 2);
     CHECK(in_a[1].to == 0);
-    const auto& in_b = b.profile.calls->entries;
+    const auto& in_b = b.profile.find<CallSection>()->entries;
     CHECK(in_b[0].from == 0);
     CHECK(in_b[0].to == 3);
     CHECK(in_b[1].to == 2);

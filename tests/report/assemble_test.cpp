@@ -93,9 +93,9 @@ TEST_CASE("modules and locations are in the order of paths and offsets") {
     CHECK(p.locations[1].offset == 0x1006);
     CHECK(p.locations[2].offset == 0x50);
     CHECK(p.locations[2].module == 1);
-    CHECK(p.edges->entries[0].from == 2);
-    CHECK(p.edges->entries[1].from == 1);
-    CHECK(p.edges->entries[1].to == 0);
+    CHECK(p.find<EdgeSection>()->entries[0].from == 2);
+    CHECK(p.find<EdgeSection>()->entries[1].from == 1);
+    CHECK(p.find<EdgeSection>()->entries[1].to == 0);
 }
 
 TEST_CASE("instructions are quoted with link-time addresses") {
@@ -124,18 +124,19 @@ TEST_CASE("what --limit drops becomes unknown; ties go by place, not by order of
     AssembleOptions options;
     options.limit = 3;
     const auto p = run.assemble(lists, options);
-    REQUIRE(p.edges->entries.size() == 3);
-    CHECK(p.edges->totals.total == 100);
-    CHECK(p.edges->totals.unknown == 73);
-    CHECK(p.edges->dropped == 8);
-    for (std::size_t i = 0; i < 3; ++i) CHECK(p.at(p.edges->entries[i].from).offset == i + 1);
+    REQUIRE(p.find<EdgeSection>()->entries.size() == 3);
+    CHECK(p.find<EdgeSection>()->totals.total == 100);
+    CHECK(p.find<EdgeSection>()->totals.unknown == 73);
+    CHECK(p.find<EdgeSection>()->dropped == 8);
+    for (std::size_t i = 0; i < 3; ++i)
+        CHECK(p.at(p.find<EdgeSection>()->entries[i].from).offset == i + 1);
     CHECK(p.locations.size() == 4);  // of dropped entries nothing is left
 
     options.limit = 0;
     const auto all = run.assemble(lists, options);
-    CHECK(all.edges->entries.size() == 11);
-    CHECK(all.edges->totals.unknown == 3);
-    CHECK(all.edges->dropped == 0);
+    CHECK(all.find<EdgeSection>()->entries.size() == 11);
+    CHECK(all.find<EdgeSection>()->totals.unknown == 3);
+    CHECK(all.find<EdgeSection>()->dropped == 0);
 }
 
 TEST_CASE("blocks of paths say where they end") {
@@ -145,7 +146,7 @@ TEST_CASE("blocks of paths say where they end") {
         totals(5),
         {{{{run.at(0x1000), 3}}, exactly(4, 5)}, {{{run.at(0x1000), 2}}, exactly(1, 5)}}};
     const auto p = run.assemble(lists);
-    const auto& entries = p.paths->entries;
+    const auto& entries = p.find<PathSection>()->entries;
     CHECK(p.at(entries[0].blocks[0].end).offset == 0x1006);
     CHECK(p.at(entries[0].blocks[0].end).text == "jne 0x1000");
     CHECK(p.at(entries[1].blocks[0].end).offset == 0x1003);
@@ -163,9 +164,9 @@ TEST_CASE("methods keep both totals") {
     AssembleOptions options;
     options.limit = 1;
     const auto p = run.assemble(lists, options);
-    CHECK(p.methods->totals.unknown == 2);
-    CHECK(p.methods->dropped == 1);
-    CHECK(p.methods->instructions.unknown == 400);
+    CHECK(p.find<MethodSection>()->totals.unknown == 2);
+    CHECK(p.find<MethodSection>()->dropped == 1);
+    CHECK(p.find<MethodSection>()->instructions.unknown == 400);
 }
 
 TEST_CASE("values: operands by name, dropped values become unknown") {
@@ -191,9 +192,10 @@ TEST_CASE("values: operands by name, dropped values become unknown") {
     values.entries = {reg, address, overestimated};
 
     const auto p = run.assemble(lists);
-    REQUIRE(p.values->entries.size() == 3);
+    REQUIRE(p.find<ValueSection>()->entries.size() == 3);
     const auto of_kind = [&](ValueKind kind) {
-        return *std::find_if(p.values->entries.begin(), p.values->entries.end(),
+        return *std::find_if(p.find<ValueSection>()->entries.begin(),
+                             p.find<ValueSection>()->entries.end(),
                              [&](const auto& e) { return e.kind == kind; });
     };
     const auto r = of_kind(ValueKind::register_);
@@ -238,14 +240,14 @@ TEST_CASE("values: all executions count, whatever was read of them") {
     values.totals.exhaustive = false;
     for (auto& e : values.entries) e.executions.exhaustive = false;
     const auto p = run.assemble(lists, options);
-    REQUIRE(p.values->entries.size() == 1);
-    const auto& kept = p.values->entries[0];
+    REQUIRE(p.find<ValueSection>()->entries.size() == 1);
+    const auto& kept = p.find<ValueSection>()->entries[0];
     CHECK(kept.kind == ValueKind::address);
     CHECK(kept.all_executions() == 4000);
     CHECK(kept.unread == 3990);
-    CHECK(p.values->unread == 5010 - 30);
-    CHECK(p.values->totals.unknown == 20);
-    CHECK(p.values->all_executions().unknown == 1010);
+    CHECK(p.find<ValueSection>()->unread == 5010 - 30);
+    CHECK(p.find<ValueSection>()->totals.unknown == 20);
+    CHECK(p.find<ValueSection>()->all_executions().unknown == 1010);
 }
 
 TEST_CASE("stacks: the first frame is an instruction, the others are return addresses") {
@@ -254,7 +256,7 @@ TEST_CASE("stacks: the first frame is an instruction, the others are return addr
     lists.stacks = {totals(1), {{{run.at(0x1003), run.at(0x1003)}, exactly(1, 1)}}};
     const auto p = run.assemble(lists);
     REQUIRE(p.locations.size() == 2);
-    const auto& frames = p.stacks->entries[0].frames;
+    const auto& frames = p.find<StackSection>()->entries[0].frames;
     CHECK(!p.at(frames[0]).return_address);
     CHECK(p.at(frames[0]).text == "cmp eax, 0x5");
     CHECK(p.at(frames[1]).return_address);

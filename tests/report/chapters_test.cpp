@@ -15,7 +15,7 @@ namespace {
 Profile chapter_of(std::uint64_t first, const std::vector<std::uint64_t>& counts) {
     Profile p;
     p.modules = {{"/bin/program", "ab"}};
-    auto& edges = p.edges.emplace();
+    auto& edges = p.add<EdgeSection>();
     edges.totals.samples = 1;
     for (const auto count : counts) edges.totals.total += count;
     edges.totals.total_squares = Wide{edges.totals.total} * edges.totals.total;
@@ -33,7 +33,8 @@ Profile chapter_of(std::uint64_t first, const std::vector<std::uint64_t>& counts
 
 std::map<std::uint64_t, std::uint64_t> counts_by_place(const Profile& p) {
     std::map<std::uint64_t, std::uint64_t> counts;
-    for (const auto& e : p.edges->entries) counts[p.at(e.from).offset] = e.statistics.count;
+    for (const auto& e : p.find<EdgeSection>()->entries)
+        counts[p.at(e.from).offset] = e.statistics.count;
     return counts;
 }
 
@@ -57,7 +58,7 @@ TEST_CASE("chapters add up, and the facts are those of the last") {
     const auto sum = chapters.end(last);
     CHECK_FALSE(defect_of(sum));
     CHECK(static_cast<const RunFacts&>(sum) == static_cast<const RunFacts&>(last));
-    CHECK(sum.edges->totals.total == 3 * chapter.edges->totals.total);
+    CHECK(sum.find<EdgeSection>()->totals.total == 3 * chapter.find<EdgeSection>()->totals.total);
     auto thrice = counts_by_place(chapter);
     for (auto& [place, count] : thrice) count *= 3;
     CHECK(counts_by_place(sum) == thrice);
@@ -74,7 +75,7 @@ TEST_CASE("what is strong in all stays, what leaves is unknown, and so are its p
         auto one = chapter_of(0, {1000, 10, 9, 8});
         for (std::size_t i = 1; i < one.locations.size(); ++i)
             one.locations[i].offset += 100u * static_cast<unsigned>(n + 1);
-        all += one.edges->totals.total;
+        all += one.find<EdgeSection>()->totals.total;
         if (n + 1 < count) {
             chapters.add(std::move(one));
             continue;
@@ -84,10 +85,10 @@ TEST_CASE("what is strong in all stays, what leaves is unknown, and so are its p
         const auto counts = counts_by_place(sum);
         REQUIRE(counts.size() == 2);
         CHECK(counts.at(0) == 1000 * count);
-        CHECK(sum.edges->totals.total == all);
-        CHECK(sum.edges->totals.samples == count);
-        CHECK(sum.edges->totals.unknown == all - 1000 * count - 10);
-        CHECK(sum.edges->dropped == 3 * count + 1 - 2);
+        CHECK(sum.find<EdgeSection>()->totals.total == all);
+        CHECK(sum.find<EdgeSection>()->totals.samples == count);
+        CHECK(sum.find<EdgeSection>()->totals.unknown == all - 1000 * count - 10);
+        CHECK(sum.find<EdgeSection>()->dropped == 3 * count + 1 - 2);
         CHECK(sum.locations.size() == 2);
     }
     CHECK(most > 2);

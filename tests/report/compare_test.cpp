@@ -38,14 +38,14 @@ std::string why_not(Profile sampled, Profile perfect, ExitStatus status) {
 // The same facts in another order: what an index is depends on chance, what it means does not.
 Profile shuffled(Profile p, std::uint32_t seed) {
     std::mt19937 random(seed);
-    const auto shuffle = [&](auto& list) {
+    const auto shuffle = [&](auto* list) {
         if (list) std::shuffle(list->entries.begin(), list->entries.end(), random);
     };
-    shuffle(p.paths);
-    shuffle(p.edges);
-    shuffle(p.calls);
-    shuffle(p.methods);
-    shuffle(p.values);
+    shuffle(p.find<PathSection>());
+    shuffle(p.find<EdgeSection>());
+    shuffle(p.find<CallSection>());
+    shuffle(p.find<MethodSection>());
+    shuffle(p.find<ValueSection>());
     auto tree = nlohmann::json::parse(to_json(p));
     const auto permutation = [&](std::size_t n) {
         std::vector<std::size_t> to(n);
@@ -139,9 +139,9 @@ TEST_CASE("figures of two runs, worked out by hand") {
 TEST_CASE("functions by themselves, worked out by hand") {
     auto sampled = sample_profile();
     // The jump of main's loop, 28 and 2 of 60 that leave main, beside 30 calls; now 30, 10 and 20.
-    sampled.edges->entries[0].statistics.count = 30;
-    sampled.edges->entries[1].statistics.count = 10;
-    sampled.edges->entries[4].statistics.count = 20;
+    sampled.find<EdgeSection>()->entries[0].statistics.count = 30;
+    sampled.find<EdgeSection>()->entries[1].statistics.count = 10;
+    sampled.find<EdgeSection>()->entries[4].statistics.count = 20;
     const auto c = comparison_of(sampled, sample_profile());
     REQUIRE(c.functions.size() == 3);
     const auto& main = c.functions[0];
@@ -177,22 +177,22 @@ TEST_CASE("the order of a file, its modules and locations does not matter") {
 TEST_CASE("ties go by place, whatever the files' order") {
     // Two equal paths; the perfect profile's top 5 % is the first by place, the sample's too.
     auto p = sample_profile();
-    p.paths->entries[0].statistics.count = 40;
-    p.paths->entries[1].statistics.count = 40;
-    p.paths->totals.unknown = 20;
+    p.find<PathSection>()->entries[0].statistics.count = 40;
+    p.find<PathSection>()->entries[1].statistics.count = 40;
+    p.find<PathSection>()->totals.unknown = 20;
     for (std::uint32_t seed = 1; seed <= 10; ++seed)
         CHECK(comparison_of(shuffled(p, seed), p).paths.measure->accuracy.value == 1);
 }
 
 TEST_CASE("what is missing is told, measure by measure") {
     auto s = sample_profile();
-    s.paths.reset();
-    s.edges->entries.clear();
-    s.edges->totals.unknown = 100;
-    for (auto& e : s.values->entries) e.context.reset();
+    s.remove<PathSection>();
+    s.find<EdgeSection>()->entries.clear();
+    s.find<EdgeSection>()->totals.unknown = 100;
+    for (auto& e : s.find<ValueSection>()->entries) e.context.reset();
     auto p = sample_profile();
-    p.paths.reset();
-    p.calls.reset();
+    p.remove<PathSection>();
+    p.remove<CallSection>();
     const auto c = comparison_of(s, p);
     CHECK(c.paths.why_not == "no paths in s.json or p.json: profile with -p path");
     CHECK(c.edges.why_not == "there are no edges in s.json");
@@ -201,7 +201,7 @@ TEST_CASE("what is missing is told, measure by measure") {
     CHECK(c.methods.measure);
 
     auto other_operands = sample_profile();
-    for (auto& e : other_operands.values->entries) e.operand_index += 10;
+    for (auto& e : other_operands.find<ValueSection>()->entries) e.operand_index += 10;
     CHECK(comparison_of(other_operands, sample_profile()).values.why_not ==
           "no operand is in both profiles");
 
@@ -220,22 +220,22 @@ TEST_CASE("profiles with nothing to compare") {
           "cannot compare s.json with p.json: p.json is empty: nothing was seen");
 
     auto only_paths = sample_profile(), only_edges = sample_profile();
-    only_paths.edges.reset();
-    only_edges.paths.reset();
+    only_paths.remove<EdgeSection>();
+    only_edges.remove<PathSection>();
     for (auto* p : {&only_paths, &only_edges}) {
-        p->calls.reset();
-        p->methods.reset();
-        p->values.reset();
+        p->remove<CallSection>();
+        p->remove<MethodSection>();
+        p->remove<ValueSection>();
     }
     CHECK(why_not(only_paths, only_edges, ExitStatus::incomparable) ==
           "cannot compare s.json with p.json: no kind of profile is in both (see -p)");
-    only_paths.paths->entries.clear();
-    only_paths.paths->totals.unknown = 100;
+    only_paths.find<PathSection>()->entries.clear();
+    only_paths.find<PathSection>()->totals.unknown = 100;
     CHECK(why_not(only_paths, sample_profile(), ExitStatus::incomparable) ==
           "cannot compare s.json with p.json: no hotlist has entries in both");
 
     auto twice = sample_profile();
-    twice.edges->entries[3] = twice.edges->entries[2];
+    twice.find<EdgeSection>()->entries[3] = twice.find<EdgeSection>()->entries[2];
     CHECK(why_not(sample_profile(), twice, ExitStatus::error) ==
           "p.json: edges has the same entry twice");
 }
@@ -246,9 +246,11 @@ TEST_CASE("what a reader of the figures must know") {
                            [&](const std::string& n) { return n.find(part) != n.npos; });
     };
     auto exhaustive = sample_profile();
-    exhaustive.paths->totals.exhaustive = exhaustive.edges->totals.exhaustive =
-        exhaustive.calls->totals.exhaustive = exhaustive.methods->totals.exhaustive =
-            exhaustive.values->totals.exhaustive = true;
+    exhaustive.find<PathSection>()->totals.exhaustive =
+        exhaustive.find<EdgeSection>()->totals.exhaustive =
+            exhaustive.find<CallSection>()->totals.exhaustive =
+                exhaustive.find<MethodSection>()->totals.exhaustive =
+                    exhaustive.find<ValueSection>()->totals.exhaustive = true;
     const auto quiet = comparison_of(sample_profile(), exhaustive);
     CHECK_FALSE(has_note(quiet, "is itself a sample"));
     CHECK_FALSE(has_note(quiet, "differ"));

@@ -42,13 +42,13 @@ Profile counted_run(std::uint64_t parse, std::uint64_t print, std::string build 
     add("parse", 0x2000, 0x8 + moved / 4, 33);
     const auto total = parse + print + 1000;
     p.coverage = {1, total, total / 5, {{"exit", 1}}};
-    auto& methods = p.methods.emplace();
+    auto& methods = p.add<MethodSection>();
     methods.totals = everything(3);
     methods.instructions = everything(total);
     methods.entries = {{0, exactly(1, 3), 1, 0, 0, exactly(1000, total)},
                        {1, exactly(1, 3), 1, 0, 0, exactly(parse, total)},
                        {2, exactly(1, 3), 1, 0, 0, exactly(print, total)}};
-    auto& edges = p.edges.emplace();
+    auto& edges = p.add<EdgeSection>();
     edges.totals = everything(parse + 7);
     edges.entries = {{3, 1, EdgeKind::taken, exactly(parse, parse + 7)},
                      {0, 2, EdgeKind::call, exactly(7, parse + 7)}};
@@ -241,7 +241,7 @@ TEST_CASE("what cannot be compared is refused") {
                            ExitStatus::incomparable),
                    "samples do not tell how many"));
     auto without = counted_run(100, 100);
-    without.methods.reset();
+    without.remove<MethodSection>();
     CHECK(contains(why_not(
                        [&] {
                            checked({{"base", without}}, without, nullptr, "+1%");
@@ -256,7 +256,7 @@ namespace {
 Profile timed_run(std::vector<std::uint64_t> parse, std::uint64_t print, std::uint64_t moved = 0) {
     auto p = counted_run(1'000'000, 100'000, moved ? "bb" : "aa", moved);
     p.run.profiles.push_back("latency");
-    auto& list = p.latencies.emplace();
+    auto& list = p.add<LatencySection>();
     list.scale.clock_is_usable = true;
     list.entries.resize(2);
     list.entries[0].location = 3;
@@ -339,7 +339,7 @@ TEST_CASE("latencies vary from sample to sample, and from run to run") {
 TEST_CASE("latencies that are not there cannot be compared") {
     const auto timed = timed_run({5000, 5000}, 1000);
     auto untimed = timed;
-    untimed.latencies.reset();
+    untimed.remove<LatencySection>();
     CHECK(contains(why_not(
                        [&] {
                            checked_latency({{"base", timed}}, untimed, "+10%");
@@ -347,8 +347,8 @@ TEST_CASE("latencies that are not there cannot be compared") {
                        ExitStatus::incomparable),
                    "no waiting in new: profile with -p latency"));
     untimed = timed;
-    untimed.latencies = LatencyHotlist{};
-    untimed.latencies->scale.why_not = "the clock stops";
+    untimed.add<LatencySection>() = LatencySection{};
+    untimed.find<LatencySection>()->scale.why_not = "the clock stops";
     CHECK(contains(why_not(
                        [&] {
                            checked_latency({{"base", timed}}, untimed, "+10%");
@@ -362,10 +362,12 @@ TEST_CASE("latencies that are not there cannot be compared") {
 
 TEST_CASE("values whose distribution changed") {
     auto a = sample_profile();
-    for (auto* t : {&a.values->totals, &a.values->entries[0].executions}) t->exhaustive = true;
-    a.values->entries[0].probability_inverse = 1;
+    for (auto* t :
+         {&a.find<ValueSection>()->totals, &a.find<ValueSection>()->entries[0].executions})
+        t->exhaustive = true;
+    a.find<ValueSection>()->entries[0].probability_inverse = 1;
     auto b = a;
-    auto& top = b.values->entries[0].top;
+    auto& top = b.find<ValueSection>()->entries[0].top;
     top = {{7, {2, 70, 3000, 4000}}, {2, {2, 28, 500, 1500}}};
     const auto d = diff({{"base", a}}, {"new", b});
     REQUIRE(d.values.size() == 1);
@@ -378,8 +380,8 @@ TEST_CASE("values whose distribution changed") {
 
     // Addresses move; only how constant they are says something.
     for (auto* p : {&a, &b})
-        for (auto& v : p->values->entries[0].top) v.value += 0x555500000000;
-    for (auto* p : {&a, &b}) p->values->entries[0].bits = 64;
+        for (auto& v : p->find<ValueSection>()->entries[0].top) v.value += 0x555500000000;
+    for (auto* p : {&a, &b}) p->find<ValueSection>()->entries[0].bits = 64;
     const auto moved = diff({{"base", a}}, {"new", b});
     REQUIRE(moved.values.size() == 1);
     CHECK(moved.values[0].is_address);

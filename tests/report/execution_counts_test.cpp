@@ -32,25 +32,25 @@ struct Built {
         return static_cast<LocationIndex>(all.size() - 1);
     }
     void edge(std::uint64_t from, std::uint64_t to, std::uint64_t n) {
-        if (!profile.edges) profile.edges.emplace();
+        if (!profile.find<EdgeSection>()) profile.add<EdgeSection>();
         Statistics s;
         s.add_sample(n, n);
-        profile.edges->entries.push_back({at(from), at(to), EdgeKind::taken, s});
+        profile.find<EdgeSection>()->entries.push_back({at(from), at(to), EdgeKind::taken, s});
     }
     void path(std::vector<std::pair<std::uint64_t, std::uint64_t>> blocks, std::uint64_t n) {
-        if (!profile.paths) profile.paths.emplace();
+        if (!profile.find<PathSection>()) profile.add<PathSection>();
         PathEntry e;
         for (auto [start, end] : blocks) e.blocks.push_back({at(start), at(end), 1});
         e.statistics.add_sample(n, n);
-        profile.paths->entries.push_back(e);
+        profile.find<PathSection>()->entries.push_back(e);
     }
     void value(std::uint64_t offset, std::uint32_t operand, std::uint64_t n) {
-        if (!profile.values) profile.values.emplace();
+        if (!profile.find<ValueSection>()) profile.add<ValueSection>();
         ValueEntry e;
         e.location = at(offset);
         e.operand_index = operand;
         e.executions.add_sample(n);
-        profile.values->entries.push_back(e);
+        profile.find<ValueSection>()->entries.push_back(e);
     }
     std::vector<std::uint64_t> counts() { return *execution_counts(profile, 0, code_of_a_loop()); }
 };
@@ -96,7 +96,7 @@ TEST_CASE("where hotlists were cut, the one that saw more counts") {
 
 TEST_CASE("a profile of calls alone counts no instructions") {
     Profile p;
-    p.calls.emplace();
+    p.add<CallSection>();
     CHECK(!execution_counts(p, 0, code_of_a_loop()));
 }
 

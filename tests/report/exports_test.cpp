@@ -64,7 +64,7 @@ Profile loop() {
     outside.module = 1;
     outside.offset = 0x100;
     p.locations.push_back(outside);
-    auto& edges = p.edges.emplace();
+    auto& edges = p.add<EdgeSection>();
     edges.entries = {{1, 0, EdgeKind::taken, times(1000)},
                      {6, 0, EdgeKind::call, times(200)},
                      {1, 2, EdgeKind::fallthrough, times(200)},
@@ -94,13 +94,13 @@ TEST_CASE("collapsed: a stack a line") {
           "main 15\n"
           "main;ns::parse<int>(std::string const&);outer();inner() 80\n");
     auto p = sample_profile();
-    p.stacks.reset();
+    p.remove<StackSection>();
     const auto lines = exported("collapsed", p);
     CHECK(contains(lines, "main 210\n"));  // 70 times three instructions
     CHECK(contains(lines, "[runtime code]+0x7f0000001000 30\n"));
-    p.paths.reset();
+    p.remove<PathSection>();
     CHECK(contains(exported("collapsed", p), "main 50\n"));
-    p.methods.reset();
+    p.remove<MethodSection>();
     CHECK(contains(why_not("collapsed", p), "no stacks and neither paths nor methods"));
 }
 
@@ -251,15 +251,15 @@ callee: ret                     # 1013
         p.locations.push_back(l);
         return static_cast<LocationIndex>(p.locations.size() - 1);
     };
-    p.edges.emplace().entries = {{at(0x50, 1), at(0x1000), EdgeKind::call, times(3)},
-                                 {at(0x1007), at(0x1005), EdgeKind::taken, times(27)},
-                                 {at(0x1007), at(0x1009), EdgeKind::fallthrough, times(3)},
-                                 {at(0x1009), at(0x1013), EdgeKind::call, times(3)},
-                                 {at(0x1013), at(0x100e), EdgeKind::return_, times(3)},
-                                 {at(0x1010), at(0x100e), EdgeKind::taken, times(6)},
-                                 {at(0x1010), at(0x1012), EdgeKind::fallthrough, times(3)},
-                                 {at(0x1012), at(0x50, 1), EdgeKind::return_, times(3)}};
-    p.edges->totals.add_sample(51);
+    p.add<EdgeSection>().entries = {{at(0x50, 1), at(0x1000), EdgeKind::call, times(3)},
+                                    {at(0x1007), at(0x1005), EdgeKind::taken, times(27)},
+                                    {at(0x1007), at(0x1009), EdgeKind::fallthrough, times(3)},
+                                    {at(0x1009), at(0x1013), EdgeKind::call, times(3)},
+                                    {at(0x1013), at(0x100e), EdgeKind::return_, times(3)},
+                                    {at(0x1010), at(0x100e), EdgeKind::taken, times(6)},
+                                    {at(0x1010), at(0x1012), EdgeKind::fallthrough, times(3)},
+                                    {at(0x1012), at(0x50, 1), EdgeKind::return_, times(3)}};
+    p.find<EdgeSection>()->totals.add_sample(51);
     REQUIRE(!defect_of(p));
     const auto lines = exported("bolt", p);
     CHECK(contains(lines, "1 _start 0 1 _start 5 0 3\n"));
@@ -274,7 +274,7 @@ TEST_CASE("what cannot be exported is said in a line") {
                    "no module libc.so in the profile; there are: /bin/app, /lib/libx.so"));
     CHECK(!exported("autofdo", loop(), "libx.so").empty());
     auto p = loop();
-    p.edges.reset();
+    p.remove<EdgeSection>();
     CHECK(contains(why_not("autofdo", p), "-p edge"));
     for (const auto& e : exporters()) CHECK(!why_not(std::string(e.name), Profile()).empty());
 }

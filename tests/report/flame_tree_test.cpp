@@ -19,7 +19,7 @@ std::string text_of(const FlameTree& tree) {
 Profile functions(std::initializer_list<std::pair<const char*, const char*>> blocks) {
     Profile p;
     p.modules = {{"/program", ""}};
-    auto& path = p.paths.emplace().entries.emplace_back();
+    auto& path = p.add<PathSection>().entries.emplace_back();
     for (const auto& [function, exit] : blocks) {
         Location l;
         l.function = function;
@@ -66,7 +66,7 @@ TEST_CASE("stacks are given innermost first and drawn outermost first") {
     const auto p = sample_profile();
     const auto tree = flame_of_stacks(p);
     std::uint64_t samples = 0;
-    for (const auto& e : p.stacks->entries) samples += e.statistics.count;
+    for (const auto& e : p.find<StackSection>()->entries) samples += e.statistics.count;
     CHECK(tree.total == samples);
     REQUIRE_FALSE(tree.nodes.empty());
     CHECK(tree.nodes.front().depth == 0);

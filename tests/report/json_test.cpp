@@ -63,8 +63,8 @@ TEST_CASE("what was written is read back") {
 // operand of which nothing was read.
 Profile partly_read() {
     auto p = sample_profile();
-    p.values->entries[0].unread = 100;
-    p.values->unread = 103;
+    p.find<ValueSection>()->entries[0].unread = 100;
+    p.find<ValueSection>()->unread = 103;
     return p;
 }
 
@@ -118,9 +118,9 @@ TEST_CASE("numbers at their limits are read back") {
     p.cost.stops = ~std::uint64_t{0};
     p.run.duration = 1.0 / 3;
     p.targets[0].pid = -1;
-    p.values->entries[2].stride = Stride{std::numeric_limits<std::int64_t>::min(), 1e-300,
-                                         ~std::uint64_t{0}, ~std::uint64_t{0}};
-    p.stacks->entries[0].statistics.squares = ~profile::Wide{0};
+    p.find<ValueSection>()->entries[2].stride = Stride{
+        std::numeric_limits<std::int64_t>::min(), 1e-300, ~std::uint64_t{0}, ~std::uint64_t{0}};
+    p.find<StackSection>()->entries[0].statistics.squares = ~profile::Wide{0};
     CHECK(from_json(to_json(p)) == p);
 }
 
@@ -158,8 +158,8 @@ TEST_CASE("keys of later versions are skipped, whatever is in them") {
 
 TEST_CASE("hotlists that were not asked for are absent") {
     auto p = sample_profile();
-    p.edges.reset();
-    p.methods.reset();
+    p.remove<EdgeSection>();
+    p.remove<MethodSection>();
     const auto json = to_json(p);
     CHECK(!contains(json, "\"edges\""));
     CHECK(!contains(json, "\"methods\""));

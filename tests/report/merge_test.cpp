@@ -34,8 +34,8 @@ std::string why_not(const Profile& a, const Profile& b, ExitStatus* status = nul
 }
 
 // Of loads on one of three machines.
-LatencyHotlist some_latencies(std::mt19937& random) {
-    LatencyHotlist list;
+LatencySection some_latencies(std::mt19937& random) {
+    LatencySection list;
     list.totals = Totals{};
     const auto machine = random() % 3;
     list.scale.clock_is_usable = machine != 2;
@@ -88,24 +88,25 @@ Profile another_run(std::mt19937& random, bool with_latencies = false) {
     p.targets[0].pid = 1 + random() % 3;
     p.cost.stop_time = 0.1 * static_cast<double>(random() % 10);
     if (random() % 2) p.cost.slowdown.reset();
-    p.edges->entries.clear();
+    p.find<EdgeSection>()->entries.clear();
     for (LocationIndex from = 0; from < p.locations.size(); ++from) {
         if (random() % 3 == 0) continue;
         EdgeEntry e{from, static_cast<LocationIndex>(random() % p.locations.size()), {}, {}};
         e.statistics.add_sample(random() % 10 + 1, 100);
-        p.edges->entries.push_back(e);
+        p.find<EdgeSection>()->entries.push_back(e);
     }
-    p.edges->totals = {};
-    p.edges->totals.add_sample(100);
-    p.edges->totals.unknown = 100;
-    for (const auto& e : p.edges->entries) p.edges->totals.unknown -= e.statistics.count;
+    p.find<EdgeSection>()->totals = {};
+    p.find<EdgeSection>()->totals.add_sample(100);
+    p.find<EdgeSection>()->totals.unknown = 100;
+    for (const auto& e : p.find<EdgeSection>()->entries)
+        p.find<EdgeSection>()->totals.unknown -= e.statistics.count;
 
-    auto& value = p.values->entries[0];
+    auto& value = p.find<ValueSection>()->entries[0];
     value.unread = random() % 1000;
-    p.values->unread = value.unread + random() % 10;
+    p.find<ValueSection>()->unread = value.unread + random() % 10;
     value.probability_inverse = 1 + random() % 5;
     value.top[0].value = random() % 3;
-    auto& address = p.values->entries[2];
+    auto& address = p.find<ValueSection>()->entries[2];
     switch (random() % 4) {
         case 0:
             address.stride = Stride{8, 0.9, 90, 100};
@@ -119,7 +120,7 @@ Profile another_run(std::mt19937& random, bool with_latencies = false) {
         default:
             break;
     }
-    if (with_latencies) p.latencies = some_latencies(random);
+    if (with_latencies) p.add<LatencySection>() = some_latencies(random);
     // The code made at run time lies elsewhere; another module comes before it.
     p.locations[7].offset += 0x1000 * (random() % 5);
     p.locations[7].function = "jitted";
@@ -145,11 +146,13 @@ TEST_CASE("a merge of one profile says what the profile says") {
     REQUIRE(warnings.size() == 2);
     CHECK(contains(warnings[1], "--limit"));
     auto expected = sample_profile();
-    CHECK(p.edges->entries.size() == expected.edges->entries.size());
-    CHECK(p.paths->totals == expected.paths->totals);
-    CHECK(p.values->entries[0].top == expected.values->entries[0].top);
-    CHECK(p.values->entries[0].executions == expected.values->entries[0].executions);
-    CHECK(p.values->entries[1].stride == expected.values->entries[2].stride);
+    CHECK(p.find<EdgeSection>()->entries.size() == expected.find<EdgeSection>()->entries.size());
+    CHECK(p.find<PathSection>()->totals == expected.find<PathSection>()->totals);
+    CHECK(p.find<ValueSection>()->entries[0].top == expected.find<ValueSection>()->entries[0].top);
+    CHECK(p.find<ValueSection>()->entries[0].executions ==
+          expected.find<ValueSection>()->entries[0].executions);
+    CHECK(p.find<ValueSection>()->entries[1].stride ==
+          expected.find<ValueSection>()->entries[2].stride);
     CHECK(p.coverage == expected.coverage);
     CHECK(p.cost == expected.cost);
     CHECK(p.run.duration == expected.run.duration);
@@ -161,16 +164,16 @@ TEST_CASE("twice the same run: twice the counts, the same shares, narrower inter
     CHECK(twice.run.runs() == 2);
     CHECK(twice.coverage.instructions == 2 * once.coverage.instructions);
     CHECK(twice.run.duration == 2 * once.run.duration);
-    REQUIRE(twice.paths->entries.size() == once.paths->entries.size());
-    for (std::size_t i = 0; i < once.paths->entries.size(); ++i) {
-        const auto a =
-            profile::estimate_share(once.paths->entries[i].statistics, once.paths->totals);
-        const auto b =
-            profile::estimate_share(twice.paths->entries[i].statistics, twice.paths->totals);
+    REQUIRE(twice.find<PathSection>()->entries.size() == once.find<PathSection>()->entries.size());
+    for (std::size_t i = 0; i < once.find<PathSection>()->entries.size(); ++i) {
+        const auto a = profile::estimate_share(once.find<PathSection>()->entries[i].statistics,
+                                               once.find<PathSection>()->totals);
+        const auto b = profile::estimate_share(twice.find<PathSection>()->entries[i].statistics,
+                                               twice.find<PathSection>()->totals);
         CHECK(a.share == b.share);
         CHECK(b.high - b.low < a.high - a.low);
     }
-    const auto& value = twice.values->entries[0];
+    const auto& value = twice.find<ValueSection>()->entries[0];
     CHECK(value.executions.total == 200);
     CHECK(value.probability_inverse == 7);  // 4 - 1 may be missing twice
     CHECK(value.top[0].statistics.count == 180);
@@ -205,29 +208,33 @@ TEST_CASE("order and grouping of a merge do not show in it") {
 TEST_CASE("latencies of two machines") {
     auto here = sample_profile(), there = sample_profile();
     std::mt19937 random(3);
-    here.latencies = some_latencies(random);
-    here.latencies->scale.clock_is_usable = true;
-    there.latencies = here.latencies;
+    here.add<LatencySection>() = some_latencies(random);
+    here.find<LatencySection>()->scale.clock_is_usable = true;
+    there.add<LatencySection>() = *here.find<LatencySection>();
     CHECK_FALSE(contains(merged({here, there}).run.warnings.back(), "clocks or caches differ"));
 
-    auto& scale = there.latencies->scale;
+    auto& scale = there.find<LatencySection>()->scale;
     scale.nanoseconds_per_tick *= 4;
     scale.caches.levels[2].size = 1 << 20;
-    auto& load = there.latencies->entries[0];
-    here.latencies->entries[0].pattern = load.pattern = AddressPattern::stride;
-    here.latencies->entries[0].step = 8;
+    auto& load = there.find<LatencySection>()->entries[0];
+    here.find<LatencySection>()->entries[0].pattern = load.pattern = AddressPattern::stride;
+    here.find<LatencySection>()->entries[0].step = 8;
     load.step = 16;
     for (const auto& both : {merged({here, there}), merged({there, here})}) {
         CHECK(contains(both.run.warnings.back(), "clocks or caches differ"));
-        REQUIRE(both.latencies);
-        CHECK(both.latencies->scale.nanoseconds_per_tick == scale.nanoseconds_per_tick);
-        CHECK(both.latencies->scale.caches == here.latencies->scale.caches);
-        CHECK(both.latencies->loads == 2 * here.latencies->loads);
-        CHECK(both.latencies->totals.total == 2 * here.latencies->totals.total);
-        const auto& e = *std::find_if(
-            both.latencies->entries.begin(), both.latencies->entries.end(), [&](const auto& each) {
-                return both.at(each.location).offset == here.at(load.location).offset;
-            });
+        REQUIRE(both.find<LatencySection>());
+        CHECK(both.find<LatencySection>()->scale.nanoseconds_per_tick ==
+              scale.nanoseconds_per_tick);
+        CHECK(both.find<LatencySection>()->scale.caches ==
+              here.find<LatencySection>()->scale.caches);
+        CHECK(both.find<LatencySection>()->loads == 2 * here.find<LatencySection>()->loads);
+        CHECK(both.find<LatencySection>()->totals.total ==
+              2 * here.find<LatencySection>()->totals.total);
+        const auto& e =
+            *std::find_if(both.find<LatencySection>()->entries.begin(),
+                          both.find<LatencySection>()->entries.end(), [&](const auto& each) {
+                              return both.at(each.location).offset == here.at(load.location).offset;
+                          });
         CHECK(e.timed == 2 * load.timed);
         CHECK(e.mean_ns() == doctest::Approx(load.mean_ns()));
         CHECK(e.pattern == AddressPattern::stride);
@@ -263,7 +270,7 @@ TEST_CASE("what does not belong together is not merged") {
     b.run.profiles.pop_back();
     CHECK(contains(why_not(a, b), "-p call,edge,method,path,value, the other with -p"));
     b = a;
-    b.edges.reset();
+    b.remove<EdgeSection>();
     CHECK(contains(why_not(a, b), "one has calls,edges"));
     b = a;
     b.targets[0].command[0] = "/bin/ls";
@@ -279,7 +286,7 @@ TEST_CASE("what does not belong together is not merged") {
     CHECK(contains(why_not(a, b, &status), "beyond 64 bits"));
     CHECK(status == ExitStatus::error);
     b = a;
-    b.edges->entries[0].statistics.squares = ~profile::Wide{0};
+    b.find<EdgeSection>()->entries[0].statistics.squares = ~profile::Wide{0};
     CHECK(contains(why_not(a, b), "beyond 64 bits"));
 }
 

@@ -42,13 +42,13 @@ Profile dividing_program(std::uint64_t with_7, std::uint64_t others) {
     at(0x1102, 0x1100, "half", "div ecx");
     at(0x1104, 0x1100, "half", "ret");
 
-    auto& edges = p.edges.emplace();
+    auto& edges = p.add<EdgeSection>();
     edges.totals = everything(2 * all);
     edges.entries = {{call_7, copy, EdgeKind::call, exactly(with_7, 2 * all)},
                      {return_, write_any, EdgeKind::return_, exactly(all, 2 * all)}};
     if (others) edges.entries.push_back({call_any, copy, EdgeKind::call, exactly(others, 2 * all)});
 
-    auto& values = p.values.emplace();
+    auto& values = p.add<ValueSection>();
     const auto yields = [&](LocationIndex where, const char* operand, std::uint64_t executions,
                             std::uint64_t with_value) {
         ValueEntry v;
@@ -96,13 +96,13 @@ TEST_CASE("the writers of a register are found in the callers") {
 TEST_CASE("what is not in the profile is no evidence") {
     auto p = dividing_program(900, 100);
     SUBCASE("a writer was dropped") {
-        p.values->dropped = 1;  // it may have run as often as the division
+        p.find<ValueSection>()->dropped = 1;  // it may have run as often as the division
         const Evidence e(p);
         const auto writers = last_writers(e, e.point(copy), RegisterFamily::rsi);
         CHECK(writers.lost > 0);
     }
     SUBCASE("a call was dropped") {
-        p.edges->entries.pop_back();
+        p.find<EdgeSection>()->entries.pop_back();
         const Evidence e(p);
         CHECK(last_writers(e, e.point(copy), RegisterFamily::rsi).lost == 100);
     }
@@ -143,7 +143,7 @@ TEST_CASE("loads that wait for what was known, or for a pointer") {
     };
     at(0x1010, "mov rax, [rdi+rcx*8]");
     at(0x1020, "mov rax, [rax]");
-    auto& list = p.latencies.emplace();
+    auto& list = p.add<LatencySection>();
     list.scale.clock_is_usable = true;
     const auto add = [&](LocationIndex where, std::uint64_t ns,
                          std::uint64_t timed) -> LatencyEntry& {

@@ -25,10 +25,10 @@ TEST_CASE("the page's data has every list, and refers to what is there") {
         CHECK(l[3].get<std::size_t>() < data["modules"].size());
     }
     const auto& lists = data["lists"];
-    CHECK(lists["paths"]["rows"].size() == p.paths->entries.size());
-    CHECK(lists["edges"]["rows"].size() == p.edges->entries.size());
-    CHECK(lists["calls"]["rows"].size() == p.calls->entries.size());
-    CHECK(lists["stacks"]["rows"].size() == p.stacks->entries.size());
+    CHECK(lists["paths"]["rows"].size() == p.find<PathSection>()->entries.size());
+    CHECK(lists["edges"]["rows"].size() == p.find<EdgeSection>()->entries.size());
+    CHECK(lists["calls"]["rows"].size() == p.find<CallSection>()->entries.size());
+    CHECK(lists["stacks"]["rows"].size() == p.find<StackSection>()->entries.size());
     for (const auto& row : lists["edges"]["rows"]) {
         CHECK(row[4].get<std::size_t>() < locations);
         CHECK(row[5].get<std::size_t>() < locations);

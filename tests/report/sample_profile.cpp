@@ -78,22 +78,22 @@ Profile sample_profile() {
     caller.return_address = true;
     p.locations.push_back(caller);
 
-    p.stacks = {totals(5), {{{5, 9}, statistics(50, 30)}, {{2}, statistics(5, 10)}}};
-    p.paths = {totals(20),
-               {{{{1, 1, 1}, {5, 6, 2}, {2, 3, 2}}, statistics(50, 20)},
-                {{{7, 7, 1}, {7, 7, 1}, {7, 7, 1}}, statistics(6, 4)}}};
-    p.paths->dropped = 2;
-    p.edges = {totals(0),
-               {{1, 5, EdgeKind::call, statistics(20, 10)},
-                {3, 1, EdgeKind::taken, statistics(19, 9)},
-                {6, 2, EdgeKind::return_, statistics(15, 15)},
-                {7, 8, EdgeKind::indirect, statistics(5, 5)},
-                {3, 4, EdgeKind::fallthrough, statistics(1, 1)}}};
-    p.calls = {totals(10), {{1, 5, statistics(55, 35)}}};
-    p.methods.emplace();
-    p.methods->totals = totals(3);
-    p.methods->instructions = totals(8);
-    p.methods->entries = {
+    p.add<StackSection>() = {totals(5), {{{5, 9}, statistics(50, 30)}, {{2}, statistics(5, 10)}}};
+    p.add<PathSection>() = {totals(20),
+                            {{{{1, 1, 1}, {5, 6, 2}, {2, 3, 2}}, statistics(50, 20)},
+                             {{{7, 7, 1}, {7, 7, 1}, {7, 7, 1}}, statistics(6, 4)}}};
+    p.find<PathSection>()->dropped = 2;
+    p.add<EdgeSection>() = {totals(0),
+                            {{1, 5, EdgeKind::call, statistics(20, 10)},
+                             {3, 1, EdgeKind::taken, statistics(19, 9)},
+                             {6, 2, EdgeKind::return_, statistics(15, 15)},
+                             {7, 8, EdgeKind::indirect, statistics(5, 5)},
+                             {3, 4, EdgeKind::fallthrough, statistics(1, 1)}}};
+    p.add<CallSection>() = {totals(10), {{1, 5, statistics(55, 35)}}};
+    p.add<MethodSection>();
+    p.find<MethodSection>()->totals = totals(3);
+    p.find<MethodSection>()->instructions = totals(8);
+    p.find<MethodSection>()->entries = {
         {5, statistics(40, 20), 60, 1, 0, statistics(30, 12)},
         {0, statistics(17, 20), 1, 0, 36, statistics(25, 25)},
     };
@@ -104,9 +104,9 @@ Profile sample_profile() {
     real.top = {{0x4004000000000000, statistics(30, 20)}};
     ValueEntry address{5,           "[rdi+0x8]", 1,  ValueKind::address, 64, {},
                        totals(100), 1,           {}, Stride{-16, 0.875}};
-    p.values.emplace();
-    p.values->entries = {loaded, real, address};
-    for (std::uint64_t n : {180, 120}) p.values->totals.add_sample(n);
+    p.add<ValueSection>();
+    p.find<ValueSection>()->entries = {loaded, real, address};
+    for (std::uint64_t n : {180, 120}) p.find<ValueSection>()->totals.add_sample(n);
     return p;
 }
 
@@ -115,19 +115,19 @@ Profile partial_profile() {
     p.run.mode = "burst";
     p.run.profiles = {"path", "edge", "call", "value"};
     p.coverage.instructions = 300;
-    p.methods.reset();
-    p.paths->entries.pop_back();
-    p.paths->totals.unknown = 30;
-    p.edges->entries.resize(2);
-    p.edges->entries[0].statistics = statistics(30, 20);
-    p.edges->totals.unknown = 22;
-    p.edges->dropped = 3;
-    p.calls->entries[0].statistics = statistics(30, 15);
-    p.calls->totals.unknown = 55;
-    auto& top = p.values->entries[0].top;
+    p.remove<MethodSection>();
+    p.find<PathSection>()->entries.pop_back();
+    p.find<PathSection>()->totals.unknown = 30;
+    p.find<EdgeSection>()->entries.resize(2);
+    p.find<EdgeSection>()->entries[0].statistics = statistics(30, 20);
+    p.find<EdgeSection>()->totals.unknown = 22;
+    p.find<EdgeSection>()->dropped = 3;
+    p.find<CallSection>()->entries[0].statistics = statistics(30, 15);
+    p.find<CallSection>()->totals.unknown = 55;
+    auto& top = p.find<ValueSection>()->entries[0].top;
     top.pop_back();
     top[0].statistics = statistics(50, 25);
-    p.values->entries[0].executions.unknown = 25;
+    p.find<ValueSection>()->entries[0].executions.unknown = 25;
     return p;
 }
 

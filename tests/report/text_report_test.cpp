@@ -102,7 +102,7 @@ TEST_CASE("what a profile says cannot drive the terminal") {
         l.text = l.file = evil;
         for (auto& f : l.inlined) f.function = f.file = evil;
     }
-    for (auto& e : p.values->entries) e.operand = evil;
+    for (auto& e : p.find<ValueSection>()->entries) e.operand = evil;
     TextOptions options;
     for (const auto& text : {render_text(p), [&] {
                                  options.function = "*";
@@ -145,12 +145,12 @@ TEST_CASE("functions are found by name, part of a name, and pattern") {
 TEST_CASE("profiles with nothing in them") {
     Profile p;
     CHECK(render_text(p).find("0 instructions in 0 blocks, 0 samples") != std::string::npos);
-    p.paths.emplace();
-    p.edges.emplace();
-    p.calls.emplace();
-    p.methods.emplace();
-    p.values.emplace();
-    p.stacks.emplace();
+    p.add<PathSection>();
+    p.add<EdgeSection>();
+    p.add<CallSection>();
+    p.add<MethodSection>();
+    p.add<ValueSection>();
+    p.add<StackSection>();
     CHECK(render_text(p).find("none seen") != std::string::npos);
     TextOptions options;
     options.function = "f";

@@ -11,10 +11,11 @@ namespace {
 Profile counted() {
     auto p = sample_profile();
     p.run.interrupted.reset();
-    for (auto* t : {&p.methods->totals, &p.methods->instructions, &p.edges->totals,
-                    &p.calls->totals, &p.paths->totals, &p.values->entries[0].executions})
+    for (auto* t : {&p.find<MethodSection>()->totals, &p.find<MethodSection>()->instructions,
+                    &p.find<EdgeSection>()->totals, &p.find<CallSection>()->totals,
+                    &p.find<PathSection>()->totals, &p.find<ValueSection>()->entries[0].executions})
         t->exhaustive = true;
-    p.values->entries[0].probability_inverse = 1;
+    p.find<ValueSection>()->entries[0].probability_inverse = 1;
     return p;
 }
 
@@ -24,12 +25,12 @@ int main(int, char** argv) {
     const auto base = counted();
     auto slower = counted();
     slower.coverage.instructions += 300;
-    slower.methods->entries[0].instructions.count += 8;
-    slower.methods->instructions.unknown -= 8;
-    slower.edges->entries[0].statistics.count += 1;
-    slower.calls->entries[0].statistics.count -= 1;
-    slower.paths->entries[0].statistics.count -= 1;
-    slower.values->entries[0].top[0].statistics.count -= 30;
+    slower.find<MethodSection>()->entries[0].instructions.count += 8;
+    slower.find<MethodSection>()->instructions.unknown -= 8;
+    slower.find<EdgeSection>()->entries[0].statistics.count += 1;
+    slower.find<CallSection>()->entries[0].statistics.count -= 1;
+    slower.find<PathSection>()->entries[0].statistics.count -= 1;
+    slower.find<ValueSection>()->entries[0].top[0].statistics.count -= 30;
     const auto d = diff({{"base.json", base}}, {"slower.json", slower});
     GateLimits limits;
     limits.instructions = parse_allowance("+1%");

@@ -129,11 +129,11 @@ class Comparer {
         const auto look_at = [&](const auto& list) {
             if (list) facts.exhaustive &= list->totals.exhaustive;
         };
-        look_at(profile.paths);
-        look_at(profile.edges);
-        look_at(profile.calls);
-        look_at(profile.methods);
-        look_at(profile.values);
+        look_at(profile.find<PathSection>());
+        look_at(profile.find<EdgeSection>());
+        look_at(profile.find<CallSection>());
+        look_at(profile.find<MethodSection>());
+        look_at(profile.find<ValueSection>());
         return facts;
     }
 
@@ -162,13 +162,17 @@ class Comparer {
     void compare_lists() {
         const auto& s = s_.profile;
         const auto& p = p_.profile;
-        measure(paths_names, s.paths, p.paths, out_.paths, path_accuracy, &FunctionCounts::paths);
-        measure(edges_names, s.edges, p.edges, out_.edges, edge_accuracy, &FunctionCounts::edges);
-        measure(calls_names, s.calls, p.calls, out_.calls, top_overlap, &FunctionCounts::calls);
-        if (are_in_both(methods_names, s.methods, p.methods, out_.methods))
-            measure_methods(*s.methods, *p.methods);
-        if (are_in_both(values_names, s.values, p.values, out_.values))
-            measure_values(*s.values, *p.values);
+        measure(paths_names, s.find<PathSection>(), p.find<PathSection>(), out_.paths,
+                path_accuracy, &FunctionCounts::paths);
+        measure(edges_names, s.find<EdgeSection>(), p.find<EdgeSection>(), out_.edges,
+                edge_accuracy, &FunctionCounts::edges);
+        measure(calls_names, s.find<CallSection>(), p.find<CallSection>(), out_.calls, top_overlap,
+                &FunctionCounts::calls);
+        if (are_in_both(methods_names, s.find<MethodSection>(), p.find<MethodSection>(),
+                        out_.methods))
+            measure_methods(*s.find<MethodSection>(), *p.find<MethodSection>());
+        if (are_in_both(values_names, s.find<ValueSection>(), p.find<ValueSection>(), out_.values))
+            measure_values(*s.find<ValueSection>(), *p.find<ValueSection>());
     }
 
     template <class List, class M, class Formula>
@@ -186,9 +190,9 @@ class Comparer {
         conclude(names, *sampled, *perfect, result, formula(pair));
     }
 
-    void measure_methods(const MethodHotlist& sampled, const MethodHotlist& perfect) {
+    void measure_methods(const MethodSection& sampled, const MethodSection& perfect) {
         auto pair = pair_of(sampled, perfect);
-        const auto share = [](const MethodEntry* e, const MethodHotlist& list) {
+        const auto share = [](const MethodEntry* e, const MethodSection& list) {
             return e ? profile::estimate_share(e->instructions, list.instructions).share : 0.0;
         };
         join(methods_names, sampled, perfect,
@@ -201,11 +205,13 @@ class Comparer {
              });
         conclude(methods_names, sampled, perfect, out_.methods, top_overlap(pair));
     }
-    bool methods_are_in_both() const { return s_.profile.methods && p_.profile.methods; }
+    bool methods_are_in_both() const {
+        return s_.profile.find<MethodSection>() && p_.profile.find<MethodSection>();
+    }
 
     // Diff-Top is defined for instructions with a destination register: addresses and loaded values
     // are no part of it.
-    void measure_values(const ValueHotlist& sampled, const ValueHotlist& perfect) {
+    void measure_values(const ValueSection& sampled, const ValueSection& perfect) {
         if (tells_contexts(sampled) != tells_contexts(perfect)) {
             out_.values.why_not = fmt::format("values are told apart by return address in {} only",
                                               (tells_contexts(sampled) ? s_ : p_).name);

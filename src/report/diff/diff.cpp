@@ -120,8 +120,9 @@ class Differ {
     }
     static bool counts_everything(const Profile& p) { return p.run.mode == "full"; }
     static bool is_exact(const Profile& p) {
-        return (p.methods && p.methods->totals.exhaustive) ||
-               (p.paths && p.paths->totals.exhaustive) || (p.edges && p.edges->totals.exhaustive);
+        return (p.find<MethodSection>() && p.find<MethodSection>()->totals.exhaustive) ||
+               (p.find<PathSection>() && p.find<PathSection>()->totals.exhaustive) ||
+               (p.find<EdgeSection>() && p.find<EdgeSection>()->totals.exhaustive);
     }
 
     void note_what_matters() {
@@ -233,10 +234,10 @@ class Differ {
     void compare_values() {
         std::vector<OperandValues> bases;
         for (std::size_t i = 0; i < bases_.size(); ++i) {
-            if (!bases_[i].profile.values) return no_values_in(bases_[i].name);
+            if (!bases_[i].profile.find<ValueSection>()) return no_values_in(bases_[i].name);
             bases.push_back(operand_values(bases_[i].profile, base_names_[i]));
         }
-        if (!now_.profile.values) return no_values_in(now_.name);
+        if (!now_.profile.find<ValueSection>()) return no_values_in(now_.name);
         for (const auto& [name, entry] : operand_values(now_.profile, now_names_)) {
             std::vector<const ValueEntry*> before;
             for (const auto& base : bases)

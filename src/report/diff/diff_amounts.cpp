@@ -98,8 +98,7 @@ class Collector {
 
 // Without methods, by the blocks of paths. Where these are samples, the errors of a function's
 // paths are added up as if they were always of one sign.
-Amounts functions_by_paths(const Profile& p, const Hotlist<PathEntry>& paths,
-                           const ShapeNames& names) {
+Amounts functions_by_paths(const Profile& p, const PathSection& paths, const ShapeNames& names) {
     Amounts out;
     out.known = true;
     out.exact = paths.totals.exhaustive;
@@ -147,8 +146,8 @@ double relative_error_of_waiting(const Totals& totals) {
 
 Amounts amounts_of_waiting(const Profile& p, const std::vector<std::string>& names) {
     Amounts out;
-    if (!p.latencies) return out;
-    const auto& list = *p.latencies;
+    if (!p.find<LatencySection>()) return out;
+    const auto& list = *p.find<LatencySection>();
     const auto whole = whole_waiting(p);
     out.known = true;
     out.unit = Unit::waiting;
@@ -214,45 +213,49 @@ bool are_apart(const ShareRange& a, const ShareRange& b) {
 }  // namespace
 
 Amounts function_amounts(const Profile& p, const ShapeNames& names) {
-    if (p.methods) {
-        Collector out(p, p.methods->instructions, p.methods->dropped != 0);
-        for (const auto& e : p.methods->entries)
+    if (p.find<MethodSection>()) {
+        Collector out(p, p.find<MethodSection>()->instructions,
+                      p.find<MethodSection>()->dropped != 0);
+        for (const auto& e : p.find<MethodSection>()->entries)
             out.add(names.function[e.function], e.instructions);
         return out.take();
     }
-    if (p.paths) return functions_by_paths(p, *p.paths, names);
+    if (p.find<PathSection>()) return functions_by_paths(p, *p.find<PathSection>(), names);
     return {};
 }
 
 Amounts call_amounts(const Profile& p, const ShapeNames& names) {
-    if (!p.calls) return {};
-    Collector out(p, p.calls->totals, p.calls->dropped != 0);
-    for (const auto& e : p.calls->entries)
+    if (!p.find<CallSection>()) return {};
+    Collector out(p, p.find<CallSection>()->totals, p.find<CallSection>()->dropped != 0);
+    for (const auto& e : p.find<CallSection>()->entries)
         out.add(names.function[e.from] + " → " + names.function[e.to], e.statistics);
     return out.take();
 }
 
 Amounts edge_amounts(const Profile& p, const ShapeNames& names) {
-    if (!p.edges) return {};
-    Collector out(p, p.edges->totals, p.edges->dropped != 0);
-    for (const auto& e : p.edges->entries)
+    if (!p.find<EdgeSection>()) return {};
+    Collector out(p, p.find<EdgeSection>()->totals, p.find<EdgeSection>()->dropped != 0);
+    for (const auto& e : p.find<EdgeSection>()->entries)
         out.add(fmt::format("{} → {} ({})", names.place[e.from], names.place[e.to], name(e.kind)),
                 e.statistics);
     return out.take();
 }
 
 Amounts path_amounts(const Profile& p, const ShapeNames& names) {
-    if (!p.paths) return {};
-    Collector out(p, p.paths->totals, p.paths->dropped != 0);
-    for (const auto& e : p.paths->entries) out.add(path_shape(e, names), e.statistics);
+    if (!p.find<PathSection>()) return {};
+    Collector out(p, p.find<PathSection>()->totals, p.find<PathSection>()->dropped != 0);
+    for (const auto& e : p.find<PathSection>()->entries)
+        out.add(path_shape(e, names), e.statistics);
     return out.take();
 }
 
 std::optional<Amount> whole_waiting(const Profile& p) {
-    if (!p.latencies || p.latencies->totals.total == 0 || p.coverage.instructions == 0) return {};
-    const auto value =
-        1000 * all_waiting_ns(*p.latencies) / static_cast<double>(p.coverage.instructions);
-    const auto error = value * relative_error_of_waiting(p.latencies->totals);
+    if (!p.find<LatencySection>() || p.find<LatencySection>()->totals.total == 0 ||
+        p.coverage.instructions == 0)
+        return {};
+    const auto value = 1000 * all_waiting_ns(*p.find<LatencySection>()) /
+                       static_cast<double>(p.coverage.instructions);
+    const auto error = value * relative_error_of_waiting(p.find<LatencySection>()->totals);
     return Amount{value, std::max(0.0, value - error), value + error};
 }
 
@@ -266,7 +269,7 @@ Amounts load_amounts(const Profile& p, const ShapeNames& names) {
 
 OperandValues operand_values(const Profile& p, const ShapeNames& names) {
     std::vector<const ValueEntry*> order;
-    for (const auto& e : p.values->entries)
+    for (const auto& e : p.find<ValueSection>()->entries)
         if (!is_constant_by_construction(p, e)) order.push_back(&e);
     std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
         return std::tie(a->location, a->operand_index, a->context) <
@@ -306,7 +309,7 @@ std::optional<ValueChange> value_change(const Profile& p,
     change.text = printable(p.at(now.location).text);
     change.base_value = change.is_address ? "its most frequent" : value_text(most_before, base);
     change.now_value = change.is_address ? "its most frequent" : value_text(most_now, now);
-    const auto all = p.values->all_executions().total;
+    const auto all = p.find<ValueSection>()->all_executions().total;
     change.weight =
         all == 0 ? 0 : static_cast<double>(now.all_executions()) / static_cast<double>(all);
     return change;

@@ -33,12 +33,12 @@ ModuleIndex find_module(const Profile& p, const std::string& wanted) {
 }  // namespace
 
 ModuleBranches::ModuleBranches(const Profile& p, const std::string& wanted) {
-    if (!p.edges) throw UserError("no edges in the profile: profile with -p edge");
+    if (!p.find<EdgeSection>()) throw UserError("no edges in the profile: profile with -p edge");
     const auto index = find_module(p, wanted);
     module_ = p.modules[index];
-    dropped_ = p.edges->dropped != 0;
-    sampled_ = !p.edges->totals.exhaustive;
-    for (const auto& e : p.edges->entries) {
+    dropped_ = p.find<EdgeSection>()->dropped != 0;
+    sampled_ = !p.find<EdgeSection>()->totals.exhaustive;
+    for (const auto& e : p.find<EdgeSection>()->entries) {
         const auto& from = p.at(e.from);
         const auto& to = p.at(e.to);
         ModuleBranch b{from.offset,        to.offset, from.module == index,
@@ -72,7 +72,7 @@ std::vector<CodeRange> ModuleBranches::ranges() const {
 std::vector<std::string> ModuleBranches::notes() const {
     std::vector<std::string> notes;
     if (dropped_)
-        notes.push_back(
+        notes.emplace_back(
             "--limit has dropped edges: profile with --limit 0, or code that seems "
             "never to run will be laid out as such");
     return notes;

@@ -89,9 +89,9 @@ class CallgrindWriter {
     }
 
     void collect_calls() {
-        if (!p_.calls) return;
+        if (!p_.find<CallSection>()) return;
         std::map<std::tuple<std::size_t, std::size_t, std::uint32_t>, std::uint64_t> calls;
-        for (const auto& e : p_.calls->entries)
+        for (const auto& e : p_.find<CallSection>()->entries)
             calls[{number_of(e.from), number_of(e.to), frames_of(p_, e.from).front().line}] +=
                 e.statistics.count;
         for (const auto& [arc, n] : calls) {
@@ -115,7 +115,7 @@ class CallgrindWriter {
 
 Exported export_callgrind(const Profile& p, const ExportOptions&) {
     Exported out{CallgrindWriter(p).write(), {}};
-    if (p.calls)
+    if (p.find<CallSection>())
         out.notes.push_back(
             "what calls cost is an estimate: what a function costs is divided among its callers by "
             "the number of calls");

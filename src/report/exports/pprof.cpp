@@ -53,9 +53,10 @@ class PprofWriter {
     std::string write() {
         value_type("samples");
         value_type("instructions");
-        const auto sampled = p_.stacks ? p_.stacks->entries.size() : 0;
-        if (p_.stacks)
-            for (const auto& e : p_.stacks->entries) sample(e.frames, {e.statistics.count, 0});
+        const auto sampled = p_.find<StackSection>() ? p_.find<StackSection>()->entries.size() : 0;
+        if (p_.find<StackSection>())
+            for (const auto& e : p_.find<StackSection>()->entries)
+                sample(e.frames, {e.statistics.count, 0});
         std::map<LocationIndex, std::uint64_t> instructions;
         for (const auto& stack : executed_instructions(p_))
             instructions[stack.frames.front().location] += stack.weight;

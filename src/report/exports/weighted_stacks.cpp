@@ -28,8 +28,8 @@ std::vector<StackFrame> frames_of(const Profile& p, LocationIndex i) {
 
 std::vector<WeightedStack> sampled_stacks(const Profile& p) {
     std::vector<WeightedStack> all;
-    if (!p.stacks) return all;
-    for (const auto& e : p.stacks->entries) {
+    if (!p.find<StackSection>()) return all;
+    for (const auto& e : p.find<StackSection>()->entries) {
         WeightedStack stack{{}, e.statistics.count};
         for (auto frame = e.frames.rbegin(); frame != e.frames.rend(); ++frame)
             for (auto& f : frames_of(p, *frame)) stack.frames.push_back(std::move(f));
@@ -40,11 +40,12 @@ std::vector<WeightedStack> sampled_stacks(const Profile& p) {
 
 std::vector<WeightedStack> executed_instructions(const Profile& p) {
     std::map<LocationIndex, std::uint64_t> by_place;
-    if (p.paths) {
-        for (const auto& e : p.paths->entries)
+    if (p.find<PathSection>()) {
+        for (const auto& e : p.find<PathSection>()->entries)
             for (const auto& b : e.blocks) by_place[b.start] += e.statistics.count * b.instructions;
-    } else if (p.methods) {
-        for (const auto& e : p.methods->entries) by_place[e.function] += e.instructions.count;
+    } else if (p.find<MethodSection>()) {
+        for (const auto& e : p.find<MethodSection>()->entries)
+            by_place[e.function] += e.instructions.count;
     }
     std::vector<WeightedStack> all;
     for (const auto& [place, n] : by_place)

@@ -15,6 +15,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include "profile/common/hotlist.h"
@@ -247,6 +249,14 @@ struct LatencyHotlist : Hotlist<LatencyEntry> {
     bool operator==(const LatencyHotlist&) const = default;
 };
 
+using StackSection = Hotlist<StackEntry>;
+using PathSection = Hotlist<PathEntry>;
+using EdgeSection = Hotlist<EdgeEntry>;
+using CallSection = Hotlist<CallEntry>;
+using MethodSection = MethodHotlist;
+using ValueSection = ValueHotlist;
+using LatencySection = LatencyHotlist;
+
 // What only those who ran the program know.
 struct RunFacts {
     std::string tool;  // "shadowprof 0.1.0"
@@ -272,6 +282,36 @@ struct Profile : RunFacts {
     bool operator==(const Profile&) const = default;
 
     const Location& at(LocationIndex i) const { return locations[i]; }
+
+    // The section of one profile type, or nullptr if the profile has none.
+    template <class Section>
+    const Section* find() const {
+        const auto& section = section_of<Section>(*this);
+        return section ? &*section : nullptr;
+    }
+    template <class Section>
+    Section* find() {
+        auto& section = section_of<Section>(*this);
+        return section ? &*section : nullptr;
+    }
+    // Empty; takes the place of one that is there.
+    template <class Section>
+    Section& add() {
+        return section_of<Section>(*this).emplace();
+    }
+    template <class Section>
+    void remove() {
+        section_of<Section>(*this).reset();
+    }
+
+  private:
+    template <class Section, class Self>
+    static auto& section_of(Self& self) {
+        using Sections = std::conditional_t<std::is_const_v<Self>, const std::optional<Section>,
+                                            std::optional<Section>>;
+        return std::get<Sections&>(std::tie(self.stacks, self.paths, self.edges, self.calls,
+                                            self.methods, self.values, self.latencies));
+    }
 };
 
 // The invariants above: why they do not hold, or nothing.

@@ -56,9 +56,9 @@ std::vector<Finding> find_calls_to_inline(const Evidence& e, Symbols&) {
         if (calls.size() > sites_told)
             f.evidence.push_back("and from " + counted("more place", calls.size() - sites_told));
         if (const auto paths = e.paths_through_entry(entry); paths.hottest)
-            f.evidence.push_back(
-                fmt::format("{}{} of all executions of paths go through such a call",
-                            p.paths->dropped ? "at least " : "", share_text(paths.share)));
+            f.evidence.push_back(fmt::format(
+                "{}{} of all executions of paths go through such a call",
+                p.find<PathSection>()->dropped ? "at least " : "", share_text(paths.share)));
         f.touches = e.share_of_instructions(static_cast<double>(count) *
                                             (std::max(0.0, length - 1) + call_and_return));
         f.interval = scaled_interval(e.edge_share(*calls.front()), f.touches);

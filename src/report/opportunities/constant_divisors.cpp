@@ -27,8 +27,8 @@ struct Divisor {
 
 std::optional<Divisor> loaded_divisor(const Evidence& e, Point at) {
     Evidence::Written loaded;
-    if (e.profile().values)
-        for (const auto& entry : e.profile().values->entries)
+    if (e.profile().find<ValueSection>())
+        for (const auto& entry : e.profile().find<ValueSection>()->entries)
             if (entry.kind == ValueKind::loaded && e.point(entry.location) == at)
                 loaded.entries.push_back(&entry);
     if (auto value = dominant_value(loaded)) return Divisor{*value, {}};

@@ -34,7 +34,7 @@ Evidence::Evidence(const Profile& profile) : p_(profile) {
     written_.resize(points());
     method_at_.resize(points());
     count_paths();
-    p_.edges ? add_edges() : add_calls();
+    p_.find<EdgeSection>() ? add_edges() : add_calls();
     add_values();
     add_methods();
 }
@@ -80,9 +80,9 @@ void Evidence::raise(Point at, std::uint64_t executions) {
 // What begins at a point and what ended before it: the running difference is how often paths ran
 // through it. Unsigned wrap-around cancels out.
 void Evidence::count_paths() {
-    if (!p_.paths) return;
+    if (!p_.find<PathSection>()) return;
     std::vector<std::uint64_t> change(points() + 1);
-    for (const auto& path : p_.paths->entries)
+    for (const auto& path : p_.find<PathSection>()->entries)
         for (const auto& b : path.blocks) {
             const auto begin = point(b.start), end = point(b.end);
             if (begin == no_point || end == no_point || end < begin) continue;
@@ -106,7 +106,7 @@ std::uint32_t Evidence::instructions_in_block_of(Point at) const {
 
 void Evidence::add_edges() {
     std::vector<std::uint64_t> left(points()), entered(points());
-    for (const auto& e : p_.edges->entries) {
+    for (const auto& e : p_.find<EdgeSection>()->entries) {
         const auto from = point(e.from), to = point(e.to);
         if (from == no_point || to == no_point) continue;
         out_[from].push_back(&e);
@@ -119,9 +119,9 @@ void Evidence::add_edges() {
 }
 
 void Evidence::add_calls() {
-    if (!p_.calls) return;
-    calls_as_edges_.reserve(p_.calls->entries.size());
-    for (const auto& e : p_.calls->entries) {
+    if (!p_.find<CallSection>()) return;
+    calls_as_edges_.reserve(p_.find<CallSection>()->entries.size());
+    for (const auto& e : p_.find<CallSection>()->entries) {
         const auto from = point(e.from), to = point(e.to);
         if (from == no_point || to == no_point) continue;
         calls_as_edges_.push_back({e.from, e.to, EdgeKind::call, e.statistics});
@@ -133,7 +133,8 @@ void Evidence::add_calls() {
 }
 
 Ratio Evidence::edge_share(const EdgeEntry& edge) const {
-    const auto& totals = p_.edges ? p_.edges->totals : p_.calls->totals;
+    const auto& totals =
+        p_.find<EdgeSection>() ? p_.find<EdgeSection>()->totals : p_.find<CallSection>()->totals;
     const auto e = profile::estimate_share(edge.statistics, totals);
     return {e.share, e.low, e.high};
 }
@@ -150,19 +151,22 @@ Ratio Evidence::ratio_among(const EdgeEntry& edge) const {
         others_low += other.low;
         others_high += other.high;
     }
-    const auto dropped = p_.edges ? p_.edges->dropped : p_.calls->dropped;
+    const auto dropped =
+        p_.find<EdgeSection>() ? p_.find<EdgeSection>()->dropped : p_.find<CallSection>()->dropped;
     if (dropped)
-        others_high += p_.edges ? edge_share(p_.edges->entries.back()).high
-                                : profile::estimate_share(p_.calls->entries.back().statistics,
-                                                          p_.calls->totals)
-                                      .high;
+        others_high +=
+            p_.find<EdgeSection>()
+                ? edge_share(p_.find<EdgeSection>()->entries.back()).high
+                : profile::estimate_share(p_.find<CallSection>()->entries.back().statistics,
+                                          p_.find<CallSection>()->totals)
+                      .high;
     const auto part = [](double a, double b) { return a + b > 0 ? a / (a + b) : 0; };
     return {part(own.share, others), part(own.low, others_high), part(own.high, others_low)};
 }
 
 void Evidence::add_values() {
-    if (!p_.values) return;
-    for (const auto& e : p_.values->entries) {
+    if (!p_.find<ValueSection>()) return;
+    for (const auto& e : p_.find<ValueSection>()->entries) {
         const auto at = point(e.location);
         if (at == no_point) continue;
         if (e.kind != ValueKind::register_) {
@@ -192,15 +196,15 @@ const Evidence::Written* Evidence::written_at(Point at, RegisterFamily family) c
 }
 
 bool Evidence::knows_writers_that_ran(std::uint64_t executions) const {
-    if (!p_.values) return false;
-    if (!p_.values->dropped) return true;
-    const auto at = point(p_.values->entries.back().location);
+    if (!p_.find<ValueSection>()) return false;
+    if (!p_.find<ValueSection>()->dropped) return true;
+    const auto at = point(p_.find<ValueSection>()->entries.back().location);
     return at != no_point && executions > executions_[at];
 }
 
 void Evidence::add_methods() {
-    if (!p_.methods) return;
-    for (const auto& m : p_.methods->entries)
+    if (!p_.find<MethodSection>()) return;
+    for (const auto& m : p_.find<MethodSection>()->entries)
         if (const auto at = point(m.function); at != no_point) method_at_[at] = &m;
 }
 
@@ -221,14 +225,14 @@ bool Evidence::is_plt_stub(Point entry) const {
 
 PathThrough Evidence::paths_through_entry(Point entry) const {
     PathThrough found;
-    if (!p_.paths || p_.paths->totals.total == 0) return found;
-    for (const auto& path : p_.paths->entries) {
+    if (!p_.find<PathSection>() || p_.find<PathSection>()->totals.total == 0) return found;
+    for (const auto& path : p_.find<PathSection>()->entries) {
         // A path that begins with the entry does not cross the call.
         const auto crosses = std::any_of(path.blocks.begin() + 1, path.blocks.end(),
                                          [&](const auto& b) { return point(b.start) == entry; });
         if (!crosses) continue;
         if (!found.hottest) found.hottest = &path;
-        found.share += real(path.statistics.count) / real(p_.paths->totals.total);
+        found.share += real(path.statistics.count) / real(p_.find<PathSection>()->totals.total);
     }
     return found;
 }

@@ -59,8 +59,8 @@ std::vector<std::string> callers(const Evidence& e, Point entry) {
 
 std::vector<Finding> find_steady_arguments(const Evidence& e, Symbols& symbols) {
     std::vector<Finding> found;
-    if (!e.profile().methods || !e.profile().values) return found;
-    for (const auto& method : e.profile().methods->entries) {
+    if (!e.profile().find<MethodSection>() || !e.profile().find<ValueSection>()) return found;
+    for (const auto& method : e.profile().find<MethodSection>()->entries) {
         const auto touched =
             e.share_of_instructions(static_cast<double>(method.instructions.count));
         const auto length = e.instructions_per_call(method);
@@ -86,8 +86,8 @@ std::vector<Finding> find_steady_arguments(const Evidence& e, Symbols& symbols) 
                                              length));
             for (auto& line : callers(e, entry)) f.evidence.push_back(std::move(line));
             f.touches = touched * value->ratio.share;
-            const auto executed =
-                profile::estimate_share(method.instructions, e.profile().methods->instructions);
+            const auto executed = profile::estimate_share(
+                method.instructions, e.profile().find<MethodSection>()->instructions);
             f.interval = scaled_interval(
                 {executed.share * value->ratio.share, executed.low * value->ratio.low,
                  executed.high * value->ratio.high},

@@ -60,7 +60,7 @@ std::string times_text(const LatencyEntry& e) {
 
 }  // namespace
 
-AddressTrails::AddressTrails(const LatencyHotlist& list) {
+AddressTrails::AddressTrails(const LatencySection& list) {
     for (const auto& e : list.entries) {
         auto& busiest = busiest_at_[e.location];
         if (!busiest || e.loads > busiest->loads) busiest = &e;
@@ -87,8 +87,8 @@ AddressTrail AddressTrails::of(const LatencyEntry& load) const {
 
 std::vector<WaitingLoads> waiting_loads(const Evidence& e) {
     const auto& p = e.profile();
-    if (!p.latencies) return {};
-    const auto& list = *p.latencies;
+    if (!p.find<LatencySection>()) return {};
+    const auto& list = *p.find<LatencySection>();
     const auto waiting = all_waiting_ns(list) * thresholds::instructions_in_a_nanosecond;
     if (waiting <= 0) return {};
     std::map<std::tuple<ModuleIndex, std::uint64_t, std::string, std::uint32_t, AddressTrail::Kind>,

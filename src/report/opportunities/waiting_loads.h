@@ -28,7 +28,7 @@ struct AddressTrail {
 };
 class AddressTrails {
   public:
-    explicit AddressTrails(const LatencyHotlist& list);
+    explicit AddressTrails(const LatencySection& list);
     AddressTrail of(const LatencyEntry& load) const;
 
   private:

@@ -31,15 +31,15 @@ class PageWriter {
         findings();
         out_.break_line();
         out_.key("lists").open_object();
-        if (p_.methods) functions(*p_.methods);
-        if (p_.paths) paths(*p_.paths);
-        if (p_.edges) edges(*p_.edges);
-        if (p_.calls) calls(*p_.calls);
-        if (p_.values) values(*p_.values);
-        if (p_.latencies) latencies(*p_.latencies);
-        if (p_.stacks) stacks(*p_.stacks);
+        if (p_.find<MethodSection>()) functions(*p_.find<MethodSection>());
+        if (p_.find<PathSection>()) paths(*p_.find<PathSection>());
+        if (p_.find<EdgeSection>()) edges(*p_.find<EdgeSection>());
+        if (p_.find<CallSection>()) calls(*p_.find<CallSection>());
+        if (p_.find<ValueSection>()) values(*p_.find<ValueSection>());
+        if (p_.find<LatencySection>()) latencies(*p_.find<LatencySection>());
+        if (p_.find<StackSection>()) stacks(*p_.find<StackSection>());
         out_.close_object();
-        if (p_.latencies) scale(p_.latencies->scale);
+        if (p_.find<LatencySection>()) scale(p_.find<LatencySection>()->scale);
         flames();
         write_code(out_, p_, symbols_, index_, limits_);
         out_.break_line();
@@ -190,7 +190,7 @@ class PageWriter {
         estimate(profile::estimate_share(s, totals));
     }
 
-    void functions(const MethodHotlist& from) {
+    void functions(const MethodSection& from) {
         std::vector<const MethodEntry*> order;
         for (const auto& e : from.entries)
             if (e.instructions.count + e.statistics.count > 0) order.push_back(&e);
@@ -209,7 +209,7 @@ class PageWriter {
             });
     }
 
-    void paths(const Hotlist<PathEntry>& from) {
+    void paths(const PathSection& from) {
         std::size_t rows = 0, blocks = 0;
         while (rows < std::min(from.entries.size(), limits_.rows) && blocks < limits_.path_blocks)
             blocks += from.entries[rows++].blocks.size();
@@ -231,7 +231,7 @@ class PageWriter {
         });
     }
 
-    void edges(const Hotlist<EdgeEntry>& from) {
+    void edges(const EdgeSection& from) {
         list("edges", from, limits_.rows, [&](const EdgeEntry& e) {
             shares(e.statistics, from.totals);
             out_.number(index_.location(e.from));
@@ -240,7 +240,7 @@ class PageWriter {
         });
     }
 
-    void calls(const Hotlist<CallEntry>& from) {
+    void calls(const CallSection& from) {
         list("calls", from, limits_.rows, [&](const CallEntry& e) {
             shares(e.statistics, from.totals);
             out_.number(index_.location(e.from));
@@ -249,7 +249,7 @@ class PageWriter {
     }
 
     // Those that vary, the most predictable work first.
-    void values(const ValueHotlist& from) {
+    void values(const ValueSection& from) {
         struct Row {
             const ValueEntry* entry;
             double weight;
@@ -289,7 +289,7 @@ class PageWriter {
     }
 
     // Those that wait, or whose data the model has outside the near caches.
-    void latencies(const LatencyHotlist& from) {
+    void latencies(const LatencySection& from) {
         std::vector<const LatencyEntry*> order;
         for (const auto& e : from.entries)
             if (e.statistics.count + e.by_model[2] + e.by_model[3] > 0) order.push_back(&e);
@@ -342,7 +342,7 @@ class PageWriter {
         out_.close_object();
     }
 
-    void stacks(const Hotlist<StackEntry>& from) {
+    void stacks(const StackSection& from) {
         list("stacks", from, limits_.rows, [&](const StackEntry& e) {
             shares(e.statistics, from.totals);
             out_.open_array();
@@ -357,8 +357,8 @@ class PageWriter {
     void flames() {
         out_.break_line();
         out_.key("flames").open_object();
-        if (p_.paths) flame("paths", flame_of_paths(p_));
-        if (p_.stacks) flame("stacks", flame_of_stacks(p_));
+        if (p_.find<PathSection>()) flame("paths", flame_of_paths(p_));
+        if (p_.find<StackSection>()) flame("stacks", flame_of_stacks(p_));
         out_.close_object();
     }
 

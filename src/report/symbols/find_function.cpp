@@ -70,18 +70,18 @@ std::vector<FunctionChoice> functions_by_heat(const Profile& p) {
         return &choice;
     };
     for (LocationIndex i = 0; i < p.locations.size(); ++i) choice_at(i);
-    if (p.methods) {
-        for (const auto& e : p.methods->entries)
+    if (p.find<MethodSection>()) {
+        for (const auto& e : p.find<MethodSection>()->entries)
             if (auto* c = choice_at(e.function)) c->weight += e.instructions.count;
-    } else if (p.paths) {
-        for (const auto& e : p.paths->entries)
+    } else if (p.find<PathSection>()) {
+        for (const auto& e : p.find<PathSection>()->entries)
             for (const auto& b : e.blocks)
                 if (auto* c = choice_at(b.start)) c->weight += e.statistics.count * b.instructions;
-    } else if (p.edges) {
-        for (const auto& e : p.edges->entries)
+    } else if (p.find<EdgeSection>()) {
+        for (const auto& e : p.find<EdgeSection>()->entries)
             if (auto* c = choice_at(e.from)) c->weight += e.statistics.count;
-    } else if (p.values) {
-        for (const auto& e : p.values->entries)
+    } else if (p.find<ValueSection>()) {
+        for (const auto& e : p.find<ValueSection>()->entries)
             if (auto* c = choice_at(e.location)) c->weight += e.all_executions();
     }
     std::vector<FunctionChoice> all;

@@ -64,7 +64,7 @@ std::string pattern_text(const Profile& profile, const LatencyEntry& entry) {
 
 std::string latency_note(const Profile& profile, const LatencyEntry& entry) {
     constexpr double least_share = 0.01;
-    const auto& list = *profile.latencies;
+    const auto& list = *profile.find<LatencySection>();
     const auto share = share_of(entry.statistics, list.totals);
     if (entry.timed == 0) {
         const auto near = entry.by_model[0] + entry.by_model[1];
@@ -78,7 +78,7 @@ std::string latency_note(const Profile& profile, const LatencyEntry& entry) {
     return text;
 }
 
-double all_waiting_ns(const LatencyHotlist& list) {
+double all_waiting_ns(const LatencySection& list) {
     double waiting = 0;
     for (const auto& e : list.entries)
         waiting += std::max(0.0, e.mean_ns()) * static_cast<double>(e.loads);

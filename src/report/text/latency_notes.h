@@ -10,7 +10,7 @@ namespace shadowprof::report {
 std::string nanoseconds_text(double nanoseconds);  // "1.7 ns", "120 ns", "4.2 us"
 
 // What all loads waited, by those that were timed; also those whose entries were dropped.
-double all_waiting_ns(const LatencyHotlist& list);
+double all_waiting_ns(const LatencySection& list);
 
 // Where the model says its data came from, the farthest first: "memory 97 %, L3 3 %".
 std::string levels_text(const LatencyEntry& entry);

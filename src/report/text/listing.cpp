@@ -56,10 +56,10 @@ class Listing {
         std::string where = printable(module_.path) + " " + hex_text(*inside_.function_offset);
         if (!inside_.file.empty()) where += ", " + printable(inside_.file);
         fact("in", where);
-        if (p_.methods)
-            for (const auto& e : p_.methods->entries)
+        if (p_.find<MethodSection>())
+            for (const auto& e : p_.find<MethodSection>()->entries)
                 if (is_inside(e.function)) fact("ran", method_text(e));
-        if (p_.calls) {
+        if (p_.find<CallSection>()) {
             fact("callers", pairs_text([&](const CallEntry& e) { return is_inside(e.to); },
                                        [&](const CallEntry& e) { return e.from; }));
             fact("callees", pairs_text([&](const CallEntry& e) { return is_inside(e.from); },
@@ -83,7 +83,7 @@ class Listing {
     }
 
     std::string method_text(const MethodEntry& e) const {
-        const auto share = share_of(e.instructions, p_.methods->instructions);
+        const auto share = share_of(e.instructions, p_.find<MethodSection>()->instructions);
         auto text = share.text + " of instructions";
         if (!share.interval.empty()) text += " (" + share.interval + ")";
         text += ", " + counted("call", e.calls);
@@ -96,7 +96,7 @@ class Listing {
     std::string pairs_text(Wanted wanted, Other other) const {
         std::map<std::string, double> by_name;
         double total = 0;
-        for (const auto& e : p_.calls->entries) {
+        for (const auto& e : p_.find<CallSection>()->entries) {
             if (!wanted(e)) continue;
             const auto count = static_cast<double>(e.statistics.count);
             by_name[function_label(p_, p_.at(other(e)))] += count;
@@ -195,9 +195,9 @@ class Listing {
     }
 
     void paths() {
-        if (!p_.paths) return;
+        if (!p_.find<PathSection>()) return;
         std::vector<const PathEntry*> through;
-        for (const auto& e : p_.paths->entries)
+        for (const auto& e : p_.find<PathSection>()->entries)
             if (std::any_of(e.blocks.begin(), e.blocks.end(),
                             [&](const auto& b) { return is_inside(b.start); }))
                 through.push_back(&e);
@@ -205,7 +205,7 @@ class Listing {
         out_ += "\n" + paint_.bold("Hot paths through it") + "\n";
         for (std::size_t i = 0; i < std::min(through.size(), top_); ++i) {
             const auto& e = *through[i];
-            const auto share = share_of(e.statistics, p_.paths->totals);
+            const auto share = share_of(e.statistics, p_.find<PathSection>()->totals);
             out_ += "  " + paint_.heat(share.share, pad_left(share.text, 7)) +
                     paint_.dim("  " + count_text(e.statistics.count) + " ×") + "\n";
             out_ += wrap_steps(path_steps(p_, e), 6, width_, 3);

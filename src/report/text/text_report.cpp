@@ -38,13 +38,13 @@ class TextReport {
     std::string render() {
         header();
         opportunities();
-        if (p_.methods) functions(*p_.methods);
-        if (p_.paths) paths(*p_.paths);
-        if (p_.edges) edges(*p_.edges);
-        if (p_.calls) calls(*p_.calls);
-        if (p_.values) values(*p_.values);
-        if (p_.latencies) latencies(*p_.latencies);
-        if (p_.stacks) stacks(*p_.stacks);
+        if (p_.find<MethodSection>()) functions(*p_.find<MethodSection>());
+        if (p_.find<PathSection>()) paths(*p_.find<PathSection>());
+        if (p_.find<EdgeSection>()) edges(*p_.find<EdgeSection>());
+        if (p_.find<CallSection>()) calls(*p_.find<CallSection>());
+        if (p_.find<ValueSection>()) values(*p_.find<ValueSection>());
+        if (p_.find<LatencySection>()) latencies(*p_.find<LatencySection>());
+        if (p_.find<StackSection>()) stacks(*p_.find<StackSection>());
         return std::move(out_);
     }
 
@@ -109,9 +109,9 @@ class TextReport {
     }
 
     bool is_exhaustive() const {
-        return (p_.paths && p_.paths->totals.exhaustive) ||
-               (p_.edges && p_.edges->totals.exhaustive) ||
-               (p_.methods && p_.methods->totals.exhaustive);
+        return (p_.find<PathSection>() && p_.find<PathSection>()->totals.exhaustive) ||
+               (p_.find<EdgeSection>() && p_.find<EdgeSection>()->totals.exhaustive) ||
+               (p_.find<MethodSection>() && p_.find<MethodSection>()->totals.exhaustive);
     }
 
     std::string ended_text() const {
@@ -211,7 +211,7 @@ class TextReport {
     }
     static Cell dim(std::string text) { return {std::move(text), Tint::dim}; }
 
-    void functions(const MethodHotlist& list) {
+    void functions(const MethodSection& list) {
         title("Hot functions", "by instructions: " + count_text(list.instructions.total),
               list.instructions);
         std::vector<const MethodEntry*> order;
@@ -245,7 +245,7 @@ class TextReport {
         put(table);
     }
 
-    void paths(const Hotlist<PathEntry>& list) {
+    void paths(const PathSection& list) {
         title("Hot paths", count_text(list.totals.total) + " executions of paths", list.totals);
         if (list.entries.empty()) out_ += "  " + paint_.dim("none seen") + "\n";
         for (std::size_t i = 0; i < rows(list.entries); ++i) path(list.entries[i], list.totals);
@@ -265,7 +265,7 @@ class TextReport {
         out_ += wrap_steps(path_steps(p_, e), 6, width_, most_path_lines);
     }
 
-    void edges(const Hotlist<EdgeEntry>& list) {
+    void edges(const EdgeSection& list) {
         title("Hot edges", count_text(list.totals.total) + " executions of edges", list.totals);
         TextTable table({{"share"},
                          {"interval", Column::Align::right, 3},
@@ -287,7 +287,7 @@ class TextReport {
         put(table);
     }
 
-    void calls(const Hotlist<CallEntry>& list) {
+    void calls(const CallSection& list) {
         title("Hot calls", count_text(list.totals.total) + " calls", list.totals);
         TextTable table({{"share"},
                          {"interval", Column::Align::right, 3},
@@ -306,7 +306,7 @@ class TextReport {
         put(table);
     }
 
-    void values(const ValueHotlist& list) {
+    void values(const ValueSection& list) {
         struct Row {
             const ValueEntry* entry;
             Regularity regularity;
@@ -348,7 +348,7 @@ class TextReport {
         put(table);
     }
 
-    void latencies(const LatencyHotlist& list) {
+    void latencies(const LatencySection& list) {
         out_ += "\n" + paint_.bold("Loads that wait") + "\n";
         out_ += wrap_words("  " + paint_.dim(scale_text(list.scale)), 2, width_);
         TextTable table({{"waiting"},
@@ -382,7 +382,7 @@ class TextReport {
         put(table);
     }
 
-    void stacks(const Hotlist<StackEntry>& list) {
+    void stacks(const StackSection& list) {
         title("Stacks", "where samples began, outermost call first", list.totals);
         if (list.entries.empty()) out_ += "  " + paint_.dim("none seen") + "\n";
         for (std::size_t i = 0; i < rows(list.entries); ++i) {

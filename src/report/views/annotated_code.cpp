@@ -60,8 +60,8 @@ class Annotator {
     void from_profile() {
         std::map<std::uint64_t, CodeLine> found;
         std::vector<bool> is_branch(p_.locations.size());
-        if (p_.edges)
-            for (const auto& e : p_.edges->entries) is_branch[e.from] = true;
+        if (p_.find<EdgeSection>())
+            for (const auto& e : p_.find<EdgeSection>()->entries) is_branch[e.from] = true;
         for (LocationIndex i = 0; i < p_.locations.size(); ++i) {
             const auto& l = p_.at(i);
             if (!is_inside(l) || l.text.empty()) continue;
@@ -92,20 +92,21 @@ class Annotator {
         std::map<std::uint64_t, std::vector<const EdgeEntry*>> edges;
         std::map<std::uint64_t, std::vector<std::string>> values;
         std::map<std::uint64_t, std::vector<LoadNote>> loads;
-        if (p_.edges)
-            for (const auto& e : p_.edges->entries)
+        if (p_.find<EdgeSection>())
+            for (const auto& e : p_.find<EdgeSection>()->entries)
                 if (is_inside(e.from)) edges[p_.at(e.from).offset].push_back(&e);
-        if (p_.values)
-            for (const auto& e : p_.values->entries)
+        if (p_.find<ValueSection>())
+            for (const auto& e : p_.find<ValueSection>()->entries)
                 if (is_inside(e.location) && !is_constant_by_construction(p_, e))
                     if (auto text = values_text(e); !text.empty())
                         values[p_.at(e.location).offset].push_back(std::move(text));
-        if (p_.latencies)
-            for (const auto& e : p_.latencies->entries)
+        if (p_.find<LatencySection>())
+            for (const auto& e : p_.find<LatencySection>()->entries)
                 if (is_inside(e.location))
                     if (auto text = latency_note(p_, e); !text.empty())
                         loads[p_.at(e.location).offset].push_back(
-                            {share_of(e.statistics, p_.latencies->totals).share, std::move(text)});
+                            {share_of(e.statistics, p_.find<LatencySection>()->totals).share,
+                             std::move(text)});
         for (auto& line : code_.lines) {
             if (const auto found = edges.find(line.instruction.offset); found != edges.end())
                 if (auto text = edges_text(found->second); !text.empty())

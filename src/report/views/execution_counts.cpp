@@ -25,9 +25,9 @@ class Counter {
           left_(listed_.size()) {}
 
     std::vector<std::uint64_t> count() {
-        if (p_.paths) count_paths(*p_.paths);
-        if (p_.edges) count_edges(*p_.edges);
-        if (p_.values) count_values(*p_.values);
+        if (p_.find<PathSection>()) count_paths(*p_.find<PathSection>());
+        if (p_.find<EdgeSection>()) count_edges(*p_.find<EdgeSection>());
+        if (p_.find<ValueSection>()) count_values(*p_.find<ValueSection>());
         return spread();
     }
 
@@ -42,7 +42,7 @@ class Counter {
         return static_cast<std::size_t>(at - listed_.begin());
     }
 
-    void count_paths(const Hotlist<PathEntry>& paths) {
+    void count_paths(const PathSection& paths) {
         // What begins at an instruction, and what ended before it; their running difference is
         // how often a path ran through it. Unsigned wrap-around cancels out.
         std::vector<std::uint64_t> change(listed_.size() + 1);
@@ -58,7 +58,7 @@ class Counter {
             implied_[i] = std::max(implied_[i], running += change[i]);
     }
 
-    void count_edges(const Hotlist<EdgeEntry>& edges) {
+    void count_edges(const EdgeSection& edges) {
         for (const auto& e : edges.entries) {
             if (const auto i = position(e.to); i != nowhere)
                 entered_[i] = saturating_sum(entered_[i], e.statistics.count);
@@ -99,7 +99,7 @@ class Counter {
             const bool falls_in =
                 begin > 0 && listed_[begin].follows_previous && !listed_[begin - 1].ends_block;
             std::uint64_t most = entered_[begin];
-            if (falls_in && p_.edges) most = saturating_sum(most, counts[begin - 1]);
+            if (falls_in && p_.find<EdgeSection>()) most = saturating_sum(most, counts[begin - 1]);
             for (std::size_t i = begin; i < end; ++i)
                 most = std::max({most, implied_[i], left_[i]});
             std::fill(counts.begin() + static_cast<std::ptrdiff_t>(begin),
@@ -122,7 +122,9 @@ class Counter {
 std::optional<std::vector<std::uint64_t>> execution_counts(
     const Profile& profile, ModuleIndex module,
     const std::vector<ListedInstruction>& instructions) {
-    if (!profile.paths && !profile.edges && !profile.values) return {};
+    if (!profile.find<PathSection>() && !profile.find<EdgeSection>() &&
+        !profile.find<ValueSection>())
+        return {};
     return Counter(profile, module, instructions).count();
 }
 

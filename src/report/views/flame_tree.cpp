@@ -124,8 +124,8 @@ std::vector<std::vector<FrameIndex>> frames_of_blocks(const Profile& p, const Pa
 
 FlameTree flame_of_stacks(const Profile& profile, const FlameLimits& limits) {
     Builder builder(profile);
-    if (profile.stacks)
-        for (const auto& e : profile.stacks->entries) {
+    if (profile.find<StackSection>())
+        for (const auto& e : profile.find<StackSection>()->entries) {
             std::vector<FrameIndex> stack;
             for (const auto f : e.frames) stack.push_back(builder.frame(f));
             std::reverse(stack.begin(), stack.end());
@@ -136,8 +136,8 @@ FlameTree flame_of_stacks(const Profile& profile, const FlameLimits& limits) {
 
 FlameTree flame_of_paths(const Profile& profile, const FlameLimits& limits) {
     Builder builder(profile);
-    if (profile.paths)
-        for (const auto& path : profile.paths->entries) {
+    if (profile.find<PathSection>())
+        for (const auto& path : profile.find<PathSection>()->entries) {
             const auto frames = frames_of_blocks(profile, path, builder);
             for (std::size_t i = 0; i < frames.size(); ++i)
                 builder.add(frames[i], path.statistics.count * path.blocks[i].instructions);
