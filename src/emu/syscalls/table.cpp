@@ -2,14 +2,13 @@
 //
 //   1. Choose the file of rules/ that has the call's topic, or add one.
 //   2. In its .cpp file write the function. It gets a Request (the call, what is known of the
-//   guest,
-//      the guest's memory) and returns an Answer, or nothing where it does not know one; for a
-//      replica it may also return Execute, ExecuteInstead or End.
+//      guest, the guest's memory) and returns an Answer, or nothing where it does not know one. For
+//      a replica it may also return Execute, ExecuteInstead or End.
 //   3. In its header declare the function and name it in a BurstRule or a ReplicaRule, with the
 //      words that the documentation is to have.
 //   4. Put the rule's name into the call's row below. A rule that serves bursts can stand in both
 //      columns. `.when(…)` adds a Proviso: unless it holds, the call ends the replica.
-//   5. Write docs/system-calls.md anew: build/tests/emu_system_calls/system-calls-page > docs/…
+//   5. Write docs/system-calls.md anew with build/tests/emu/syscalls/system-calls-page.
 #include "emu/syscalls/table.h"
 
 #include <sys/resource.h>
