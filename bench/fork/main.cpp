@@ -21,6 +21,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -30,7 +31,6 @@
 #include "base/error.h"
 #include "inject/fork_site.h"
 #include "inject/replica.h"
-#include "machine/wakeful_processors.h"
 #include "proc/process_info.h"
 #include "ptrace/inherited_signals.h"
 
@@ -128,9 +128,6 @@ std::optional<double> time_fork(Tracer& tracer, Board& board) {
 // As a session does it (shadow/bursts.cpp), but for displacing the thread first.
 std::optional<PendingReplica> give_birth(Tracer& tracer, ForkSite& fork_site, Thread& thread) {
     if (!is_running(tracer.pid(), thread.tid())) return {};
-    machine::WakefulProcessors wakeful;
-    wakeful.begin();
-    fork_site.rehearse(thread);
     if (!thread.interrupt()) return {};
     fork_site.look_ahead(thread);
     while (tracer.alive()) {

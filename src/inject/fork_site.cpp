@@ -246,17 +246,6 @@ void ForkSite::look_at(const ptrace::Thread& thread) {
     look_.obstacle = obstacle_to(thread.tid(), look_.status);
 }
 
-// Nothing of it is kept, for the thread goes on; and nothing is written to its memory, which may be
-// another program's before we have.
-void ForkSite::rehearse(const ptrace::Thread& running) {
-    look_at(running);
-    look_ = {};
-    std::uint32_t word = 0;
-    const auto bytes = std::as_writable_bytes(std::span{&word, 1});
-    proc::Memory{running.tid()}.read(place_of(0) + offsetof(StubSlot, number), bytes);
-    proc::Memory{getpid()}.write(Address{reinterpret_cast<std::uintptr_t>(&word)}, bytes);
-}
-
 void ForkSite::look_ahead(const ptrace::Thread& asked) {
     if (asked.is_asked()) look_at(asked);
 }
@@ -269,8 +258,7 @@ bool ForkSite::has_looked_at(const ptrace::Thread& stopped, const ThreadState& s
            !state.was_in_system_call;
 }
 
-std::optional<PendingReplica> ForkSite::fork(ptrace::Thread& stopped,
-                                             const std::function<void()>& when_let_go) {
+std::optional<PendingReplica> ForkSite::fork(ptrace::Thread& stopped) {
     if (!free_slot_ || obstacle_now_) prepare();
     obstacle_ = obstacle_now_;
     if (!free_slot_ || obstacle_) return {};
@@ -329,7 +317,6 @@ std::optional<PendingReplica> ForkSite::fork(ptrace::Thread& stopped,
     if (!stopped.set_registers(there) || !stopped.set_signal_mask(ptrace::all_signals) ||
         !stopped.resume())
         return {};
-    if (when_let_go) when_let_go();
     if (const auto signals = proc::signal_sets_in(status)) birth.signals = *signals;
     birth.identity = proc::identity_in(status);
     auto& use = uses_.at(index);

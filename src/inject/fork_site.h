@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -55,19 +54,14 @@ class ForkSite {
     ForkSite(const ForkSite&) = delete;
     ForkSite& operator=(const ForkSite&) = delete;
 
-    // What fork() reads and writes while the thread stands still takes half as long if that has
-    // just been done: to be called shortly before the thread is asked, or not.
-    void rehearse(const ptrace::Thread& running);
-
     // What forbids a fork is looked for while a thread that has just been asked to stop is on its
     // way there: it does not stand still for that. To be called before fork(), or not.
     void look_ahead(const ptrace::Thread& asked);
 
     // The stopped thread forks a replica and goes on. It is resumed at once, and needs no further
     // care: it goes on even if we die. Nothing (and the thread still stopped) if that is impossible
-    // at this moment. `when_let_go` is called first when it goes on.
-    std::optional<PendingReplica> fork(ptrace::Thread& stopped,
-                                       const std::function<void()>& when_let_go = {});
+    // at this moment.
+    std::optional<PendingReplica> fork(ptrace::Thread& stopped);
 
     // The call that our interruption of the stopped thread broke off half-way is made for the rest,
     // by code in the area, when the thread goes on. False if that is impossible: the thread is as

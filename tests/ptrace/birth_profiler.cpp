@@ -73,7 +73,6 @@ class Profiler {
         while (tracer_->alive() && Clock::now() < moment) pass_on(moment);
         const auto began = Clock::now();
         auto* const thread = tracer_->thread(tid);
-        if (thread && fork_site_) fork_site_->rehearse(*thread);
         preemptor_.await();
         const auto now = thread ? thread_stat(tracer_->pid(), tid) : std::nullopt;
         const bool asked = now && now->state == 'R' &&

@@ -4,7 +4,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <ctime>
 #include <future>
 #include <thread>
 
@@ -46,13 +45,6 @@ class Spinner {
     std::atomic<bool> ends_{false};
     std::thread thread_;
 };
-
-// Of all our threads.
-std::chrono::nanoseconds cpu_time() {
-    timespec time{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return std::chrono::seconds{time.tv_sec} + std::chrono::nanoseconds{time.tv_nsec};
-}
 
 template <typename Action>
 void elsewhere_than(int processor, Action act) {
@@ -114,57 +106,6 @@ TEST_CASE("who is there may be held up, and who does not come is not waited for"
     elsewhere_than(spinner.processor(), [&] {
         CHECK(becomes_true([&] { return occupies_for_a_millisecond([&] { preemptor.await(); }); }));
         CHECK(becomes_true([&] { return !occupies_for_a_millisecond([] {}); }));
-    });
-}
-
-TEST_CASE("who stands by lets the thread run, and keeps the processor awake until dismissed") {
-    if (std::thread::hardware_concurrency() < 2) return;
-    Preemptor preemptor;
-    const auto computed_in = [](Clock::duration time) {
-        const auto before = cpu_time();
-        std::this_thread::sleep_for(time);
-        return cpu_time() - before;
-    };
-    const auto is_there = [&](int processor) {
-        const auto moment = Clock::now() + 2ms;
-        preemptor.send(processor, moment);
-        std::this_thread::sleep_until(moment);
-        preemptor.await();
-        const bool is_it = preemptor.occupies_since(processor).has_value();
-        if (!is_it) preemptor.release();
-        return is_it;
-    };
-    const int idle = sched_getcpu();
-    elsewhere_than(idle, [&] {
-        CHECK(becomes_true([&] {
-            if (!is_there(idle)) return false;
-            preemptor.stand_by();
-            preemptor.release();
-            const auto standing_by = computed_in(500us);
-            preemptor.dismiss();
-            const auto dismissed = computed_in(500us);
-            return standing_by > 300us && dismissed < 100us;
-        }));
-        // Not for long, should it be forgotten.
-        CHECK(becomes_true([&] {
-            if (!is_there(idle)) return false;
-            preemptor.stand_by();
-            std::this_thread::sleep_for(2ms);
-            return computed_in(500us) < 100us;
-        }));
-    });
-    const Spinner spinner;
-    elsewhere_than(spinner.processor(), [&] {
-        CHECK(becomes_true([&] {
-            if (!is_there(spinner.processor())) return false;
-            const auto before = spinner.count();
-            preemptor.stand_by();
-            for (const auto then = Clock::now(); Clock::now() < then + 200us;) {
-            }
-            const auto count = spinner.count() - before;
-            preemptor.dismiss();
-            return count > 0;
-        }));
     });
 }
 

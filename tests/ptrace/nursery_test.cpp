@@ -42,10 +42,8 @@ std::string status_of(pid_t pid) {
     return read_proc_file(fmt::format("/proc/{}/status", pid));
 }
 
-// Stops a thread, which a fork site looks at before, and on its way; false if the process ended
-// first.
+// Stops a thread, which a fork site looks at on its way; false if the process ended first.
 bool stop(Tracer& tracer, Thread& thread, ForkSite* fork_site = nullptr) {
-    if (fork_site) fork_site->rehearse(thread);
     thread.interrupt();
     if (fork_site) fork_site->look_ahead(thread);
     bool stopped = false;

@@ -13,7 +13,6 @@
 #include "emu/translator/thread_recording.h"
 #include "emu/translator/translated_replica.h"
 #include "machine/birth_prices.h"
-#include "machine/core_sharing.h"
 #include "proc/process_info.h"
 #include "ptrace/call_stack.h"
 #include "sampling/sandbox/replica_sandbox.h"
@@ -313,7 +312,6 @@ Replicas::Outcome Replicas::live(Job& job) {
     emu::translator::TranslatedReplica engine{*replica, cache_,    *guest,
                                               *world,   recording, experience()};
     const auto end = engine.run(length, random);
-    outcome.shared_core = machine::core_is_shared();
     if (end.nanoseconds_of_instruction) learn(*end.nanoseconds_of_instruction);
     const auto copied_meanwhile = neighbours.end();
     if (end.is_complete)

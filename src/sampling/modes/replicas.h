@@ -71,7 +71,6 @@ class Replicas {
         std::uint64_t weighted_instructions = 0;
         Seconds stood_for{0};  // these
         Seconds computed{0};
-        bool shared_core = false;  // with somebody, at its end
     };
     std::vector<Outcome> outcomes();
 

@@ -121,11 +121,6 @@ bool Shadows::is_full(Clock::time_point now) const {
            (load && alive_seconds_ >= *load * elapsed.count());
 }
 
-void Shadows::is_about_to_ask(const ptrace::Thread& thread) {
-    wakeful_.begin();
-    if (fork_site_) fork_site_->rehearse(thread);
-}
-
 void Shadows::has_asked(const ptrace::Thread& thread) {
     if (fork_site_) fork_site_->look_ahead(thread);
 }
@@ -146,7 +141,7 @@ void Shadows::begin(ptrace::Thread& thread, const ptrace::Registers&) {
     }
     watch_.note();
     const auto& obstacle = watch_.obstacle();
-    auto birth = obstacle ? std::nullopt : fork_site_->fork(thread, [this] { has_let_go(); });
+    auto birth = obstacle ? std::nullopt : fork_site_->fork(thread);
     if (!birth) {
         thread.resume();
         finished(Clock::now() - stopped);
@@ -274,7 +269,6 @@ void Shadows::learn_from(const Replicas::Outcome& outcome, Clock::time_point now
                                           : most_starved_at_first;
     replicas_computed_ += outcome.computed;
     if (outcome.instructions > 0) {
-        prices().core_was_shared(outcome.shared_core);
         const auto price = prices().of_replica(outcome.computed);
         pay(price);
         paid_for_computing_ += price.most;

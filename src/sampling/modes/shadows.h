@@ -9,7 +9,6 @@
 #include "base/clock.h"
 #include "inject/fork_site.h"
 #include "machine/page_copies.h"
-#include "machine/wakeful_processors.h"
 #include "sampling/modes/replicas.h"
 #include "sampling/sandbox/file_table_snapshot.h"
 #include "sampling/schedule/replica_slowness.h"
@@ -51,10 +50,7 @@ class Shadows : public StopSampler {
 
   private:
     Clock::time_point next_birth() const;
-    bool needs_processor_awake() const override { return !wakeful_.are_possible(); }
-    void is_about_to_ask(const ptrace::Thread&) override;
     void has_asked(const ptrace::Thread&) override;
-    void asking_is_over() override { wakeful_.end(); }
     bool prepare() override;
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
     bool can_have_replicas(ptrace::Thread& thread);
@@ -74,7 +70,6 @@ class Shadows : public StopSampler {
     // There can be no more replicas, as things were at the last look.
     bool is_full(Clock::time_point now) const;
 
-    machine::WakefulProcessors wakeful_;
     std::unique_ptr<Replicas> replicas_;  // in the fork site
     FileTableWatch watch_;
     machine::PageCopies copies_;

@@ -31,13 +31,12 @@ constexpr double displaced_that_matter = 2;
 
 // What a replica takes of the caches and the memory that all processors share, at least.
 constexpr Seconds of_shared_caches{0.2e-3};
-// What computing takes from whoever computes on the other thread of the core. Which processors
-// those are need not be known: a hypervisor may keep two of a machine's on one core, and then a
-// replica is never alone there; or it lets them float among those of others, and lays two on one
-// core at times (docs/results/cost.md).
+// What computing takes from whoever computes on the other hardware thread of the core. A hypervisor
+// lets its guests' processors float among its own, and at times puts two of them on one core; the
+// guest cannot see when. So on virtual processors that part of the time is always counted
+// (docs/results/cost.md).
 constexpr OverheadModel::Estimate<double> of_shared_core{.likely = 0.3, .most = 0.5},
     of_floating_processors{.likely = 0.02, .most = 0.03};
-constexpr double shared_always = 0.8, shared_where_they_float = 0.2;  // of looks at it
 // To digest what a replica leaves takes up to two times as long as the replica. What takes longer
 // is translation, which comes once.
 constexpr double most_digested = 3;
@@ -50,7 +49,6 @@ OverheadModel::OverheadModel(pid_t target, bool computes_beside)
                                                       : usually_unseen),
       target_computes_(target),
       processors_(static_cast<double>(std::max(1l, sysconf(_SC_NPROCESSORS_ONLN)))),
-      shared_(shared_where_they_float),
       computed_before_(machine::computed(CLOCK_PROCESS_CPUTIME_ID)),
       computed_here_before_(machine::computed(CLOCK_THREAD_CPUTIME_ID)),
       computed_before_replica_(computed_before_) {}
@@ -79,12 +77,6 @@ OverheadModel::Estimate<Seconds> OverheadModel::of_stop(Seconds held) {
             .most = stop + in_all * busy_ * std::min(1.0, displaced_that_matter / processors_)};
 }
 
-void OverheadModel::core_was_shared(bool was_shared) {
-    // What is thought beforehand counts like two looks.
-    const auto weight = 1 / std::min(looks_remembered, ++looks_at_sharing_ + 2);
-    shared_ += ((was_shared ? 1 : 0) - shared_) * weight;
-}
-
 OverheadModel::Estimate<Seconds> OverheadModel::of_replica(Seconds replica_computed) {
     const auto now = machine::computed(CLOCK_PROCESS_CPUTIME_ID);
     const auto digested = now - std::exchange(computed_before_replica_, now);
@@ -103,10 +95,8 @@ OverheadModel::Estimate<double> OverheadModel::taken_beside() const {
     const auto others = running_.others();
     const bool is_none_free =
         cores < processors && others && *others + 1 > static_cast<double>(cores);
-    if (is_none_free || shared_ >= shared_always) return of_shared_core;
-    if (!may_float) return {};
-    const auto part = std::min(1.0, shared_ / shared_where_they_float);
-    return {part * of_floating_processors.likely, part * of_floating_processors.most};
+    if (is_none_free) return of_shared_core;
+    return may_float ? of_floating_processors : Estimate<double>{};
 }
 
 bool OverheadModel::every_core_has_work() const {

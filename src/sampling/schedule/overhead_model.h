@@ -36,8 +36,6 @@ class OverheadModel {
     // It was held for so long in all, and has been released: what that costs, and what the profiler
     // has computed beside it since the last time.
     Estimate<Seconds> of_stop(Seconds held);
-    // Whether somebody, whoever it is, computed on the core that a replica was on.
-    void core_was_shared(bool was_shared);
     // A replica has computed for so long, on another processor, and what it left was digested.
     Estimate<Seconds> of_replica(Seconds replica_computed);
     // What computing beside the program takes of its time, for each second of that.
@@ -54,9 +52,6 @@ class OverheadModel {
     double processors_;
     proc::Cores usable_ = proc::usable_cores();
     double busy_ = 0;  // how often every core has had work of late
-    // How often somebody was on a replica's core of late; of so many looks.
-    double shared_;
-    double looks_at_sharing_ = 0;
     // Of the last stop: how long the thread was displaced before it, and we were being woken.
     Seconds displaced_{0}, woken_{0};
     Seconds computed_before_{0}, computed_here_before_{0}, computed_before_replica_{0};

@@ -20,8 +20,7 @@ namespace {
 // Where a processor has threads that are not to be displaced, nothing is lost but exactness. And
 // who is late may be waiting for the very processor that ours has: it does not wait for long. Nor
 // does one who is there take long, unless somebody holds it, who may then kill it.
-constexpr std::chrono::microseconds latest{150}, longest_wait{300}, longest_meeting{2000},
-    longest_standing_by{1000};
+constexpr std::chrono::microseconds latest{150}, longest_wait{300}, longest_meeting{2000};
 // It runs there, and has not been displaced itself.
 constexpr std::chrono::microseconds just_now{10};
 // The kernel lets processors that have nothing to do take over threads that have not run for half a
@@ -79,16 +78,6 @@ std::optional<Clock::time_point> Preemptor::displaced_since(int processor,
     return asking_since;
 }
 
-void Preemptor::stand_by() {
-    auto expected = State::met;
-    state_.compare_exchange_strong(expected, State::standing_by);
-}
-
-void Preemptor::dismiss() {
-    auto expected = State::standing_by;
-    state_.compare_exchange_strong(expected, State::released);
-}
-
 void Preemptor::release() {
     auto state = state_.load();
     while (state == State::coming || state == State::there || state == State::met)
@@ -131,14 +120,6 @@ void Preemptor::stay() {
     auto expected = State::there;
     if (!state_.compare_exchange_strong(expected, State::home))
         stay_while(State::met, longest_meeting);
-    if (state_ == State::standing_by) keep_awake();
-}
-
-// Yields all the time: to the thread, which stops then, and to it again as soon as it is let go,
-// before an interrupt could reach this processor.
-void Preemptor::keep_awake() {
-    const auto until = Clock::now() + longest_standing_by;
-    while (state_ == State::standing_by && Clock::now() < until) sched_yield();
 }
 
 }  // namespace shadowprof::sampling

@@ -46,20 +46,14 @@ class Preemptor {
     // that nobody has taken the other over.
     std::optional<Clock::time_point> displaced_since(int processor,
                                                      Clock::time_point asking_since) const;
-    // If a thread was asked: lets it stop, and keeps its processor awake until it is dismissed,
-    // when the thread has just been let go on. For that no interrupt is needed then.
-    void stand_by();
-    // Unless it stands by.
     void release();
-    void dismiss();
 
   private:
     // All but `home` are of one errand.
-    enum class State { home, coming, there, met, standing_by, released };
+    enum class State { home, coming, there, met, released };
 
     void run();
     void stay();
-    void keep_awake();
     bool move_to(int processor);
 
     std::atomic<State> state_{State::home};

@@ -85,7 +85,6 @@ void StopSampler::aim() {
 void StopSampler::ask() {
     const auto began = Clock::now();
     auto* preemptor = &preemptors_[0];
-    if (const auto* const thread = place_.tracer.thread(chosen_)) is_about_to_ask(*thread);
     preemptor->await();
     auto running = running_thread();
     const auto displaced_since = [&] {
@@ -105,7 +104,6 @@ void StopSampler::ask() {
     }
     if (running.thread && !displaced && ++missed_ < most_missed) {
         preemptor->release();
-        asking_is_over();
         aim();
         return;
     }
@@ -115,15 +113,9 @@ void StopSampler::ask() {
     const auto now = Clock::now();
     const bool asked =
         thread && !asked_.contains(thread) && is_free(*thread) && thread->interrupt();
-    if (asked) {
-        asked_[thread] = {now, now - displaced.value_or(now)};
-        if (needs_processor_awake()) preemptor->stand_by();
-    }
+    if (asked) asked_[thread] = {now, now - displaced.value_or(now)};
     preemptor->release();
-    if (asked)
-        has_asked(*thread);
-    else
-        asking_is_over();
+    if (asked) has_asked(*thread);
 }
 
 // The one that was chosen, unless it has gone to sleep meanwhile. Looked at once: while we look it
@@ -149,7 +141,6 @@ bool StopSampler::take(const ptrace::Event& event) {
     if (!event.thread) return false;
     if (event.kind == ptrace::EventKind::exec) {
         asked_.clear();  // all others are gone
-        asking_is_over();
         fork_site_.reset();
         why_no_nursery_.clear();
     }
@@ -157,14 +148,10 @@ bool StopSampler::take(const ptrace::Event& event) {
     if (const auto asked = asked_.find(event.thread); asked != asked_.end()) {
         price_.stopped(asked->second.when, asked->second.displaced);
         asked_.erase(asked);
-        const bool is_used =
-            event.kind == ptrace::EventKind::interrupted && !in_progress() && !has_enough();
-        if (is_used) {
+        if (event.kind == ptrace::EventKind::interrupted && !in_progress() && !has_enough()) {
             use_stop(*event.thread, Clock::now());
-            has_let_go();
+            return true;
         }
-        asking_is_over();
-        if (is_used) return true;
     }
     if (event.kind != ptrace::EventKind::thread_gone) {
         auto price = price_of_stop_now();
@@ -266,10 +253,6 @@ void StopSampler::leave_no_trace() {
         if (done || stays) break;
     }
     fork_site_.reset();
-}
-
-void StopSampler::has_let_go() {
-    for (auto& preemptor : preemptors_) preemptor.dismiss();
 }
 
 trace::TraceStart StopSampler::next_sample() {

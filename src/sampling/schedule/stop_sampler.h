@@ -45,14 +45,8 @@ class StopSampler : public Sampling {
     virtual void overdue() {}
     // A burst may begin in it.
     virtual bool is_free(const ptrace::Thread&) const { return true; }
-    // It is stopped for a moment only, in which its processor would go to sleep.
-    virtual bool needs_processor_awake() const { return false; }
-    // The thread that was chosen is about to be asked.
-    virtual void is_about_to_ask(const ptrace::Thread&) {}
     // It has been asked, and is on its way to its stop.
     virtual void has_asked(const ptrace::Thread&) {}
-    // None was, or the one that was has gone on.
-    virtual void asking_is_over() {}
     // Before a thread is stopped: what takes time and can be done while the target runs. False: not
     // now.
     virtual bool prepare() { return true; }
@@ -64,8 +58,6 @@ class StopSampler : public Sampling {
     trace::TraceStart next_sample();
     // On average exactly that; what is left of whole numbers is left to chance.
     std::uint32_t whole(double weight);
-    // Of a thread that was stopped for a moment: to be called as soon as that is so.
-    void has_let_go();
     // The thread, held for so long in all, has been let go.
     void finished(Seconds held);
     // A sample's thread was held once more, for so long, and has been let go.
