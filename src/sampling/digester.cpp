@@ -300,7 +300,7 @@ void Digester::read(trace::TraceChunk& chunk) {
         ++blocks;
         instructions += chapter_->blocks.at(id).instructions.size();
     }
-    cover(blocks, instructions);
+    cover(blocks, instructions, samples_.at(open.sample).weight);
 }
 
 void Digester::read(trace::SegmentChunk& chunk) {
@@ -356,7 +356,7 @@ void Digester::drain(trace::SampleId id, OpenSample& sample) {
         counts.weight = sample.weight;
         have_all([&](profile::Profiler& profiler) { profiler.count(id, counts); });
     });
-    cover(size.blocks, size.instructions);
+    cover(size.blocks, size.instructions, sample.weight);
 }
 
 void Digester::close(trace::SampleId sample) {
@@ -366,10 +366,11 @@ void Digester::close(trace::SampleId sample) {
     spare_counters_.push_back(std::move(open.mapped().counter));
 }
 
-void Digester::cover(std::uint64_t blocks, std::uint64_t instructions) {
+void Digester::cover(std::uint64_t blocks, std::uint64_t instructions, std::uint64_t weight) {
     const std::lock_guard lock{mutex_};
     coverage_.blocks += blocks;
     coverage_.instructions += instructions;
+    coverage_.weighted_instructions += weight * instructions;
 }
 
 }  // namespace shadowprof::sampling

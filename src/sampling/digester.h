@@ -33,6 +33,7 @@ struct Coverage {
     std::uint64_t samples = 0;
     std::uint64_t instructions = 0;
     std::uint64_t blocks = 0;
+    std::uint64_t weighted_instructions = 0;     // each sample's times its weight
     std::map<std::string, std::uint64_t> ended;  // why Traces ended
 };
 
@@ -129,7 +130,7 @@ class Digester : public trace::TraceSink {
     void open_chapter(std::shared_ptr<const Chapter> chapter);
     void drain(trace::SampleId id, OpenSample& sample);
     void close(trace::SampleId sample);
-    void cover(std::uint64_t blocks, std::uint64_t instructions);
+    void cover(std::uint64_t blocks, std::uint64_t instructions, std::uint64_t weight);
 
     MakeProfilers make_;
     TakeHotlists take_;

@@ -88,6 +88,7 @@ Profile another_run(std::mt19937& random, bool with_latencies = false) {
     p.targets[0].pid = 1 + random() % 3;
     p.cost.stop_time = 0.1 * static_cast<double>(random() % 10);
     if (random() % 2) p.cost.slowdown.reset();
+    if (random() % 4 == 0) p.coverage.weighted_instructions.reset();
     p.find<EdgeSection>()->entries.clear();
     for (LocationIndex from = 0; from < p.locations.size(); ++from) {
         if (random() % 3 == 0) continue;
@@ -163,6 +164,7 @@ TEST_CASE("twice the same run: twice the counts, the same shares, narrower inter
     const auto twice = merged({once, once});
     CHECK(twice.run.runs() == 2);
     CHECK(twice.coverage.instructions == 2 * once.coverage.instructions);
+    CHECK(twice.coverage.weighted_instructions == 2 * *once.coverage.weighted_instructions);
     CHECK(twice.run.duration == 2 * once.run.duration);
     REQUIRE(twice.find<PathSection>()->entries.size() == once.find<PathSection>()->entries.size());
     for (std::size_t i = 0; i < once.find<PathSection>()->entries.size(); ++i) {

@@ -49,7 +49,7 @@ Profile sample_profile() {
     p.run.warnings = {"a thread was not followed"};
     p.run.failures = {"sample 3 was lost"};
     p.cost = {3, 0.25, 1, 12, 0.75, 0.0125};
-    p.coverage = {2, 1200, 100, {{"exit", 1}, {"sample size", 1}}};
+    p.coverage = {2, 1200, 100, {{"exit", 1}, {"sample size", 1}}, 1200};
     p.modules = {{"/usr/bin/app", "00ff12"}, {"[runtime code]", ""}};
 
     p.locations = {
@@ -115,6 +115,7 @@ Profile partial_profile() {
     p.run.mode = "burst";
     p.run.profiles = {"path", "edge", "call", "value"};
     p.coverage.instructions = 300;
+    p.coverage.weighted_instructions = 300;
     p.remove<MethodSection>();
     p.find<PathSection>()->entries.pop_back();
     p.find<PathSection>()->totals.unknown = 30;

@@ -131,6 +131,24 @@ TEST_CASE("counts and values of the same execution are counted once") {
     CHECK(lists.values->totals.samples == 1);
 }
 
+TEST_CASE("the weighted number of instructions is what functions' instructions sum to") {
+    const Loop loop;
+    SamplerContext place{loop};
+    auto& digester = *place.digester;
+    auto blocks = start_of(0, 0, Contents::everything);
+    blocks.weight_of_counts = 7;
+    give_sample(digester, loop, blocks, 10);
+    auto segments = start_of(1, 1, Contents::counts);
+    segments.weight = 2;
+    segments.weight_of_counts = 3;
+    give_sample(digester, loop, segments, 100);
+    const auto lists = digester.finish(profile::Seen::samples);
+    const auto coverage = digester.coverage();
+    CHECK(coverage.instructions == 30 + 300);
+    CHECK(coverage.weighted_instructions == 7 * 30 + 6 * 300);
+    CHECK(lists.methods->instructions.total == coverage.weighted_instructions);
+}
+
 TEST_CASE("what is to be filled has the memory of what was read, and nothing of what that held") {
     const Loop loop;
     SamplerContext place{loop};

@@ -168,6 +168,10 @@ void HeaderSum::add_coverage(const Coverage& coverage) {
     add(coverage_.instructions, coverage.instructions);
     add(coverage_.blocks, coverage.blocks);
     for (const auto& [reason, n] : coverage.ended) add(coverage_.ended[reason], n);
+    if (coverage.weighted_instructions)
+        add(weighted_instructions_, *coverage.weighted_instructions);
+    else
+        all_are_weighted_ = false;
 }
 
 RunFacts HeaderSum::take() {
@@ -196,6 +200,7 @@ RunFacts HeaderSum::take() {
     facts.cost.stop_time = seconds_of(stop_time_);
     facts.cost.extra_cpu = seconds_of(extra_cpu_);
     facts.coverage = std::move(coverage_);
+    if (all_are_weighted_) facts.coverage.weighted_instructions = weighted_instructions_;
     return facts;
 }
 

@@ -50,6 +50,8 @@ class HeaderSum {
                                                                   // would depend on their order
     Cost cost_;
     Coverage coverage_;
+    std::uint64_t weighted_instructions_ = 0;
+    bool all_are_weighted_ = true;
 };
 
 }  // namespace shadowprof::report

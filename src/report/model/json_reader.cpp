@@ -125,10 +125,12 @@ class Reader {
     }
 
     void read(Coverage& c) {
-        in_.object(required("samples", [&] { c.samples = in_.number(); }),
-                   required("instructions", [&] { c.instructions = in_.number(); }),
-                   required("blocks", [&] { c.blocks = in_.number(); }),
-                   required("ended", [&] { each_once(c.ended, [&] { return in_.number(); }); }));
+        in_.object(
+            required("samples", [&] { c.samples = in_.number(); }),
+            required("instructions", [&] { c.instructions = in_.number(); }),
+            required("blocks", [&] { c.blocks = in_.number(); }),
+            optional("weighted_instructions", [&] { c.weighted_instructions = in_.number(); }),
+            required("ended", [&] { each_once(c.ended, [&] { return in_.number(); }); }));
     }
 
     void read(Module& m) {

@@ -119,6 +119,8 @@ class ProfileWriter {
         out_.key("samples").number(c.samples);
         out_.key("instructions").number(c.instructions);
         out_.key("blocks").number(c.blocks);
+        if (c.weighted_instructions)
+            out_.key("weighted_instructions").number(*c.weighted_instructions);
         out_.key("ended").open_object();
         for (const auto& [reason, n] : c.ended) out_.key(reason).number(n);
         out_.close_object();

@@ -77,6 +77,9 @@ struct Coverage {
     std::uint64_t instructions = 0;
     std::uint64_t blocks = 0;
     std::map<std::string, std::uint64_t> ended;  // why samples ended
+    // The instructions of each sample times its weight, which is what the counts of the hotlists
+    // are shares of. Older profiles lack it.
+    std::optional<std::uint64_t> weighted_instructions;
     bool operator==(const Coverage&) const = default;
 };
 
