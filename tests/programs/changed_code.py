@@ -6,7 +6,9 @@ it may miss.)"""
 import os
 import sys
 
-from vocabulary import check, check_equal, lacked_processors, profiled, read_profile, scratch
+from vocabulary import check, check_equal, profiled, read_profile, scratch
+
+from busy_machine import lacked_processors, lacked_time
 
 PATCHED_PAGES = 16  # of patched_image.c
 
@@ -21,8 +23,7 @@ for program in programs:
             profile = read_profile()
             coverage, cost, warnings = profile["coverage"], profile["cost"], profile["run"]["warnings"]
             what = f"{program} {options}: {coverage}, {cost}, {warnings}"
-            busy = lacked_processors(profile) or "time limit" in coverage["ended"]
-            check(options == bursts or cost["forks"] >= 3 or busy, what)
+            check(options == bursts or cost["forks"] >= 3 or lacked_time(profile), what)
             ended = coverage["ended"].items()
             wrong = sum(count for why, count in ended if why.startswith(("signal", "trap")) or "no code" in why)
             burst = options == bursts or lacked_processors(profile)

@@ -4,7 +4,9 @@ caches, its level; other modes are without it. How long it waits is not for a te
 import os
 import sys
 
-from vocabulary import check, check_equal, lacked_processors, profiled, read_profile, run, scratch, SHADOWPROF
+from vocabulary import check, check_equal, profiled, read_profile, run, scratch, SHADOWPROF
+
+from busy_machine import lacked_processors
 
 CHASE, KNOWN = map(os.path.abspath, sys.argv[1:3])
 BAD_USAGE = 125  # of run

@@ -4,7 +4,9 @@ have it copy each page, before so much has been earned."""
 import os
 import sys
 
-from vocabulary import check, check_equal, lacked_processors, profiled, read_profile, scratch
+from vocabulary import check, check_equal, profiled, read_profile, scratch
+
+from busy_machine import lacked_processors
 
 growing = os.path.abspath(sys.argv[1])
 MEGABYTES = 400

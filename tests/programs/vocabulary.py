@@ -12,7 +12,10 @@ import sys
 import tempfile
 import time
 
-from processes import children_of, memory_map, state_of, thread_states, tracer_of  # noqa: F401
+sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
+
+from busy_machine import wait_until  # noqa: E402, F401
+from processes import children_of, memory_map, state_of, thread_states, tracer_of  # noqa: E402, F401
 
 SHADOWPROF = os.environ["SHADOWPROF"]
 SCHEMA = os.environ["SCHEMA"]
@@ -90,11 +93,6 @@ def profiled(command, *options, **more):
     return run(profile_command(command, *options), **more)
 
 
-def lacked_processors(profile):
-    """Shadows were given up, for a while at least, as there was no processor for replicas."""
-    return any("all processors are busy" in warning for warning in profile["run"].get("warnings", []))
-
-
 def read_profile(path="profile.json"):
     """A profile that keeps what every profile promises."""
     with open(path, encoding="utf-8") as file:
@@ -161,13 +159,6 @@ def check_saw_code_of(profile, *names):
     check(profile["coverage"]["instructions"] > 0, "there are no instructions")
     seen = modules_seen(profile)
     check(any(re.fullmatch(name, s) for name in names for s in seen), f"only code of {seen} was seen")
-
-
-def wait_until(condition, what, seconds=60):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        check(time.monotonic() < deadline, f"waited {seconds} s: {what}")
-        time.sleep(0.01)
 
 
 def start(command, **more):

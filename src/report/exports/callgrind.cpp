@@ -116,11 +116,11 @@ class CallgrindWriter {
 Exported export_callgrind(const Profile& p, const ExportOptions&) {
     Exported out{CallgrindWriter(p).write(), {}};
     if (p.find<CallSection>())
-        out.notes.push_back(
+        out.notes.emplace_back(
             "what calls cost is an estimate: what a function costs is divided among its callers by "
             "the number of calls");
     else
-        out.notes.push_back("there are no calls in it: profile with -p call");
+        out.notes.emplace_back("there are no calls in it: profile with -p call");
     return out;
 }
 

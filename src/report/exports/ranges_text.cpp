@@ -44,7 +44,7 @@ Exported export_autofdo(const Profile& p, const ExportOptions& options) {
 
 Exported export_llvm_profgen(const Profile& p, const ExportOptions& options) {
     auto out = ranges_and_branches(p, options, "");
-    out.notes.push_back("addresses are those of the file: llvm-profgen --use-offset=0");
+    out.notes.emplace_back("addresses are those of the file: llvm-profgen --use-offset=0");
     return out;
 }
 
