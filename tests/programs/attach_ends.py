@@ -8,7 +8,7 @@ from vocabulary import SHADOWPROF, check, check_equal, read_profile, scratch, st
 
 
 def attach_for_a_second(pid):
-    """Since it traces the program: on a machine that is full it may come to that late."""
+    """Waits until the program is traced. On a busy machine that takes a while."""
     profiler = subprocess.Popen(
         [SHADOWPROF, "attach", "--no-progress", "-o", "profile.json", str(pid)],
         stdin=subprocess.DEVNULL,

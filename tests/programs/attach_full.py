@@ -1,5 +1,5 @@
-"""attach in mode full to a program of 50 threads, half of which sleep, and to one of a single thread:
-all that runs is seen, nothing is noticed, and afterwards nothing is left."""
+"""attach in mode full to a program of 50 threads, half of which sleep, and to one with a single thread.
+Everything that runs is seen, the programs notice nothing, and afterwards nothing is left in them."""
 
 import os
 import subprocess
@@ -45,7 +45,7 @@ with scratch():
             check_equal("the tracers afterwards", tracer_of(target.pid), set())
         check(seen > 100_000, f"only {seen} instructions were seen")
 
-    # To its end; and detached from before.
+    # Once until the program ends, once detached before that.
     for options in ([], ["--duration", "0.2s"]):
         target = subprocess.Popen(["sh", "-c", COUNT], stdout=subprocess.PIPE)
         try:

@@ -1,4 +1,4 @@
-"""What cannot be attached to: one line that says why, and exit status 1."""
+"""Targets that cannot be attached to: shadowprof says why in one line and exits with status 1."""
 
 import os
 import subprocess

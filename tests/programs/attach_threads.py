@@ -1,5 +1,5 @@
-"""attach, 100 times, to a program of 50 threads that come and go while half of them sleep: it
-notices nothing, and afterwards nothing is left."""
+"""attach, 100 times, to a program with 50 threads, half of which sleep while the others come and go. The
+program notices nothing, and afterwards nothing is left in it."""
 
 import os
 import sys
@@ -29,7 +29,7 @@ with scratch():
             if number % 2:
                 options += ["--mode", "step", "--overhead", "50%"]
             else:
-                # By default two of eight such rounds had a sample on a slow machine.
+                # With the default overhead, only two of eight such rounds had a sample on a slow machine.
                 options += ["--overhead", "20%"]
             outcome = run([SHADOWPROF, "attach", *options, "-o", "profile.json", str(target.pid)])
             check(outcome.status == 0, f"round {number}: {outcome.status}, {outcome.stderr.decode()}")

@@ -1,4 +1,4 @@
-"""attach ends by itself after so many samples, or when shares are known well enough; the program runs on."""
+"""attach ends by itself after a number of samples, or when shares are known well enough. The program keeps running."""
 
 import os
 import subprocess
@@ -18,13 +18,13 @@ def attached(target, *options):
 
 
 with scratch():
-    # It runs for hours.
+    # The program would run for hours.
     target = start([PROGRAM, "100000G"], stdout=subprocess.DEVNULL)
     try:
         for mode in ("burst", "shadow"):
             profile = attached(target, "-m", mode, "--overhead", "20%", "--max-samples", "12")
             samples = profile["coverage"]["samples"]
-            # On a machine that has much else to do, not every replica gets to run.
+            # On a busy machine not every replica gets to run.
             check(samples == 12 or (mode == "shadow" and 1 <= samples < 12), f"{samples} samples in mode {mode}")
             check_equal("why it ended", profile["run"]["interrupted"], "max-samples")
         profile = attached(target, "-m", "burst", "--overhead", "50%", "--until-converged", "5%")

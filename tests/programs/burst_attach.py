@@ -1,5 +1,5 @@
-"""attach in burst mode puts nothing into a program of 50 threads: its memory map is the same before,
-during and after, and it notices nothing."""
+"""attach in mode burst puts nothing into a program with 50 threads. The program's memory map is the same
+before, during and after, and it notices nothing."""
 
 import os
 import signal
@@ -36,5 +36,5 @@ with scratch():
         check_same_lines("the memory map afterwards", memory_map(target.pid), before)
         check_equal("the tracers afterwards", tracer_of(target.pid), set())
         samples = read_profile()["coverage"]["samples"]
-        # Where it is stopped in a system call, which it mostly is, there is none.
+        # A thread that is stopped in a system call, as most are, gives no sample.
         check(samples >= 8, f"only {samples} samples")

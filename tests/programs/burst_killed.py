@@ -2,7 +2,7 @@
 Its output and exit status are right, nobody traces it, none of its threads stands still, and two
 seconds later no replica is left.
 
-MODE: of the session, by default burst.
+MODE: the mode of the session, by default burst.
 ROUNDS: how often shadowprof is killed in each way with each program."""
 
 import contextlib
@@ -29,10 +29,10 @@ MANY_THREADS, SIGNALS_IN_ORDER = (os.path.abspath(path) for path in sys.argv[1:]
 ROUNDS = int(os.environ.get("ROUNDS", "4"))
 MODE = os.environ.get("MODE", "burst")
 OPTIONS = ["-m", MODE, "--overhead", "30%", "--no-progress", "-q", "-o", "profile.json"]
-# In mode full, what was put into a program whose profiler died stays there, and there is little room.
+# In mode full, what was put into a program stays there when its profiler dies, and there is little room.
 MOST_IN_ONE_RUN = 2 if MODE == "full" else ROUNDS
 PR_SET_CHILD_SUBREAPER = 36
-# Half a second of it.
+# It computes for half a second.
 PYTHON = """
 words = {}
 for n in range(700000):
@@ -47,7 +47,7 @@ def kill_after_a_while(profiler):
 
 
 def check_nothing_is_left_but(program):
-    """What a profiler leaves behind falls to us."""
+    """Makes us the parent of the processes that a killed profiler leaves behind."""
 
     def all_are_gone():
         for child in children_of(os.getpid()):
@@ -59,7 +59,7 @@ def check_nothing_is_left_but(program):
 
 
 def kill_while_attached(command, expected, most):
-    """One run of the program, attached to again and again; gives how often it was."""
+    """Attaches to one run of the program again and again. Returns how often."""
     target = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     rounds = 0
     try:
@@ -85,7 +85,7 @@ def has_become(pid, program):
 
 
 def kill_while_running(command, expected):
-    """shadowprof run is killed; the program, whose new parent we are, ends by itself."""
+    """Kills shadowprof run. We become the parent of the program, which ends by itself."""
     read_end, write_end = os.pipe()
     profiler = start([SHADOWPROF, "run", *OPTIONS, "--", *command], stdout=write_end)
     os.close(write_end)
@@ -140,8 +140,8 @@ with scratch():
         "python3": ["/usr/bin/python3", "-c", PYTHON],
         "signals": [SIGNALS_IN_ORDER, "100000"],
     }
-    # Mode full holds a signal that finds a thread in the cache and sends it once more: if it dies
-    # between, the signal's news is lost.
+    # Mode full holds back a signal that finds a thread in the cache, and sends it again later. If the profiler dies
+    # in between, the signal's siginfo is lost.
     if MODE == "full":
         del programs["signals"]
     for name, command in programs.items():
@@ -154,6 +154,6 @@ with scratch():
         for _ in range(ROUNDS):
             kill_while_running(command, expected)
         print(f"{name}: as without shadowprof", flush=True)
-    # Mode full calls threads that sleep as well, and if it dies at that moment some calls return EINTR.
+    # Mode full interrupts threads that sleep. If the profiler dies at that moment, some calls return EINTR.
     if MODE != "full":
         kill_while_attached_to_threads()

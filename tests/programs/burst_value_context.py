@@ -1,5 +1,5 @@
-"""A routine's argument is 2.0 in 90 % of the calls from one call site, and random from another:
---value-context tells, and the share is right within its interval."""
+"""A routine's argument is 2.0 in 90 % of the calls from one call site, and random in those from another.
+--value-context keeps the two apart, and the share is right within its interval."""
 
 import struct
 import os
@@ -16,7 +16,7 @@ ENOUGH, RUNS = 3, 5
 
 
 def argument_from(profile, caller):
-    """The values of scale's argument in calls from there."""
+    """The values of scale's argument in calls from that place."""
     places = profile["locations"]
     found = [
         entry

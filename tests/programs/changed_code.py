@@ -1,7 +1,7 @@
-"""Programs change code that they have mapped from a file, or that of their own image: samples execute
-what there was when they began, and not what was there at an earlier one. (A burst looks at the mappings
-before it stops its thread. What is of the program's image, and is changed just then for the first time,
-it may miss.)"""
+"""Programs change code that they have mapped from a file, or code of their own image. Each sample executes
+the code that was there when the sample began, not the code of an earlier sample. (A burst looks at the
+mappings before it stops its thread, so it may miss a page of the program's image that is changed for the
+first time just then.)"""
 
 import os
 import sys

@@ -1,5 +1,5 @@
-"""shadowprof check in CI: a regression of about 1 % planted in one function of an interpreter fails
-the gate, which names the function; runs of the unchanged program pass, though they vary."""
+"""shadowprof check in CI: a regression of about 1 % that was planted in one function of an interpreter
+fails the gate, which names the function. Runs of the unchanged program pass, although they vary."""
 
 import json
 import os

@@ -1,6 +1,6 @@
-// Makes code, calls it and takes it away again, each time elsewhere and with another result; in
-// between it computes what is always the same, in `steady`. Ends after SECONDS; says "fine", or what
-// was wrong.
+// Makes code, calls it and removes it, each time at another place and with another result. In
+// between `steady` always computes the same. The program ends after SECONDS and prints "fine", or
+// what was wrong.
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>

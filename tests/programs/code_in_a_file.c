@@ -1,6 +1,6 @@
-// A program with functions in a file that is no image, as a Lisp has them in its core: it maps
-// them, calls them, and now and then makes some writable, changes them, and protects them again. A
-// replica that executed what was there before would come to an instruction that does not exist.
+// A program whose functions are in a file that is no ELF image, like those of a Lisp in its core.
+// It maps them, calls them, and now and then makes some writable, changes them, and protects them
+// again. A replica that executed the earlier code would reach an invalid instruction.
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>

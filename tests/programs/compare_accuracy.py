@@ -1,5 +1,5 @@
-"""compare: bursts of a program against all of it, step by step. Every figure is worked out once more
-here, from the two files and the papers' formulas; and what cannot be compared is refused."""
+"""compare: bursts of a program against the whole program, single-stepped. The test computes every figure
+itself, from the two files and the papers' formulas. Profiles that cannot be compared are refused."""
 
 import copy
 import json
@@ -11,7 +11,7 @@ from vocabulary import (SCHEMA, SHADOWPROF, check, check_equal, check_one_line, 
                         read_profile, run, scratch)
 
 PROGRAM = os.path.abspath(sys.argv[1])
-# The program's own code is then most of what the whole run executes, and a minute is not needed.
+# With these options the program's own code is most of what the whole run executes, and no minute is needed.
 ROUNDS_STEPPED, ROUNDS_SAMPLED = "10000", "400000000"
 
 
@@ -27,7 +27,7 @@ def figures(sampled, perfect):
 
 
 def counts(profile, name):
-    """Events by what the entry is: the same thing in any profile."""
+    """Counts by a key that is the same in any profile."""
 
     def place(index):
         location = profile["locations"][index]
@@ -153,7 +153,7 @@ with scratch():
         check_equal(f"the bounds of {key}", comparison[key]["bounds"], [comparison[key]["value"]] * 2)
     print({key: round(figure, 4) for key, figure in expected.items()})
 
-    # What the program does is found; what it only does when it starts is not: that is a fifth.
+    # What the program does all the time is found. What it does only when it starts is not: that is a fifth.
     check(expected["path_accuracy"] > 0.7, "the hot paths were missed")
     check(expected["edge_accuracy"] > 0.7, "the hot edges were missed")
     check(expected["call_overlap"] > 0.9, "the hot calls were missed")
@@ -163,12 +163,12 @@ with scratch():
         check(own[name]["edge_accuracy"] > 0.98, f"{name}: {own[name]}")
     check(own["main"]["call_overlap"] > 0.98, f"main: {own['main']}")
 
-    # A profile says everything about itself.
+    # A profile against itself has full accuracy.
     itself = figures("perfect.json", "perfect.json")
     for key in expected:
         check_equal(f"{key} of a profile with itself", itself[key]["value"], 0 if key == "diff_top" else 1)
 
-    # Whatever --limit drops, the figure is within the bounds, and they are told to be bounds.
+    # Whatever --limit drops, the figure is within the bounds, and the output calls them bounds.
     for name, key in (("paths", "path_accuracy"), ("edges", "edge_accuracy"), ("calls", "call_overlap")):
         write("less.json", cut(sampled, name, 3))
         write("less-perfect.json", cut(perfect, name, 3))
@@ -183,7 +183,7 @@ with scratch():
     for words in (b"path accuracy", b"edge accuracy", b"Diff-Top", b"call overlap", b"method overlap", b"quarter"):
         check(words in page.stdout, f"{words} is not on the page")
 
-    # Where the file lies does not matter; which build it is does.
+    # The path of the file does not matter, its build does.
     moved = copy.deepcopy(perfect)
     for module in moved["modules"]:
         module["path"] = module["path"].replace(PROGRAM, "/elsewhere/program")

@@ -1,4 +1,4 @@
-// Numbers at random, the same in each run.
+// Random numbers, the same in each run.
 #pragma once
 
 #include <stdint.h>

@@ -1,6 +1,6 @@
-"""shadowprof export: what it writes is read by those for whom it is: BOLT, llvm-profgen,
-llvm-profdata, clang, callgrind_annotate, go tool pprof, protoc. Which of them are not installed is
-said; the others are tried."""
+"""shadowprof export: the tools that the formats are made for can read them: BOLT, llvm-profgen,
+llvm-profdata, clang, callgrind_annotate, go tool pprof, protoc. The test prints which of them are not
+installed, and tries the others."""
 
 import gzip
 import json
@@ -41,7 +41,7 @@ def must(command, *words, **more):
 
 
 def bolt():
-    # It goes by its name, which must not have a number in it.
+    # The tool chooses by the file name, which must not have a number in it.
     optimiser, aggregator = tool("llvm-bolt-16", "llvm-bolt"), tool("perf2bolt", "/usr/lib/llvm-16/bin/perf2bolt")
     export("bolt", "bolt.fdata")
     export("bolt-preaggregated", "preaggregated")

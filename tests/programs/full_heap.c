@@ -1,5 +1,5 @@
-// Linked to run at a fixed low place, as Debian's python3 is: its heap grows from there to 600 MB,
-// of which it writes to a little. Exits with 22 if it got that much.
+// Linked to a fixed low address, as Debian's python3 is. Its heap grows from there to 600 MB, of
+// which it writes to a little. Exits with 22 if it got that much.
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>

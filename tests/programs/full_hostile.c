@@ -1,4 +1,4 @@
-// What a code cache gets wrong if it gets anything wrong: handlers within handlers, jumps out of
+// Everything that a code cache easily gets wrong: handlers within handlers, jumps out of
 // them, faults whose handler reads and changes the registers that caused them, code that is written
 // while the program runs, code that changes itself, threads, and children. Prints what happened,
 // which is the same in every run.

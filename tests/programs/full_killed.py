@@ -1,4 +1,4 @@
-"""kill -9 of shadowprof at random moments of a session in mode full: as in mode burst the program goes
+"""kill -9 of shadowprof at random moments of a session in mode full: as in mode burst, the program goes
 on as if nothing had happened."""
 
 import os

@@ -1,5 +1,5 @@
-"""--mode full: programs run from the code cache do what they do without, and the profile is of all
-they did."""
+"""--mode full: programs that run from the code cache do what they do without shadowprof, and the profile
+has everything that they did."""
 
 import os
 import sys

@@ -1,5 +1,5 @@
-"""--mode full, twice: the same file but for times, process ids and what depends on these. Latencies
-are times."""
+"""--mode full, twice: the files differ only in times, process ids and what depends on them. Latencies are
+times."""
 
 from vocabulary import check_equal, profiled, read_profile, scratch
 

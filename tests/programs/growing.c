@@ -1,5 +1,4 @@
-// A program that is small for a while, then has so many megabytes at once, and writes all over
-// them.
+// A program that is small for a while, then gets many megabytes at once and writes to all of them.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-// A program that computes and is hard to have replicas of, in one way or another:
+// A program that computes and is hard to fork replicas of, in one way or another:
 //
 //     hard-to-fork WAY SECONDS
 //
@@ -6,12 +6,11 @@
 //     counts         it has a performance counter that children inherit
 //     few            its user may have only few processes
 //     filter         it confines itself when a third of the time has passed
-//     first-thread   its first thread ends then, and another one goes on
-//     notified       it wants to be told of a message in a queue, which it sends at the end
+//     first-thread   its first thread ends after a third of the time, and another one goes on
+//     notified       it asks to be notified of a message in a queue, which it sends at the end
 //     userfaults     it serves page faults itself
-//     namespace      from then on its children are in another pid namespace; it has one at the end
-//     nothing
-//     watches        it is told of what is done to files
+//     namespace      after a third of the time its children are in another pid namespace; it has
+//     one at the end nothing watches        it is notified of accesses to files
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -54,7 +53,8 @@ static void compute_for(double time) {
 }
 
 static void confine(void) {
-    // All but what takes memory out: whoever had it do that would be its end.
+    // Allows all calls but those that unmap memory: a profiler that made the program do that would
+    // kill it.
     struct sock_filter most[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_munmap, 0, 1),
@@ -99,7 +99,7 @@ static void be_notified(void) {
     if (!notified) puts("not notified");
 }
 
-// What is its first child is the namespace's init, and 1.
+// The first child is the namespace's init and has the number 1.
 static void have_child_elsewhere(void) {
     if (unshare(CLONE_NEWPID) != 0) {
         puts("no namespace here");
@@ -130,7 +130,7 @@ static void count_events(void) {
     if (syscall(SYS_perf_event_open, &what, 0, -1, -1, 0) < 0) puts("no counters here");
 }
 
-// Who dies from then on, grandchildren that nobody else has, is its to reap, and it has none.
+// From then on it would have to reap orphaned grandchildren, but it has none.
 static void adopt_orphans(void) {
     compute_for(seconds / 3);
     if (prctl(PR_SET_CHILD_SUBREAPER, 1) != 0) puts("no adoption here");

@@ -1,4 +1,4 @@
-// A program that uses memory all the time which its children do not get.
+// A program that always uses memory that its children do not get.
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
-"""Profile type latency: the load that waits is named, with its pattern and, by the model of given
-caches, its level; other modes are without it. How long it waits is not for a test to say."""
+"""Profile type latency: the load that waits is named, with its pattern and, by the model of given caches,
+its level. Other modes do not have the type. A test cannot know how long the load waits."""
 
 import os
 import sys
@@ -14,12 +14,12 @@ CACHES = "--cache=32k,256k,1M"
 
 
 def hottest_load(profile, function):
-    """Of those in the function, the one that waits longest, or is modelled to."""
+    """Of the loads in the function, the one that waits longest by measurement or model."""
     for entry in profile["latencies"]["entries"]:
         place = profile["locations"][entry["location"]]
         if place.get("function") == function:
             return entry, place
-    sys.exit(f"FAILED: no load of {function} is told of")
+    sys.exit(f"FAILED: the profile has no load of {function}")
 
 
 def check_entries(profile):
@@ -36,7 +36,7 @@ def level_share(entry, level):
 
 with scratch():
     for mode, more in (("full", []), ("shadow", ["--overhead", "20%"])):
-        # Where others compute there are few replicas in two seconds.
+        # On a busy machine there are few replicas in two seconds.
         for seconds in ("2", "8", "20"):
             profiled([CHASE, "16384", seconds], "-m", mode, *more, CACHES)
             profile = read_profile()
@@ -56,8 +56,8 @@ with scratch():
         if profile["latencies"]["clock"]["usable"]:
             check(load["timed"] > 100, f"only {load['timed']} loads were timed")
 
-    # A machine that is slow or full needs seconds for the two stretches of addresses that tell what
-    # is touched again: of those modelled in a single one no level is known.
+    # The level of a load is only known if its line is seen in two stretches of addresses. A slow or busy
+    # machine needs seconds for two.
     profiled([CHASE, "16777216", "4"], "-m", "full", "-p", "latency", CACHES)
     load, _ = hottest_load(read_profile(), "chase")
     check(level_share(load, "memory") > 0.9, f"of 16 MB the levels hold {load['levels']}, of {load}")
@@ -67,7 +67,7 @@ with scratch():
     check_equal("the pattern", load["pattern"], "stride")
 
     profiled([CHASE, "16384", "0.2"], "-m", "burst")
-    check("latencies" not in read_profile(), "mode burst tells latencies")
+    check("latencies" not in read_profile(), "a profile in mode burst has latencies")
     for options in (["-m", "burst"], ["-m", "full", "--exhaustive"]):
         refused = run([SHADOWPROF, "run", "-p", "latency", *options, "--", CHASE, "16384", "0"])
         check_equal(f"the exit status of {options}", refused.status, BAD_USAGE)

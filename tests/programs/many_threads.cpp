@@ -1,10 +1,10 @@
 // A target with 50 threads besides the main one, for attach_threads.py. 25 of them sleep, each in a
-// call that a careless debugger makes return EINTR; 25 come and go: they compute something known
-// and exit, and the main thread starts others in their place, on the same stacks, so that the
-// memory map stays as it is.
+// call that a careless debugger makes return EINTR. The other 25 come and go: they compute
+// something known and exit, and the main thread starts others in their place, on the same stacks,
+// so that the memory map does not change.
 //
-// It says "ready" when all run, ends at the end of its stdin, and then tells what went wrong:
-// nothing, if nobody disturbs it. No signal is ever sent to it.
+// It prints "ready" when all run, ends at the end of its stdin, and then prints what went wrong:
+// nothing, unless it was disturbed. No signal is ever sent to it.
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -28,7 +28,7 @@ constexpr int sleepers = 25, workers = 25;
 std::atomic<bool> ending = false;
 std::atomic<long> calls, wrong, started;
 
-// One call that sleeps for 150 ms and then says so by `expected`.
+// A call that sleeps for 150 ms and then returns `expected`.
 struct Sleeper {
     const char* name;
     int expected;

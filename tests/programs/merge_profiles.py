@@ -1,5 +1,5 @@
-"""shadowprof merge: profiles of several runs become one, the same whatever their order and grouping;
-what does not belong together is refused."""
+"""shadowprof merge: profiles of several runs become one, which does not depend on their order or grouping.
+Profiles that do not belong together are refused."""
 
 import os
 import random

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// Takes how often the function is to run, which counts down from a million.
+// The argument is how often the function runs, which counts down from a million.
 int main(int argc, char** argv) {
     if (argc != 2) return 2;
     static const unsigned char counts_down[] = {

@@ -1,4 +1,4 @@
-// The time, in seconds, for programs that go on for so many of them.
+// The time in seconds, for programs that run for a given time.
 #pragma once
 
 #include <time.h>

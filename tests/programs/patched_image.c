@@ -1,6 +1,6 @@
 // A program that now and then changes functions of its own image, as tracing and "static keys" do:
-// it makes their page writable, changes it, and protects it again, so that the mappings are at each
-// look what they were. A replica that executed what was there before would find another result.
+// it makes their page writable, changes it, and protects it again, so that the mappings always look
+// the same. A replica that executed the earlier code would get another result.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum { page = 4096, functions = 16 };
 
-// A page of code for each.
+// Each function has a page of its own.
 __asm__(
     ".pushsection .text\n"
     ".balign 4096\n"
@@ -45,7 +45,7 @@ int main(int argc, char** argv) {
             if (((uint32_t(*)(void))(uintptr_t)function(which))() != results[which])
                 __builtin_trap();
         }
-        // One after the other, so that each has been executed as the linker left it.
+        // One after the other, so that each has been executed unchanged before.
         if (round >= 64) patch((int)(round / 8 % functions));
     }
     puts("fine");

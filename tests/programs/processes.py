@@ -1,11 +1,11 @@
-"""What /proc tells of a process. Needs nothing: also for scripts that are no tests."""
+"""Facts about a process from /proc. This needs no environment, so that other scripts can use it."""
 
 import contextlib
 import os
 
 
 def children_of(pid):
-    """Of any of its threads."""
+    """The children of all its threads."""
     children = []
     for tid in os.listdir(f"/proc/{pid}/task"):
         with open(f"/proc/{pid}/task/{tid}/children", encoding="ascii") as file:

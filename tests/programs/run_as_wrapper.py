@@ -1,6 +1,6 @@
-"""run stands between a program and who started it: it ends when the program does, with its status, though
-it may stop profiling before; signals to the program's group and parent do not end it; what the program
-has closed is closed; its parent lives as long as it does."""
+"""run stands between a program and the process that started it. It ends when the program does, with the
+program's status, even if it stops profiling before. Signals to the program's group and parent do not end
+it. Files that the program has closed are closed. It lives as long as the program, whose parent it is."""
 
 import os
 import subprocess
@@ -37,7 +37,7 @@ with scratch():
         check(time.monotonic() - began > 1.4, f"{options}: it did not wait for the program")
         check_equal(f"{options}: why it stopped", read_profile()["run"]["interrupted"], options[-2].strip("-"))
 
-    # In a group of its own, or the test is told as well.
+    # In a group of its own, or the test gets the signals as well.
     outcome = subprocess.run(profile_command([sys.executable, "-c", TELLS_GROUP]), start_new_session=True, check=False)
     check_equal("the status of one that sends signals", outcome.returncode, 13)
     read_profile()

@@ -1,5 +1,5 @@
-"""Whatever shadowprof cannot get, a thread, a file, memory: either the program does not start, and the
-status says so, or it ends as it does without us."""
+"""If shadowprof cannot get a thread, a file or memory, then either the program does not start, and the
+status says so, or the program ends as it does without us."""
 
 import os
 import resource
@@ -8,13 +8,13 @@ import subprocess
 
 from vocabulary import SHADOWPROF, check, check_equal, scratch, shell_status
 
-# So long that it is sampled, in the way that mode has.
+# Long enough to be sampled in each mode.
 PROGRAM = ["sh", "-c", "i=0; while [ $i -lt 200000 ]; do i=$((i + 1)); done; echo computed; exit 7"]
 NOBODY = 65534
 
 
 def tasks_of(user):
-    """How many processes and threads this user has: RLIMIT_NPROC counts them."""
+    """How many processes and threads this user has, which is what RLIMIT_NPROC counts."""
     tasks = 0
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -26,7 +26,7 @@ def tasks_of(user):
 
 
 def limited(mode, which, most, user=None):
-    """How it ended, and what was said."""
+    """How the program ended, and what shadowprof printed."""
 
     def before():
         resource.setrlimit(which, (most, most))
@@ -46,7 +46,7 @@ def limited(mode, which, most, user=None):
 
 
 def check_limits(mode, what, which, limits, user=None):
-    """The program runs under the last of them at least."""
+    """The program runs at least under the last of these limits."""
     ran = False
     for most in limits:
         status, stdout, said = limited(mode, which, most, user)
@@ -64,7 +64,7 @@ def check_limits(mode, what, which, limits, user=None):
 with scratch() as folder:
     os.chmod(folder, 0o777)
     shutil.copy(SHADOWPROF, "shadowprof")  # to where anybody may execute it
-    # Others' limits do not hold for root.
+    # This limit does not hold for root.
     user = NOBODY if os.getuid() == 0 else None
     there = tasks_of(os.getuid() if user is None else user)
     check_limits("shadow", "tasks", resource.RLIMIT_NPROC, [there + n for n in (1, 5, 6, 8, 10000)], user)

@@ -1,4 +1,4 @@
-"""gzip on a few megabytes, by samples: the same bytes, and a profile of gzip's own code."""
+"""gzip on a few megabytes, sampled: the output is the same, and the profile has gzip's own code."""
 
 from vocabulary import check_saw_code_of, same_as_native, scratch
 

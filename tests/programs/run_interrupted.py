@@ -1,5 +1,4 @@
-"""Ctrl-C: the terminal sends SIGINT to the program and to shadowprof. It is the program's to decide
-what happens."""
+"""Ctrl-C: the terminal sends SIGINT to the program and to shadowprof. The program decides what happens."""
 
 import os
 import signal
@@ -9,7 +8,7 @@ from vocabulary import check_equal, profile_command, read_profile, scratch
 
 
 def interrupt(script):
-    """What the program wrote and its status when SIGINT came after its first line."""
+    """What the program prints, and its status, if SIGINT arrives after its first line."""
     process = subprocess.Popen(
         profile_command(["sh", "-c", script]),
         stdin=subprocess.DEVNULL,

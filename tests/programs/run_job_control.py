@@ -1,4 +1,4 @@
-"""Ctrl-Z and fg in an interactive shell: the job stops, program and shadowprof, and goes on."""
+"""Ctrl-Z and fg in an interactive shell: the program and shadowprof stop as one job, and go on."""
 
 import os
 import pty
@@ -28,7 +28,7 @@ class Terminal:
             self.seen += os.read(self.master, 4096).decode(errors="replace")
 
     def expect(self, pattern, seconds=60):
-        """Reads until the pattern was seen, and forgets everything up to it."""
+        """Reads until the pattern appears, and discards everything up to it."""
         deadline = time.monotonic() + seconds
         while not (found := re.search(pattern, self.seen)):
             check(time.monotonic() < deadline, f"waited for {pattern!r}, saw {self.seen[-2000:]!r}")

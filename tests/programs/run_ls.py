@@ -18,7 +18,7 @@ with scratch():
     check_saw_code_of(profile, "ls")
     check(profile["edges"]["exhaustive"], "the whole program was followed and yet not all was seen")
 
-    # A third of the instructions: each takes a tenth of a millisecond where entering the kernel is dear.
+    # A third of the instructions: a step takes a tenth of a millisecond where entering the kernel is expensive.
     profile = same_as_native(["cat", "tree/a/b/2"], "--sample-size", "0", "--mode", "step")
     check_saw_code_of(profile, "cat")
     check(profile["edges"]["exhaustive"], "the whole program was stepped and yet not all was seen")

@@ -1,4 +1,4 @@
-"""What is no program for this machine: 126 or 127, one line, no profile."""
+"""Files that are no program for this machine: status 126 or 127, one line, no profile."""
 
 import os
 import struct
@@ -34,7 +34,7 @@ EXIT_WITH_7 = bytes.fromhex("b801000000 bb07000000 cd80")  # mov eax, 1; mov ebx
 
 
 def same_or_refused(command):
-    """As without shadowprof; or it declines, in one line."""
+    """The program runs as without shadowprof, or shadowprof declines in one line."""
     outcome = profiled(command)
     if outcome.status in (126, 127):
         check_one_line(outcome)
@@ -64,7 +64,7 @@ with scratch():
     write("interpreter-missing", b"#!/nowhere/at/all\n")
     refused(["./interpreter-missing"], 126, 127)  # shells differ
 
-    # As a shell does, execvp(3) gives a text file without a first line to sh.
+    # Like a shell, execvp(3) has sh run a text file that does not begin with #!.
     write("text", b"echo from a text file\n")
     same_or_refused(["./text"])
 

@@ -1,4 +1,4 @@
-"""An interpreter with a program of its own."""
+"""An interpreter that runs a program."""
 
 import sys
 

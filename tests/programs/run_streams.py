@@ -1,4 +1,4 @@
-"""stdin, stdout and stderr are the program's; shadowprof speaks on stderr only."""
+"""stdin, stdout and stderr are the program's. shadowprof prints on stderr only."""
 
 import os
 import select
@@ -16,7 +16,7 @@ with scratch():
             outcomes.append(runner(["cat"], stdin=file))
     check_equal("what cat wrote", outcomes[1].stdout, outcomes[0].stdout)
 
-    # A reader that goes away: SIGPIPE ends the program, not shadowprof.
+    # If the reader goes away, SIGPIPE ends the program, not shadowprof.
     writer = subprocess.Popen(
         profile_command(["sh", "-c", "while echo y; do :; done"]),
         stdout=subprocess.PIPE,
@@ -27,7 +27,7 @@ with scratch():
     writer.stderr.read()
     check_equal("the status of a broken pipe", writer.wait(), 128 + 13)
 
-    # A reader sees the end when the program closes its end, not when the profile is written.
+    # A reader sees the end of the stream when the program closes it, not when the profile is written.
     writer = subprocess.Popen(
         profile_command(["sh", "-c", "echo $$; read line; exec sleep 300 >&-"]),
         stdin=subprocess.PIPE,

@@ -1,6 +1,6 @@
-"""SIGTERM to shadowprof: it lets go of the program, which runs on, and writes what it has. Killed by
-SIGKILL it writes nothing, and the program runs on as well; except while it is being stepped, as the
-kernel then leaves the trap flag behind."""
+"""SIGTERM to shadowprof: it detaches from the program, which keeps running, and writes the profile. SIGKILL:
+it writes nothing, and the program keeps running as well, except while it is being single-stepped, because
+the kernel then leaves the trap flag behind."""
 
 import os
 import signal

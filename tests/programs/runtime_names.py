@@ -1,4 +1,4 @@
-"""Code that a program makes at run time has the names that the program publishes for perf."""
+"""Code that a program makes at run time gets the names that the program publishes for perf."""
 
 import os
 import sys

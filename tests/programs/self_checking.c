@@ -1,5 +1,5 @@
-// Computes the same numbers again and again, by ways that need every register and flag, and dies by
-// an illegal instruction when one is wrong. Runs for SECONDS.
+// Computes the same numbers again and again, in ways that need every register and flag, and dies of
+// an illegal instruction if a number is wrong. Runs for SECONDS.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

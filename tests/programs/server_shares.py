@@ -1,5 +1,5 @@
-"""A server's code behind a socket read has the share that it has, in modes burst and shadow, although
-nobody but the server knows what it reads: not less, as if samples ended at reads."""
+"""A server's code behind a socket read has its true share in modes burst and shadow, although only the server
+knows what it reads. The share would be too small if samples ended at reads."""
 
 import json
 import os
@@ -28,14 +28,14 @@ with scratch():
         check_equal("the server's exit status", profiled([SERVER, count, size, "25"], *options).status, 0)
         profile = read_profile()
         coverage = profile["coverage"]
-        # A single replica before the bursts stands for most of the time, and alone tells nothing.
+        # A single replica before the bursts stands for most of the time, and says nothing by itself.
         if coverage["samples"] < 20 or lacked_processors(profile):
             print(f"-m {mode}, requests of {size}: the machine is busy, {coverage}")
             continue
         share, low, high = share_of("after_read")
-        # Intervals do not hold in one of twenty cases. And bursts see the code behind a read some six
-        # points too often where requests are short (docs/results/intervals.md), or ten where entering
-        # the kernel is dear: they are of time, and code is slow that finds its caches cold.
+        # A 95 % interval misses in one of twenty cases. Bursts begin at random times, and code behind a read is
+        # slow because it finds its caches cold. So they see it some six points too often where requests are
+        # short (docs/results/intervals.md), or ten where entering the kernel is expensive.
         margin = max((high - low) / 4, 0.1)
         more = margin + 0.05
         check(low - more <= 0.25 <= high + margin,

@@ -1,6 +1,6 @@
-"""A program goes on making code and taking it away: what is known of code that is gone is given up, in
-chapters, and the profile is of all of them. (Bursts come by more of it in a few seconds than replicas do,
-for which bench/soak/run.py --kind code looks.)"""
+"""A program keeps making code and removing it. What is known of removed code is put into a chapter and
+forgotten, and the profile consists of all chapters. (Bursts see more of such code in a few seconds than
+replicas do, which bench/soak/run.py --kind code tests.)"""
 
 import os
 import sys
@@ -15,7 +15,7 @@ with scratch():
     warnings, coverage = profile["run"]["warnings"], profile["coverage"]
     what = f"{warnings}, {coverage}, {profile['cost']}"
     check(any("chapters" in w for w in warnings), what)
-    # The last one alone has fewer.
+    # The last chapter alone has fewer.
     check_equal(what, profile["edges"]["samples"], coverage["samples"])
     names = {n: place.get("function") for n, place in enumerate(profile["locations"])}
     shares = {names[e["function"]]: e["instructions"]["share"] for e in profile["methods"]["entries"]}

@@ -1,5 +1,5 @@
-"""A program comes to much memory and writes all over it: that is not tried out with a replica, which would
-have it copy each page, before so much has been earned."""
+"""A program gets much memory and writes to all of it. A replica would make it copy each page, so none is forked
+until the budget covers that."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Replicas do not have what a program keeps from its children: the profile says so and has bursts."""
+"""Replicas do not get memory that a program keeps from its children. The profile says so and has bursts."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""--mode shadow: programs do what they do without, although replicas of them come and go, and the
+"""--mode shadow: programs do what they do without shadowprof, although replicas of them come and go, and the
 profile is of their own code."""
 
 from vocabulary import check, check_equal, check_saw_code_of, same_as_native, scratch, threaded_python
@@ -19,6 +19,6 @@ with scratch():
         check_equal("the mode", profile["run"]["mode"], "shadow")
         warnings = profile["run"].get("warnings", [])
         check(len(warnings) <= 1 and not of_other_reasons(warnings), f"{code}: {warnings}")
-        # How many there are depends on how idle the machine is.
+        # The number depends on how idle the machine is.
         check(profile["cost"]["forks"] >= 1, f"{code}: {profile['cost']}")
         check_saw_code_of(profile, code, rf"{code}.*", r"libbz2.*")

@@ -1,5 +1,5 @@
-"""Programs that are hard to fork: they notice nothing, and where there can be no replicas, or no more of
-them, the profile says why and has bursts."""
+"""Programs that are hard to fork notice nothing. If there can be no replicas, or no more of them, the profile
+says why and has bursts."""
 
 import contextlib
 import os
@@ -12,7 +12,7 @@ from busy_machine import lacked_processors
 
 hard_to_fork = os.path.abspath(sys.argv[1])
 OPTIONS = ["-m", "shadow", "--overhead", "20%"]
-# Nearly none of it is free.
+# Nearly nothing is free.
 MEMORY = "MemTotal: 100000 kB\nMemFree: 8 kB\nMemAvailable: 8 kB\n"
 
 
@@ -28,7 +28,7 @@ def check_profile(way, why, least_forks):
 
 @contextlib.contextmanager
 def small_group():
-    """A control group with room for few processes, or nothing where none can be made."""
+    """A control group with room for few processes, or None if it cannot be made."""
     for root in ("/sys/fs/cgroup/pids", "/sys/fs/cgroup"):
         group = f"{root}/shadowprof-test-{os.getpid()}"
         try:
@@ -78,7 +78,7 @@ with scratch():
         check_equal(f"how {way} ended", (outcome.status, outcome.stdout), (0, b"fine\n"))
         check_profile(way, why, least_forks)
 
-    # What the kernel tells of the machine's memory is put in its place, where we may do that.
+    # Our text replaces what the kernel says about the machine's memory, if we are allowed to do that.
     with open("meminfo", "w", encoding="ascii") as file:
         file.write(MEMORY)
     in_its_place = ["unshare", "--mount", "sh", "-c", 'mount --bind meminfo /proc/meminfo && exec "$@"', "sh"]

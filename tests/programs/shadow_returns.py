@@ -1,4 +1,4 @@
-"""Others need all processors for a while, so there can be no replicas; then they do not any more."""
+"""Other programs need all processors for a while, so there can be no replicas. Afterwards replicas come back."""
 
 import os
 import subprocess

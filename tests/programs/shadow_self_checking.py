@@ -1,5 +1,5 @@
-"""Replicas go on from where they were, registers and flags and all: in the cache, out of it for a
-while to see how fast the original is, and in it again."""
+"""Replicas continue from where the program was, with all its registers and flags: in the cache, outside it
+for a while to see how fast the original code is, and in it again."""
 
 import os
 import sys
@@ -13,5 +13,5 @@ with scratch():
     profile = read_profile()
     ended = profile["coverage"]["ended"]
     check(not any(why.startswith("signal") for why in ended), f"samples ended by {ended}")
-    # How many there are depends on how idle the machine is.
+    # The number depends on how idle the machine is.
     check(sum(ended.values()) >= 1, f"{profile['coverage']}")

@@ -1,5 +1,5 @@
-"""Replicas of a program that maps memory at the very places where their code cache is: it moves, and
-waits for that until no other replica is inside."""
+"""Replicas of a program that maps memory at the places where their code cache is. The cache moves, but only
+when no other replica uses it."""
 
 import os
 import sys

@@ -1,6 +1,6 @@
-// A program whose memory spreads over what is near its code and its libraries, and over where
-// there is nothing else: every few milliseconds it maps another piece, which it does not touch, a
-// little farther away.
+// A program whose mappings spread over the neighbourhood of its code and its libraries, and over
+// empty parts of the address space. Every few milliseconds it maps another piece a little farther
+// away, which it does not touch.
 #define _GNU_SOURCE
 #include <stdint.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ int main(int argc, char** argv) {
     const double end = now() + (argc > 1 ? atof(argv[1]) : 1);
     uint32_t x = 1;
     for (uint64_t n = 0; now() < end; ++n) {
-        // Up to a gigabyte and a half away: there remains a place in reach.
+        // Up to a gigabyte and a half away, so that a place in reach of the code remains.
         const uint64_t away = (256u << 20) + n % 80 * piece;
         take(ours + away, piece);
         take(ours - away, piece);

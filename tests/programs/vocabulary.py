@@ -1,6 +1,6 @@
-"""The words of the program tests: run a program with and without shadowprof, and say what must
-hold. A test is a script in this folder, its name says what it is about, and it needs the
-environment that meson.build gives it: SHADOWPROF, SCHEMA."""
+"""The vocabulary of the program tests: they run a program with and without shadowprof, and say what must
+hold. Each test is a script in this folder, whose name says what it is about. It needs the environment that
+meson.build gives it: SHADOWPROF and SCHEMA."""
 
 import contextlib
 import json
@@ -40,7 +40,7 @@ def check_equal(what, seen, expected):
 
 
 def check_same_lines(what, seen, expected):
-    """Of long texts, tells only the lines that differ."""
+    """Compares long texts, and prints only lines that differ."""
     there, wanted = seen.splitlines(), expected.splitlines()
     added = [line for line in there if line not in wanted]
     lost = [line for line in wanted if line not in there]
@@ -54,7 +54,7 @@ def skip(why):
 
 @contextlib.contextmanager
 def scratch():
-    """A folder of the test's own, and the current one."""
+    """A temporary folder, which is the current one meanwhile."""
     before = os.getcwd()
     with tempfile.TemporaryDirectory(prefix="shadowprof-test-") as folder:
         os.chdir(folder)
@@ -71,7 +71,7 @@ class Outcome:
         self.stderr = stderr
 
     def own_lines(self):
-        """What shadowprof itself said."""
+        """What shadowprof itself printed."""
         return [line for line in self.stderr.decode(errors="replace").splitlines() if line]
 
 
@@ -94,7 +94,7 @@ def profiled(command, *options, **more):
 
 
 def read_profile(path="profile.json"):
-    """A profile that keeps what every profile promises."""
+    """Reads a profile and checks what must hold for every profile."""
     with open(path, encoding="utf-8") as file:
         profile = json.load(file)
     check_equal("the schema", profile["schema"], "shadowprof-profile")
@@ -133,7 +133,7 @@ def same_as_native(command, *options, **more):
 
 
 def refused(command, *statuses):
-    """shadowprof cannot run this: it says so in one line and leaves no profile."""
+    """shadowprof cannot run the command: it says so in one line and leaves no profile."""
     outcome = profiled(command)
     check(outcome.status in statuses, f"the exit status is {outcome.status}, expected {statuses}")
     check_equal("stdout", outcome.stdout, b"")
@@ -154,7 +154,7 @@ def modules_seen(profile):
 
 
 def check_saw_code_of(profile, *names):
-    """The profile tells of the code of one of these files."""
+    """The profile has code of one of these files."""
     check(profile["coverage"]["samples"] > 0, "there are no samples")
     check(profile["coverage"]["instructions"] > 0, "there are no instructions")
     seen = modules_seen(profile)
@@ -188,10 +188,10 @@ def undisturbed_threads(program):
 
 
 def check_left_alone(target):
-    """Nobody traces the process, and none of its threads stands still."""
+    """Nobody traces the process, and none of its threads is stopped."""
     check_equal("tracers", tracer_of(target), set())
     states = thread_states(target)
-    check(not states & set("tT"), f"threads stand still: {states}")
+    check(not states & set("tT"), f"threads are stopped: {states}")
 
 
 def threaded_python(rounds):

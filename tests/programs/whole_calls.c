@@ -1,7 +1,7 @@
-// whole-calls ROUNDS [finish]: moves megabytes by calls that a signal may break off half-way, and
-// has none. So each must do all it is asked to, and what arrives at the other ends must be what was
-// sent. Prints how many did less, by kind, and whether the bytes were right. With "finish" it does
-// itself what is left, as programs should, and only the bytes tell.
+// whole-calls ROUNDS [finish]: moves megabytes by calls that a signal may cut short, but gets no
+// signals. So each call must do all that was asked, and the other ends must get what was sent.
+// Prints how many calls did less, by kind, and whether the bytes were right. With "finish" the
+// program completes short calls itself, as programs should, and only the bytes are checked.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <signal.h>
@@ -33,7 +33,7 @@ static void send_for_ever(int to) {
     _exit(0);
 }
 
-// Messages by two ways, without end and not too fast.
+// Endless messages by two ways, not too fast.
 enum { packet_size = 700, batch = 8 };
 static pid_t start_packer(int packets, int lines) {
     const pid_t packer = fork();
@@ -133,7 +133,7 @@ int main(int argc, char** argv) {
         off_t to = from = 0;
         fewer[ranges] += copy_file_range(file, &from, other, &to, size, 0) != size;
         fewer[zeros_at] += pread(zero, got, size, 4) != size;
-        // A message ends where it ends, however much is waited for.
+        // A call returns at the end of a message, however much was asked for.
         for (int i = 0; i < 20; ++i)
             wrong |= recv(packets[0], got, size, MSG_WAITALL) != packet_size;
         struct mmsghdr all[batch] = {0};

@@ -1,6 +1,6 @@
-"""Calls that move megabytes are not broken off half-way by our interruptions, in any mode. And when
-shadowprof is killed, be it while the rest of one is on its way, a program that looks how much was
-done misses nothing and does nothing twice."""
+"""Calls that move megabytes are not cut short by our interruptions, in any mode. If shadowprof is killed, even
+while it issues the rest of such a call, a program that checks how much was done loses nothing and does
+nothing twice."""
 
 import os
 import random
@@ -31,7 +31,7 @@ def kill_again_and_again(mode, expected):
 
 
 def attach_again_and_again(mode, expected):
-    """Whatever is left undone when the profiler begins, goes on or leaves, it sees to."""
+    """The profiler completes whatever is unfinished when it attaches, continues or detaches."""
     target = subprocess.Popen([whole_calls, "400"], stdout=subprocess.PIPE)
     options = ["-m", mode, "--overhead", "20%", "--duration", "0.1s", "-q", "--no-progress", "-o", "profile.json"]
     try:
