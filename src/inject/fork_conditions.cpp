@@ -37,6 +37,7 @@
 
 #include "base/page.h"
 #include "inject/fork_stub.h"
+#include "inject/tuning.h"
 #include "proc/control_groups.h"
 #include "proc/proc_text.h"
 #include "ptrace/system.h"
@@ -91,7 +92,7 @@ std::int64_t clone_and_exit(unsigned long flags) {
 
 // Those that it made and that are our children.
 struct Tried {
-    volatile pid_t between, newborn;
+    volatile pid_t intermediary, newborn;
 };
 
 // Runs in a child of ours, and ends it.
@@ -101,8 +102,8 @@ struct Tried {
     if (area == MAP_FAILED || mprotect(area, page_size, PROT_READ | PROT_EXEC) != 0) _exit(1);
     int does_adopt = 0;
     prctl(PR_GET_CHILD_SUBREAPER, &does_adopt);
-    tried.between = static_cast<pid_t>(clone_and_exit(flags.between));
-    if (tried.between < 0) _exit(1);
+    tried.intermediary = static_cast<pid_t>(clone_and_exit(flags.intermediary));
+    if (tried.intermediary < 0) _exit(1);
     sched_yield();
     int nobody_waits = 0;
     syscall(SYS_futex, &nobody_waits, FUTEX_WAKE, 1, nullptr, nullptr, 0);
@@ -111,7 +112,7 @@ struct Tried {
     setpgid(0, 0);
     tried.newborn = static_cast<pid_t>(clone_and_exit(flags.newborn));
     if (tried.newborn < 0) _exit(1);
-    syscall(SYS_wait4, tried.between, nullptr, __WALL | WNOHANG, nullptr);
+    syscall(SYS_wait4, tried.intermediary, nullptr, __WALL | WNOHANG, nullptr);
     const timespec none{};
     nanosleep(&none, nullptr);
     _exit(0);
@@ -127,7 +128,7 @@ bool may_make_calls(bool launched) {
     int status = -1;
     if (child > 0) waitpid(child, &status, 0);
     // Siblings of the child's are our children as well; others are init's.
-    for (const pid_t sibling : {tried.between, tried.newborn})
+    for (const pid_t sibling : {tried.intermediary, tried.newborn})
         if (launched && sibling > 0) waitpid(sibling, nullptr, __WALL);
     munmap(shared, sizeof(Tried));
     return status == 0;
@@ -137,7 +138,6 @@ bool may_make_calls(bool launched) {
 // machine would have to be asked. It does not bind the real user 0. (Read from /proc, for
 // prlimit(2) tells others only with CAP_SYS_RESOURCE, which containers lack.)
 bool may_have_few_processes(pid_t pid) {
-    constexpr long enough = 1024;
     constexpr std::string_view key = "Max processes";
     const auto limits = proc::read_proc_file(fmt::format("/proc/{}/limits", pid));
     const auto at = limits.find(key);
@@ -145,7 +145,7 @@ bool may_have_few_processes(pid_t pid) {
     const auto value = limits.find_first_not_of(' ', at + key.size());
     // Without a limit there is a word.
     return value != std::string::npos && limits[value] >= '0' && limits[value] <= '9' &&
-           std::atol(&limits[value]) < enough;
+           std::atol(&limits[value]) < tuning::enough_processes;
 }
 
 // For more processes, in the groups that the program is in.
@@ -219,8 +219,7 @@ std::optional<Obstacle> obstacle_now(pid_t pid) {
         return Obstacle{"its first thread has ended"};
     if (number_in(status, "Uid") != 0 && may_have_few_processes(pid))
         return Obstacle{"its limit on processes (RLIMIT_NPROC) is low, and replicas count"};
-    constexpr double enough_room = 64;
-    if (const auto room = room_in_groups(pid); room < enough_room)
+    if (const auto room = room_in_groups(pid); room < tuning::enough_room_in_group)
         return Obstacle{fmt::format("its control group has room for only {:.0f} processes more "
                                     "(pids.max), and replicas count",
                                     std::max(room, 0.0)),

@@ -1,7 +1,7 @@
-// Everything is done with registers and the slot alone (rbx), for the stack is the program's. What
+// Everything is done with registers and the slot (rbx) alone, for the stack is the program's. What
 // happens at each entry, with all signals blocked from the first system call on:
 //
-//   the program's thread                  the one between
+//   the program's thread                  the intermediary
 //     clone, sharing memory --------------> close everything
 //     wait until that has ended             clone() ----> newborn
 //     complete = number               <---- exit
@@ -9,37 +9,38 @@
 //
 //   newborn: setpgid(); pid = getpid(); newborn = number; wake who waits for that; sleep; exit
 //
-// Signals for the program's process group are not for the newborn: they would queue up there. And a
-// program that has left a group is to find it gone. So it has one of its own.
+// The newborn has a process group of its own. Signals for the program's group are not for it: they
+// would queue up there. And a group that the program has left must not live on through the newborn.
 //
-// Whose child the one between is depends on whose child the newborn shall be. fork_sibling: both
-// are siblings of the program (CLONE_PARENT), and the profiler's to reap. fork_grandchild: it is
-// the program's child, whose end makes the newborn an orphan; it has exit signal 0, so that no
-// plain wait of the program's sees it, and the program's thread reaps it. It is no thread of the
-// program in either case: what a message queue is asked to notify (mq_notify) is forgotten when the
-// process that asked closes any descriptor of the queue.
+// Whose child the intermediary is depends on whose child the newborn shall be. fork_sibling: both
+// are siblings of the program (CLONE_PARENT), and the profiler reaps them. fork_grandchild: the
+// intermediary is the program's child, and its end makes the newborn an orphan; it has exit signal
+// 0, so that no plain wait of the program's sees it, and the program's thread reaps it. It is a
+// process and no thread of the program in either case: when a process closes any descriptor of a
+// message queue, the kernel forgets what notification (mq_notify) that process asked for.
 //
-// Between them they share memory and, until it has one of its own, the table of descriptors.
-// Whoever shares folders (CLONE_FS) or handlers (CLONE_SIGHAND) may not change namespaces, nor
-// unshare(2) much; and handlers are shared until the one between is reaped, when the program is
-// long back.
+// The thread and the intermediary share memory and, until the intermediary has a table of its own,
+// the table of descriptors. They share no folders (CLONE_FS) and no handlers (CLONE_SIGHAND): a
+// process that shares them may not change namespaces, nor unshare(2) much; and handlers would be
+// shared until the intermediary is reaped, when the program is long back.
 //
 // The signals are blocked already if the profiler is alive. CLONE_UNTRACED: a newborn must not
 // become a tracee of the thread's tracer.
 //
-// The thread does not wait in the kernel, as for one of vfork(2). To be woken takes an interrupt
+// The thread does not wait in the kernel, as it would for vfork(2). Waking it takes an interrupt
 // from one processor to another, under a hypervisor twenty microseconds and more. And where the
-// thread's processor is idle meanwhile, the newborn is sent there, to run before it. So it looks
-// for a while whether the one between is at work, on another processor, and then whether that has
-// ended (the kernel says so in the word that CLONE_CHILD_CLEARTID is about); else it sleeps until
-// then.
+// thread's processor is idle meanwhile, the kernel sends the newborn there, to run before it. So
+// the thread looks for a while whether the intermediary is at work, on another processor, and then
+// whether it has ended (the kernel says so in the word that CLONE_CHILD_CLEARTID is about); only
+// then does it sleep until the end.
 //
-// What the one between is good for are the descriptors. A newborn with a table of its own would
-// keep open what the program closes now: a pipe's reader would wait for the newborn, a lock would
-// stay, a program just written could not be executed. With CLONE_FILES it has none, but an empty
-// one is made by the kernel as a copy of the first 64 descriptors that it then closes. In between
-// they are open twice: 5 µs, or milliseconds if the processor is taken away just there. So it is
-// done while the program's thread waits, by one whose table the newborn can share.
+// The intermediary exists because of the descriptors. A newborn with a table of its own would keep
+// open what the program closes now: a pipe's reader would wait for the newborn, a lock would stay,
+// a program just written could not be executed. With CLONE_FILES the newborn has no table of its
+// own; but the kernel makes an empty table as a copy of the first 64 descriptors that it then
+// closes. In between they are open twice: for 5 us, or for milliseconds if the processor is taken
+// away just there. So the emptying is done while the program's thread waits, by the intermediary,
+// whose table the newborn can share.
 #include "inject/fork_stub.h"
 
 #include <linux/close_range.h>
@@ -50,6 +51,8 @@
 
 #include <cerrno>
 
+#include "inject/tuning.h"
+
 #define TEXT_OF(token) #token
 #define TEXT(token) TEXT_OF(token)
 #define AT(field, offset) static_assert(offsetof(shadowprof::inject::StubSlot, field) == (offset))
@@ -59,7 +62,7 @@
 #define COMPLETE 28
 #define NEWBORN 32
 #define PID 36
-#define BETWEEN 40
+#define INTERMEDIARY 40
 #define BEGUN 44
 #define TO_REAP 48
 #define FRAME 64
@@ -69,7 +72,7 @@ AT(number, NUMBER);
 AT(complete, COMPLETE);
 AT(newborn, NEWBORN);
 AT(pid, PID);
-AT(between, BETWEEN);
+AT(intermediary, INTERMEDIARY);
 AT(begun, BEGUN);
 AT(to_reap, TO_REAP);
 AT(frame, FRAME);
@@ -77,11 +80,11 @@ AT(frame, FRAME);
 // Numbers that the assembler cannot have from headers, which spell them as C expressions.
 #define SIBLING_FLAGS 0x00808400
 static_assert(SIBLING_FLAGS == (CLONE_PARENT | CLONE_FILES | CLONE_UNTRACED));
-#define CHILD_BETWEEN_FLAGS 0x00b00500
-static_assert(CHILD_BETWEEN_FLAGS == (CLONE_VM | CLONE_FILES | CLONE_UNTRACED |
-                                      CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID));
-#define SIBLING_BETWEEN_FLAGS 0x00b08500
-static_assert(SIBLING_BETWEEN_FLAGS == (CHILD_BETWEEN_FLAGS | CLONE_PARENT));
+#define CHILD_INTERMEDIARY_FLAGS 0x00b00500
+static_assert(CHILD_INTERMEDIARY_FLAGS == (CLONE_VM | CLONE_FILES | CLONE_UNTRACED |
+                                           CLONE_PARENT_SETTID | CLONE_CHILD_CLEARTID));
+#define SIBLING_INTERMEDIARY_FLAGS 0x00b08500
+static_assert(SIBLING_INTERMEDIARY_FLAGS == (CHILD_INTERMEDIARY_FLAGS | CLONE_PARENT));
 #define GRANDCHILD_FLAGS 0x00800400
 static_assert(GRANDCHILD_FLAGS == (CLONE_FILES | CLONE_UNTRACED));
 #define EVERYTHING 0xffffffff
@@ -96,12 +99,12 @@ static_assert(ASK_WHETHER_IT_ADOPTS == PR_GET_CHILD_SUBREAPER);
 #define IT_ADOPTS -125
 static_assert(IT_ADOPTS == -ECANCELED);  // which clone(2) does not return
 
-// Looks at a word: a tenth of a millisecond or less, and ten times as much, by the processor's
-// kind.
 #define LOOKS_FOR_BEGINNING 2000
+static_assert(LOOKS_FOR_BEGINNING == shadowprof::inject::tuning::looks_for_beginning);
 #define LOOKS_FOR_END 20000
-// Calls. It ends soon after it has left the memory.
+static_assert(LOOKS_FOR_END == shadowprof::inject::tuning::looks_for_end);
 #define LOOKS_FOR_ZOMBIE 100
+static_assert(LOOKS_FOR_ZOMBIE == shadowprof::inject::tuning::looks_for_zombie);
 
 #define CALL(number) "mov $" TEXT(number) ", %eax; syscall\n"
 #define CLOSE_EVERYTHING                                           \
@@ -114,15 +117,15 @@ static_assert(IT_ADOPTS == -ECANCELED);  // which clone(2) does not return
 
 // clang-format off
 
-// The flags are in edi. They say whether the tid is written down.
+// The flags are in edi. They say whether the kernel writes down the tid.
 #define CLONE                                         \
     "    xor %esi, %esi\n"                            \
-    "    lea " TEXT(BETWEEN) "(%rbx), %rdx\n"         \
+    "    lea " TEXT(INTERMEDIARY) "(%rbx), %rdx\n"         \
     "    mov %rdx, %r10\n"                            \
     "    xor %r8d, %r8d\n"                            \
     CALL(SYS_clone)
 
-// Of the one between. It yields for the case that that one waits for this very processor.
+// Waits for the intermediary, and yields first in case it waits for this very processor.
 #define AWAIT_ITS_END                                 \
     CALL(SYS_sched_yield)                             \
     "    mov " TEXT(NUMBER) "(%rbx), %ecx\n"          \
@@ -134,15 +137,15 @@ static_assert(IT_ADOPTS == -ECANCELED);  // which clone(2) does not return
     "    jnz 11b\n"                                   \
     "    jmp 14f\n"                                   \
     "12: mov $" TEXT(LOOKS_FOR_END) ", %ebp\n"        \
-    "13: cmpl $0, " TEXT(BETWEEN) "(%rbx)\n"          \
+    "13: cmpl $0, " TEXT(INTERMEDIARY) "(%rbx)\n"          \
     "    je 15f\n"                                    \
     "    pause\n"                                     \
     "    dec %ebp\n"                                  \
     "    jnz 13b\n"                                   \
-    "14: mov " TEXT(BETWEEN) "(%rbx), %edx\n"         \
+    "14: mov " TEXT(INTERMEDIARY) "(%rbx), %edx\n"         \
     "    test %edx, %edx\n"                           \
     "    jz 15f\n"                                    \
-    "    lea " TEXT(BETWEEN) "(%rbx), %rdi\n"         \
+    "    lea " TEXT(INTERMEDIARY) "(%rbx), %rdi\n"         \
     "    xor %esi, %esi\n" /* FUTEX_WAIT */           \
     "    xor %r10d, %r10d\n"                          \
     CALL(SYS_futex)                                   \
@@ -157,7 +160,7 @@ asm(".pushsection .rodata.shadowprof_stub, \"a\"\n"
     "shadowprof_stub_fork_sibling:"
     BLOCK_EVERY_SIGNAL
     "    mov $" TEXT(SIBLING_FLAGS) ", %ebp\n"
-    "    mov $" TEXT(SIBLING_BETWEEN_FLAGS) ", %edi\n"
+    "    mov $" TEXT(SIBLING_INTERMEDIARY_FLAGS) ", %edi\n"
     CLONE
     "    test %eax, %eax\n"
     "    jz 1f\n"
@@ -167,15 +170,15 @@ asm(".pushsection .rodata.shadowprof_stub, \"a\"\n"
 
     "shadowprof_stub_fork_grandchild:"
     BLOCK_EVERY_SIGNAL
-    // It need not have done so when the area came.
+    // The program may have begun to adopt orphans since the area was put in.
     "    mov $" TEXT(ASK_WHETHER_IT_ADOPTS) ", %edi\n"
-    "    lea " TEXT(BETWEEN) "(%rbx), %rsi\n"
+    "    lea " TEXT(INTERMEDIARY) "(%rbx), %rsi\n"
     CALL(SYS_prctl)
     "    mov $" TEXT(IT_ADOPTS) ", %eax\n"
-    "    cmpl $0, " TEXT(BETWEEN) "(%rbx)\n"
+    "    cmpl $0, " TEXT(INTERMEDIARY) "(%rbx)\n"
     "    jne 3f\n"
     "    mov $" TEXT(GRANDCHILD_FLAGS) ", %ebp\n"
-    "    mov $" TEXT(CHILD_BETWEEN_FLAGS) ", %edi\n"
+    "    mov $" TEXT(CHILD_INTERMEDIARY_FLAGS) ", %edi\n"
     CLONE
     "    test %eax, %eax\n"
     "    jz 1f\n"
@@ -195,7 +198,7 @@ asm(".pushsection .rodata.shadowprof_stub, \"a\"\n"
     "    mov $" TEXT(WAIT_FOR_ALL) ", %edx\n"
     "    jmp 21b\n"
 
-    "1:"  // the one between
+    "1:"  // the intermediary
     SET_TO_NUMBER(BEGUN)
     CLOSE_EVERYTHING
     CALL(SYS_getpid)
@@ -249,8 +252,8 @@ extern "C" {
 namespace shadowprof::inject {
 
 const std::int32_t adopts_orphans = IT_ADOPTS;
-const CloneFlags sibling_clone_flags{SIBLING_BETWEEN_FLAGS, SIBLING_FLAGS};
-const CloneFlags grandchild_clone_flags{CHILD_BETWEEN_FLAGS, GRANDCHILD_FLAGS};
+const CloneFlags sibling_clone_flags{SIBLING_INTERMEDIARY_FLAGS, SIBLING_FLAGS};
+const CloneFlags grandchild_clone_flags{CHILD_INTERMEDIARY_FLAGS, GRANDCHILD_FLAGS};
 
 Stub stub() {
     const auto at = [](const std::byte* label) {

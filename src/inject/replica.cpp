@@ -20,6 +20,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "inject/tuning.h"
 #include "proc/process_info.h"
 #include "ptrace/system.h"
 #include "ptrace/tracee.h"
@@ -56,26 +57,27 @@ Replica::Replica(pid_t pid, Address system_call)
       memory_(pid),
       system_call_(system_call) {}
 
-std::unique_ptr<Replica> Replica::take(ForkSite& fork_site, const PendingReplica& birth,
+std::unique_ptr<Replica> Replica::take(ForkSite& fork_site, const PendingReplica& pending,
                                        std::string& why) {
-    const auto pid = fork_site.wait_for(birth, why);
+    auto& newborns = fork_site.newborns();
+    const auto pid = newborns.wait_for(pending, why);
     if (!pid) return {};
     constexpr unsigned long options = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD;
     if (ptrace::request(PTRACE_SEIZE, *pid, options) != 0) {
         why = fmt::format("a replica cannot be traced: {}", std::strerror(errno));
-        fork_site.bury(*pid);
+        newborns.bury(*pid);
         return {};
     }
     std::unique_ptr<Replica> replica{new Replica(*pid, fork_site.place().begin)};
-    if (!replica->take_hold(fork_site, birth)) {
+    if (!replica->take_hold(newborns, pending)) {
         why = "a replica ended before it was taken";
         return {};
     }
-    replica->leave_process_group();
+    replica->give_way_to_program();
     return replica;
 }
 
-bool Replica::take_hold(const ForkSite& fork_site, const PendingReplica& birth) {
+bool Replica::take_hold(const Newborns& newborns, const PendingReplica& pending) {
     if (handle_ < 0 || ptrace::request(PTRACE_INTERRUPT, pid_) != 0) return false;
     int status = 0;
     if (wait(status) != pid_ || !WIFSTOPPED(status)) {
@@ -84,14 +86,14 @@ bool Replica::take_hold(const ForkSite& fork_site, const PendingReplica& birth) 
     }
     const auto waiting = registers();
     if (!waiting) return false;
-    if (fork_site.is_newborn(*waiting, birth)) return set_registers(birth.registers);
+    if (newborns.is_newborn(*waiting, pending)) return set_registers(pending.registers);
     // The newborn ended by itself, and its number is another's by now.
     is_gone_ = ptrace::request(PTRACE_DETACH, pid_) == 0;
     return false;
 }
 
 // What runs in the program's place has precedence over it, and it is the first to go.
-void Replica::leave_process_group() const {
+void Replica::give_way_to_program() const {
     const sched_param none{};
     if (sched_setscheduler(pid_, SCHED_IDLE, &none) != 0)
         setpriority(PRIO_PROCESS, static_cast<id_t>(pid_), 19);
@@ -163,7 +165,8 @@ std::optional<int> Replica::go(Way way, std::optional<std::uint64_t> until) {
 
 bool Replica::await_stop(int& status, std::optional<std::uint64_t> until) {
     if (!until) return wait(status) == pid_;
-    constexpr timespec between_looks{0, 100'000};
+    constexpr timespec between_looks{
+        0, std::chrono::nanoseconds{tuning::between_looks_at_replica}.count()};
     bool is_asked = false;
     while (true) {
         const auto stopped = wait(status, WNOHANG);

@@ -29,7 +29,7 @@ class Replica {
     // Waits for the newborn and takes hold of it; nothing and `why` if there is none. It is stopped
     // as the thread was that it was forked by: same registers, same everything, all signals
     // blocked.
-    static std::unique_ptr<Replica> take(ForkSite& fork_site, const PendingReplica& birth,
+    static std::unique_ptr<Replica> take(ForkSite& fork_site, const PendingReplica& pending,
                                          std::string& why);
     // Kills it. Nothing of it remains.
     ~Replica();
@@ -86,8 +86,8 @@ class Replica {
     bool await_stop(int& status, std::optional<std::uint64_t> until);
     // waitpid(2); what became of it is remembered if it is gone.
     pid_t wait(int& status, int flags = 0);
-    bool take_hold(const ForkSite& fork_site, const PendingReplica& birth);
-    void leave_process_group() const;
+    bool take_hold(const Newborns& newborns, const PendingReplica& pending);
+    void give_way_to_program() const;
 
     pid_t pid_;
     int handle_;  // a pidfd: kill() must never hit another process that has the same pid
