@@ -1,8 +1,4 @@
-// Taking hold of a running process without stopping it.
-//
-// Threads come and go meanwhile. A thread that we hold passes the hold on to those it starts, so
-// looking again until nothing new is seen ends with all of them held; all but those that were being
-// born, and not yet to be seen, when their creators were seized. One looks again for these later.
+// Taking hold of a running process: whether that is possible at all, and its threads.
 #include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -10,17 +6,14 @@
 
 #include <cerrno>
 #include <cstring>
-#include <set>
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "proc/proc_text.h"
-#include "proc/process_info.h"
-#include "ptrace/parent_thread.h"
 #include "ptrace/seize.h"
+#include "ptrace/thread_seizer.h"
+#include "ptrace/traced_threads.h"
 #include "ptrace/tracer.h"
 #include "ptrace/tracing_thread.h"
-#include "ptrace/wait_timer.h"
 
 namespace shadowprof::ptrace {
 namespace {
@@ -63,87 +56,16 @@ void refuse_what_cannot_be_profiled(pid_t pid) {
                         pid, proc::status_field(status, "Name")));
 }
 
-std::string status_of(pid_t pid, pid_t tid) {
-    return proc::read_proc_file(fmt::format("/proc/{}/task/{}/status", pid, tid));
-}
-
-bool is_traced_by_us(std::string_view status) {
-    return proc::status_field(status, "TracerPid") == std::to_string(gettid());
-}
-
-// One that a thread of ours started is ours already, and will report itself.
-bool has_ended_or_is_ours(pid_t pid, pid_t tid) {
-    const auto status = status_of(pid, tid);
-    const auto state = proc::status_field(status, "State");
-    return state.empty() || state.front() == 'Z' || state.front() == 'X' || is_traced_by_us(status);
-}
-
 }  // namespace
 
 std::unique_ptr<Tracer> Tracer::attach(pid_t pid) {
     refuse_what_cannot_be_profiled(pid);
     prepare_tracing_thread();
     std::unique_ptr<Tracer> tracer{new Tracer(pid, false)};
-    tracer->seize_threads();
-    if (tracer->threads_.empty()) throw UserError(why_not_seized(pid, ESRCH));
-    tracer->between_looks_ = std::chrono::milliseconds{1};
-    tracer->next_look_ = Clock::now() + tracer->between_looks_;
+    tracer->seizer_ =
+        std::make_unique<ThreadSeizer>(*tracer->threads_, *tracer->reader_, *tracer->timer_);
+    if (tracer->threads_->empty()) throw UserError(why_not_seized(pid, ESRCH));
     return tracer;
-}
-
-void Tracer::seize_threads() {
-    std::set<pid_t> tried;
-    for (bool found_new = true; found_new;) {
-        found_new = false;
-        for (const pid_t tid : proc::threads_of(pid_)) {
-            if (threads_.count(tid) || !tried.insert(tid).second) continue;
-            found_new = true;
-            if (seize_or_yield_to_exec(tid)) {
-                threads_[tid] = std::make_unique<Thread>(pid_, tid);
-            } else if (const int error = errno; !has_ended_or_is_ours(pid_, tid)) {
-                throw UserError(why_not_seized(pid_, error));
-            }
-        }
-    }
-}
-
-// An exec holds the lock that a seizure takes (cred_guard_mutex) until the program's other threads
-// are gone, and of those that we hold already it waits for us to hear of their ends.
-bool Tracer::seize_or_yield_to_exec(pid_t tid) {
-    while (true) {
-        // What the alarm leaves behind is in the order of what was done.
-        volatile bool is_ours = false, is_done = false;
-        volatile int error = 0;
-        alarm_->leave_at(Clock::now() + std::chrono::milliseconds{20}, [&] {
-            is_ours = seize(tid);
-            error = errno;
-            is_done = true;
-        });
-        if (is_done) {
-            errno = error;
-            return is_ours;
-        }
-        if (is_traced_by_us(status_of(pid_, tid))) return true;
-        while (!threads_.empty()) {
-            const auto event = event_of_news();
-            if (!event) break;
-            events_.push_back(*event);
-        }
-    }
-}
-
-void Tracer::look_for_missed_threads() {
-    const auto now = Clock::now();
-    if (now < next_look_) return;
-    // A birth takes well under a millisecond of processor time, but may be kept waiting for it.
-    constexpr auto longest = std::chrono::seconds{10};
-    between_looks_ *= 2;
-    next_look_ = between_looks_ < longest ? now + between_looks_ : Clock::time_point::max();
-    try {
-        seize_threads();
-    } catch (const UserError&) {
-        // Another tracer took one while we were not looking; it may keep it.
-    }
 }
 
 }  // namespace shadowprof::ptrace

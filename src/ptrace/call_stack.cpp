@@ -24,7 +24,7 @@
 #include "proc/mapped_elf.h"
 #include "proc/maps.h"
 #include "proc/memory.h"
-#include "ptrace/system.h"
+#include "ptrace/tuning.h"
 
 // Exported by libunwind for tools that, like perf, find the tables themselves.
 extern "C" int UNW_OBJ(dwarf_search_unwind_table)(unw_addr_space_t, unw_word_t, unw_dyn_info_t*,
@@ -223,7 +223,7 @@ class ProcessUnwinder {
 
 StackSnapshot snapshot_stack(pid_t pid, const Registers& registers) {
     StackSnapshot snapshot{.pid = pid, .registers = registers, .bytes = {}};
-    snapshot.bytes.resize(stack_snapshot_size);
+    snapshot.bytes.resize(tuning::stack_snapshot_size);
     snapshot.bytes.resize(proc::Memory{pid}.read(registers.rsp(), snapshot.bytes));
     return snapshot;
 }

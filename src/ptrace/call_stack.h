@@ -11,9 +11,6 @@
 
 namespace shadowprof::ptrace {
 
-// Bytes of stack that are looked at: enough for all but the deepest recursion.
-inline constexpr std::size_t stack_snapshot_size = 64u << 10;
-
 struct StackSnapshot {
     pid_t pid = 0;
     Registers registers;

@@ -2,13 +2,9 @@
 
 #include "proc/process_info.h"
 #include "proc/processors.h"
+#include "ptrace/tuning.h"
 
 namespace shadowprof::ptrace {
-namespace {
-
-constexpr unsigned stops_between_looks = 256;
-
-}  // namespace
 
 CpuFollower::CpuFollower(pid_t pid, pid_t tid) : pid_(pid), tid_(tid) {
     CPU_ZERO(&before_);
@@ -21,7 +17,7 @@ CpuFollower::~CpuFollower() {
 }
 
 void CpuFollower::look() {
-    stops_until_look_ = stops_between_looks;
+    stops_until_look_ = tuning::stops_between_looks;
     const auto stat = proc::thread_stat(pid_, tid_);
     if (!stat || stat->processor == here_) return;
     // We may have been confined to fewer CPUs than the program.

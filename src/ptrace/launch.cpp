@@ -21,10 +21,12 @@
 #include <fstream>
 
 #include "base/error.h"
+#include "ptrace/event_reader.h"
 #include "ptrace/inherited_signals.h"
 #include "ptrace/parent_thread.h"
 #include "ptrace/seize.h"
 #include "ptrace/system.h"
+#include "ptrace/traced_threads.h"
 #include "ptrace/tracer.h"
 #include "ptrace/tracing_thread.h"
 #include "ptrace/wait_timer.h"
@@ -158,11 +160,12 @@ std::unique_ptr<Tracer> Tracer::launch(const std::vector<std::string>& command,
 
     std::unique_ptr<Tracer> tracer{new Tracer(pid, true)};
     tracer->parent_ = std::move(parent);
-    tracer->threads_[pid] = std::make_unique<Thread>(pid, pid);
-    while (tracer->events_.empty()) {
+    tracer->threads_->add(pid);
+    auto& reader = *tracer->reader_;
+    while (!reader.has_kept()) {
         int status = 0;
         if (waitpid(pid, &status, __WALL) < 0) continue;
-        const auto event = tracer->digest(pid, status);
+        const auto event = reader.digest(pid, status);
         if (!event) continue;
         if (event->kind == EventKind::process_gone) {
             int error = 0;
@@ -171,7 +174,7 @@ std::unique_ptr<Tracer> Tracer::launch(const std::vector<std::string>& command,
                 throw_exec_error(command[0], error);
         }
         if (event->kind == EventKind::exec || event->kind == EventKind::process_gone)
-            tracer->events_.push_back(*event);
+            reader.keep(*event);
         else
             tracer->pass_on(*event);
     }

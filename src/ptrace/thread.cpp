@@ -1,8 +1,9 @@
-#include "base/clock.h"
+#include "ptrace/thread.h"
+
+#include "proc/process_info.h"
 #include "ptrace/seize.h"
 #include "ptrace/system.h"
 #include "ptrace/tracee.h"
-#include "ptrace/tracer.h"
 
 namespace shadowprof::ptrace {
 
@@ -37,6 +38,11 @@ bool Thread::report_exit() {
 
 bool Thread::send(int signal) {
     return tgkill(process_, tid_, signal) == 0;
+}
+
+bool Thread::will_be_heard_of() const {
+    const auto stat = proc::thread_stat(process_, tid_);
+    return stat && stat->state != 'Z' && stat->state != 'X';
 }
 
 bool Thread::resume(int signal) {

@@ -9,6 +9,7 @@
 
 #include "proc/proc_text.h"
 #include "ptrace/inherited_signals.h"
+#include "ptrace/tuning.h"
 #include "ptrace/wait_timer.h"
 
 namespace shadowprof::ptrace {
@@ -37,10 +38,9 @@ void prepare_tracing_thread() {
 // Fair scheduling lets a thread that wakes up displace another if it wants to run for a shorter
 // time. This is the shortest that can be asked for; it is a request, not a limit.
 void wake_up_promptly() {
-    constexpr std::uint64_t shortest_slice = 100'000;
     SchedulingAttributes attributes{};
     if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;
-    attributes.runtime = shortest_slice;
+    attributes.runtime = tuning::shortest_slice_ns;
     syscall(SYS_sched_setattr, 0, &attributes, 0);
 }
 

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "ptrace/tuning.h"
 
 namespace shadowprof::ptrace {
 namespace {
@@ -47,13 +48,13 @@ WaitTimer::~WaitTimer() {
     timer_delete(timer_);
 }
 
-void WaitTimer::sleep_until_news(std::chrono::steady_clock::time_point deadline) {
+void WaitTimer::sleep_until_status(std::chrono::steady_clock::time_point deadline) {
     using namespace std::chrono;
     // Whatever might be missed is looked for before long.
-    leave_at(std::min(deadline, steady_clock::now() + milliseconds{100}), [] {
-        // Only looks: the news is still there for whoever takes it.
-        siginfo_t news;
-        waitid(P_ALL, 0, &news, WEXITED | WSTOPPED | WNOWAIT | __WALL | __WNOTHREAD);
+    leave_at(std::min(deadline, steady_clock::now() + tuning::longest_sleep), [] {
+        // Only looks: the wait status is still there for whoever takes it.
+        siginfo_t seen;
+        waitid(P_ALL, 0, &seen, WEXITED | WSTOPPED | WNOWAIT | __WALL | __WNOTHREAD);
     });
 }
 

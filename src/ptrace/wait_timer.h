@@ -23,7 +23,7 @@ class WaitTimer {
     WaitTimer(const WaitTimer&) = delete;
     WaitTimer& operator=(const WaitTimer&) = delete;
 
-    void sleep_until_news(std::chrono::steady_clock::time_point deadline);
+    void sleep_until_status(std::chrono::steady_clock::time_point deadline);
     // Makes a system call that may sleep, and leaves it at the deadline, or earlier. Whether it had
     // been carried out by then has to be found out.
     void leave_at(std::chrono::steady_clock::time_point deadline,

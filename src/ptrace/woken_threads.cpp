@@ -1,6 +1,7 @@
 #include "ptrace/woken_threads.h"
 
 #include "proc/process_info.h"
+#include "ptrace/tuning.h"
 
 namespace shadowprof::ptrace {
 
@@ -15,9 +16,9 @@ bool WokenThreads::may_include(pid_t tid) {
     const auto [entry, is_new] = awake_.try_emplace(tid, Seen{cpu_time, times});
     auto& seen = entry->second;
     if (is_new) return true;
-    if (times == seen.times_slept) return cpu_time < seen.cpu_time + surely_reported_ns;
+    if (times == seen.times_slept) return cpu_time < seen.cpu_time + tuning::surely_reported_ns;
     seen = {cpu_time, times, seen.sleeps + 1};
-    return seen.sleeps < enough_sleeps;
+    return seen.sleeps < tuning::enough_sleeps;
 }
 
 }  // namespace shadowprof::ptrace

@@ -19,11 +19,6 @@ class WokenThreads {
     bool may_include(pid_t tid);
 
   private:
-    // From when it reaches a processor it reports within microseconds.
-    static constexpr std::uint64_t surely_reported_ns = 1'000'000;
-    // Whom one always meets awake, and who has slept meanwhile, sleeps and wakes as it likes.
-    static constexpr int enough_sleeps = 3;
-
     struct Seen {
         std::uint64_t cpu_time = 0, times_slept = 0;
         int sleeps = 0;

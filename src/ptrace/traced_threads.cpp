@@ -1,0 +1,42 @@
+#include "ptrace/traced_threads.h"
+
+#include <utility>
+
+namespace shadowprof::ptrace {
+
+std::vector<Thread*> TracedThreads::all() const {
+    std::vector<Thread*> all;
+    for (const auto& [tid, thread] : threads_) all.push_back(thread.get());
+    return all;
+}
+
+Thread* TracedThreads::find(pid_t tid) const {
+    const auto found = threads_.find(tid);
+    return found == threads_.end() ? nullptr : found->second.get();
+}
+
+Thread& TracedThreads::add(pid_t tid) {
+    auto& thread = threads_[tid];
+    thread = std::make_unique<Thread>(process_, tid);
+    return *thread;
+}
+
+void TracedThreads::remove(pid_t tid) {
+    const auto found = threads_.find(tid);
+    if (found == threads_.end()) return;
+    removed_.push_back(std::move(found->second));
+    threads_.erase(found);
+}
+
+void TracedThreads::remove_all_but(const Thread* survivor) {
+    for (auto entry = threads_.begin(); entry != threads_.end();) {
+        if (entry->second.get() == survivor) {
+            ++entry;
+        } else {
+            removed_.push_back(std::move(entry->second));
+            entry = threads_.erase(entry);
+        }
+    }
+}
+
+}  // namespace shadowprof::ptrace
