@@ -3,15 +3,15 @@
 # each way with each program, and checks that the programs go on unharmed:
 # tests/programs/burst_killed.py, for longer, and servers.py. Then kills a profiler that makes
 # programs give birth at every one of its ptrace requests, and shadowprof at its requests drawn at
-# random, beside programs that sleep: tests/ptrace/births_killed.py. Needs
+# random, beside programs that sleep: tests/inject/births_killed.py. Needs
 # redis-server, redis-tools and nodejs.
 # In a build folder (BUILD, by default build).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "${BUILD:-$here/../../build}" && pwd)
-profiler=tests/ptrace/birth-profiler
-programs=(tests/ptrace/birth-target tests/ptrace/birth-sleepers)
-killers=(tests/ptrace/dies-at-request.so tests/ptrace/kill-at-request)
+profiler=tests/inject/birth-profiler
+programs=(tests/inject/birth-target tests/inject/birth-sleepers)
+killers=(tests/inject/dies-at-request.so tests/inject/kill-at-request)
 targets=(tests/programs/many-threads tests/programs/signals-in-order)
 spinners=bench/cost/spinners
 ninja -C "$build" shadowprof "${targets[@]}" $profiler "${programs[@]}" "${killers[@]}" $spinners >&2
@@ -23,6 +23,6 @@ for MODE in ${MODES:-burst shadow}; do
   python3 "$here/servers.py" $spinners
 done
 export PART=${PART:-1}
-python3 "$here/../../tests/ptrace/births_killed.py" $profiler "${killers[0]}" "${programs[@]}" shadowprof
+python3 "$here/../../tests/inject/births_killed.py" $profiler "${killers[0]}" "${programs[@]}" shadowprof
 # Of what this one does, a part has been seen to hold: docs/architecture.md, "Births".
-python3 "$here/../../tests/ptrace/births_killed.py" $profiler "${killers[1]}" "${programs[@]}"
+python3 "$here/../../tests/inject/births_killed.py" $profiler "${killers[1]}" "${programs[@]}"

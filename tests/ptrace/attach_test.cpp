@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "proc/proc_text.h"
 #include "proc/process_info.h"
-#include "ptrace/harness.h"
+#include "support/tracing.h"
 
 using namespace shadowprof;
 using namespace shadowprof::proc;

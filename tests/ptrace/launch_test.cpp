@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "base/error.h"
-#include "ptrace/harness.h"
+#include "support/tracing.h"
 
 using namespace shadowprof;
 using namespace shadowprof::ptrace;

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "ptrace/harness.h"
+#include "support/tracing.h"
 
 using namespace shadowprof;
 using namespace shadowprof::ptrace;

@@ -1,8 +1,5 @@
-// What can be seen of a thread: registers, its stack, what /proc tells.
+// What can be seen of a stopped thread: its registers and its stack.
 #include <doctest/doctest.h>
-#include <elf.h>
-#include <signal.h>
-#include <sys/syscall.h>
 
 #include <algorithm>
 #include <thread>
@@ -11,7 +8,7 @@
 #include "proc/maps.h"
 #include "proc/process_info.h"
 #include "ptrace/call_stack.h"
-#include "ptrace/harness.h"
+#include "support/tracing.h"
 
 using namespace shadowprof;
 using namespace shadowprof::proc;
@@ -113,59 +110,4 @@ TEST_CASE("a stack without a process has its innermost frame") {
     snapshot.pid = 0x7ffffff0;
     snapshot.registers.raw.rip = 42;
     CHECK(unwind(snapshot) == std::vector{Address{42}});
-}
-
-TEST_CASE("running threads are told from sleeping ones, and time is counted") {
-    Target spinning{{"spin"}}, sleeping{{"sleep-long"}};
-    REQUIRE(spinning.line() == "ready");
-    REQUIRE(sleeping.line() == "ready");
-    CHECK(sleeping.sleeps_in(SYS_epoll_wait));
-    CHECK(becomes_true([&] { return is_running(spinning.pid(), spinning.pid()); }));
-    CHECK(!is_running(sleeping.pid(), sleeping.pid()));
-    CHECK(thread_stat(spinning.pid(), spinning.pid())->state == 'R');
-    CHECK(thread_stat(sleeping.pid(), sleeping.pid())->state == 'S');
-    CHECK(thread_stat(spinning.pid(), spinning.pid())->processor < 4096);
-    const auto before = thread_cpu_time(spinning.pid(), spinning.pid());
-    REQUIRE(before);
-    CHECK(becomes_true(
-        [&] { return thread_cpu_time(spinning.pid(), spinning.pid()) > *before + 1'000'000; }));
-    // Of a thread that runs without a break the kernel counts up to its last tick.
-    const auto asleep = thread_cpu_time(sleeping.pid(), sleeping.pid());
-    CHECK(becomes_true([&] { return thread_cpu_time(spinning.pid(), spinning.pid()) > asleep; }));
-}
-
-TEST_CASE("what is gone is told as such") {
-    constexpr pid_t nobody = 0x7ffffff0;
-    CHECK(!thread_stat(nobody, nobody));
-    CHECK(!thread_cpu_time(nobody, nobody));
-    CHECK(!signal_sets(nobody, nobody));
-    CHECK(threads_of(nobody).empty());
-    CHECK(command_line(nobody).empty());
-    CHECK(!is_running(nobody, nobody));
-}
-
-TEST_CASE("a command line has its arguments, empty ones too") {
-    Target target{{"spin", "", "a b"}};
-    REQUIRE(target.line() == "ready");
-    CHECK(command_line(target.pid()) ==
-          std::vector<std::string>{target_program(), "spin", "", "a b"});
-}
-
-TEST_CASE("signals that do nothing are known") {
-    Target target{{"spin"}};  // inherits an ignored SIGUSR2, handles SIGTERM
-    REQUIRE(target.line() == "ready");
-    const auto sets = signal_sets(target.pid(), target.pid());
-    REQUIRE(sets);
-    for (const int signal : {SIGUSR2, SIGCHLD, SIGCONT, SIGURG, SIGWINCH}) {
-        CAPTURE(signal);
-        CHECK(sets->ignores(signal));
-    }
-    for (const int signal : {SIGTERM, SIGINT, SIGTSTP, SIGSEGV, SIGRTMIN}) {
-        CAPTURE(signal);
-        CHECK(sets->acts_on(signal));
-    }
-    CHECK(sets->caught == std::uint64_t{1} << (SIGTERM - 1));
-    SignalSets handled;
-    handled.caught = std::uint64_t{1} << (SIGCHLD - 1);
-    CHECK(handled.acts_on(SIGCHLD));
 }

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "ptrace/harness.h"
+#include "support/tracing.h"
 
 using namespace shadowprof::ptrace::testing;
 

@@ -1,4 +1,4 @@
-#include "ptrace/harness.h"
+#include "support/tracing.h"
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@ namespace shadowprof::ptrace::testing {
 using namespace proc;
 namespace {
 
-constexpr int patience_ms = 20000;
+using shadowprof::testing::patience;
 
 // What shadowprof's main does: remembers the signals it inherited, then changes its own. The odd
 // inherited ones are there for the launched program to find.
@@ -51,7 +51,7 @@ std::vector<char*> argument_pointers(const Arguments& arguments) {
 
 bool comes(int fd) {
     pollfd ready{fd, POLLIN, 0};
-    return poll(&ready, 1, patience_ms) == 1;
+    return poll(&ready, 1, static_cast<int>(std::chrono::milliseconds{patience}.count())) == 1;
 }
 
 // The program's parent: tells its pid and then every change of its state.
@@ -115,7 +115,7 @@ class CapturedOutput {
 }  // namespace
 
 std::string target_program() {
-    return PTRACE_TEST_TARGET;
+    return TEST_TARGET;
 }
 
 Target::Target(const Arguments& scenario) {
@@ -210,14 +210,6 @@ bool Target::is_released() const {
     });
 }
 
-bool becomes_true(const std::function<bool()>& condition) {
-    for (int look = 0; look < patience_ms; ++look) {
-        if (condition()) return true;
-        std::this_thread::sleep_for(std::chrono::milliseconds{1});
-    }
-    return false;
-}
-
 void in_tracing_thread(const std::function<void()>& body) {
     std::thread([&] {
         try {
@@ -233,7 +225,7 @@ Outcome run_traced(const Arguments& command, const Handler& handler) {
     const CapturedOutput captured;
     in_tracing_thread([&] {
         const auto tracer = Tracer::launch(command);
-        const auto deadline = Clock::now() + std::chrono::milliseconds{patience_ms};
+        const auto deadline = Clock::now() + patience;
         while (tracer->alive() && Clock::now() < deadline) {
             const auto event = tracer->wait(deadline);
             if (!event) continue;

@@ -1,4 +1,6 @@
 // Keeping a processor from its thread for a moment.
+#include "sampling/schedule/preemptor.h"
+
 #include <doctest/doctest.h>
 #include <sched.h>
 
@@ -9,14 +11,12 @@
 
 #include "base/clock.h"
 #include "proc/processors.h"
-#include "ptrace/harness.h"
-#include "sampling/schedule/preemptor.h"
+#include "support/patience.h"
 
 using namespace shadowprof;
 using namespace shadowprof::proc;
-using namespace shadowprof::ptrace;
 using namespace shadowprof::sampling;
-using namespace shadowprof::ptrace::testing;
+using namespace shadowprof::testing;
 using namespace std::chrono_literals;
 
 namespace {

@@ -16,7 +16,7 @@
 #include <algorithm>
 
 #include "proc/memory.h"
-#include "ptrace/harness.h"
+#include "support/tracing.h"
 
 using namespace shadowprof;
 using namespace shadowprof::proc;

@@ -19,9 +19,9 @@
 #include "inject/fork_site.h"
 #include "inject/fork_stub.h"
 #include "proc/process_info.h"
-#include "ptrace/harness.h"
 #include "ptrace/inherited_signals.h"
 #include "ptrace/system.h"
+#include "support/tracing.h"
 
 using namespace shadowprof;
 using namespace shadowprof::proc;

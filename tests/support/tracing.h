@@ -11,8 +11,11 @@
 #include <vector>
 
 #include "ptrace/tracer.h"
+#include "support/patience.h"
 
 namespace shadowprof::ptrace::testing {
+
+using shadowprof::testing::becomes_true;
 
 using Arguments = std::vector<std::string>;
 
@@ -55,9 +58,6 @@ class Target {
     int statuses_ = -1;
     std::string buffered_;
 };
-
-// Waits for what is to become true before long, on a busy machine too.
-bool becomes_true(const std::function<bool()>&);
 
 // ptrace binds to a thread, and a target is let go of when the thread ends.
 void in_tracing_thread(const std::function<void()>& body);
