@@ -24,5 +24,5 @@ for MODE in ${MODES:-burst shadow}; do
 done
 export PART=${PART:-1}
 python3 "$here/../../tests/inject/births_killed.py" $profiler "${killers[0]}" "${programs[@]}" shadowprof
-# Of what this one does, a part has been seen to hold: docs/architecture.md, "Births".
+# Of what this one does, a part has been seen to hold: docs/rooms/inject.md.
 python3 "$here/../../tests/inject/births_killed.py" $profiler "${killers[1]}" "${programs[@]}"

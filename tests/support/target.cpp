@@ -210,7 +210,7 @@ int atomic_wait(const char* rounds) {
 // SIGCHLD as most programs have it, default and so ignored, while children end and the program
 // waits. Natively the wait is not disturbed. The timeout is long, so that only EINTR can end it.
 // The children end one at a time, when all threads are there: otherwise one may disturb it if it is
-// traced (docs/architecture.md, "What the program must not notice").
+// traced (docs/rooms/signals-and-calls.md, "Signals").
 int children_end(const char* number) {
     const int epoll = epoll_create1(EPOLL_CLOEXEC);
     int done[2];
