@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "emu/common/guest_state.h"
+#include "emu/interpreter/guest_state.h"
 #include "emu/interpreter/memory_view.h"
 #include "proc/maps.h"
 #include "proc/memory.h"

@@ -21,10 +21,10 @@ constexpr Condition operator!(Condition c) {
     return static_cast<Condition>(static_cast<std::uint8_t>(c) ^ 1);
 }
 
-class Assembler {
+class HostAssembler {
   public:
-    Assembler() = default;
-    Assembler(std::uint8_t* begin, std::uint8_t* end) : at_(begin), end_(end) {}
+    HostAssembler() = default;
+    HostAssembler(std::uint8_t* begin, std::uint8_t* end) : at_(begin), end_(end) {}
 
     std::uint8_t* position() const { return at_; }
     std::size_t room() const { return static_cast<std::size_t>(end_ - at_); }

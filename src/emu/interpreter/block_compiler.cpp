@@ -83,7 +83,7 @@ void BlockCompiler::write_entry() {
     a_.raw(0x40 | blocks >> 3, 0xc7, 0x40 | (blocks & 7), 0);  // mov dword [blocks + 0], id
     const auto id = static_cast<std::uint32_t>(block_->id);
     a_.bytes(std::as_bytes(std::span{&id, 1}));
-    a_.lea(blocks, blocks, Assembler::none, 1, 4);
+    a_.lea(blocks, blocks, HostAssembler::none, 1, 4);
     a_.store(offsetof(Core, blocks), blocks);
 }
 
@@ -213,9 +213,10 @@ void BlockCompiler::advance_values() {
                       [&](const trace::Slot& slot) { return slot.instruction < count_; }));
     if (slots == 0) return;
     load_values_pointer(reserved_);
-    a_.lea(cache_.values, cache_.values, Assembler::none, 1, static_cast<std::int32_t>(8 * slots));
+    a_.lea(cache_.values, cache_.values, HostAssembler::none, 1,
+           static_cast<std::int32_t>(8 * slots));
     a_.store(offsetof(Core, values), cache_.values);
-    cache_.values = Assembler::none;
+    cache_.values = HostAssembler::none;
 }
 
 void BlockCompiler::mark(std::size_t index) {
@@ -265,23 +266,23 @@ void BlockCompiler::unsupported(std::size_t index) {
 HostRegister BlockCompiler::pick(Registers avoid) {
     avoid |= bit(rsp);
     const auto free = [&](HostRegister reg) { return !(avoid & bit(reg)); };
-    HostRegister chosen = Assembler::none;
+    HostRegister chosen = HostAssembler::none;
     for (const auto reg : by_preference) {
         if (!free(reg)) continue;
-        if (chosen == Assembler::none) chosen = reg;
+        if (chosen == HostAssembler::none) chosen = reg;
         if (!(cache_.valid & bit(reg)) && reg != cache_.values) {
             chosen = reg;
             break;
         }
     }
-    SHADOWPROF_ASSERT(chosen != Assembler::none, "an instruction uses every register");
+    SHADOWPROF_ASSERT(chosen != HostAssembler::none, "an instruction uses every register");
     clobber(chosen);
     return chosen;
 }
 
 void BlockCompiler::clobber(HostRegister reg) {
     cache_.valid &= ~bit(reg);
-    if (cache_.values == reg) cache_.values = Assembler::none;
+    if (cache_.values == reg) cache_.values = HostAssembler::none;
 }
 
 void BlockCompiler::clobber_all() {
@@ -297,7 +298,7 @@ void BlockCompiler::ensure(HostRegister guest) {
 }
 
 void BlockCompiler::load_values_pointer(Registers avoid) {
-    if (cache_.values != Assembler::none && !(avoid & bit(cache_.values))) return;
+    if (cache_.values != HostAssembler::none && !(avoid & bit(cache_.values))) return;
     const auto reg = pick(avoid);
     a_.load(reg, offsetof(Core, values));
     cache_.values = reg;
@@ -326,7 +327,7 @@ void BlockCompiler::restore(const Cache& cache) {
     if (cache.flags_live) load_flags();
     for (HostRegister reg = 0; reg < 16; ++reg)
         if (cache.valid & bit(reg)) a_.load(reg, general_at(reg));
-    if (cache.values != Assembler::none) a_.load(cache.values, offsetof(Core, values));
+    if (cache.values != HostAssembler::none) a_.load(cache.values, offsetof(Core, values));
     cache_ = cache;
 }
 
@@ -344,7 +345,7 @@ void BlockCompiler::address(HostRegister reg, const Instruction& instruction,
     } else if (!m.base && !m.index) {
         a_.move_imm(reg, narrow ? displacement & 0xffffffffu : displacement);
     } else {
-        HostRegister base = Assembler::none, index = Assembler::none;
+        HostRegister base = HostAssembler::none, index = HostAssembler::none;
         auto offset = static_cast<std::int32_t>(m.displacement);
         if (m.index) {
             index = m.index.number;
@@ -354,13 +355,13 @@ void BlockCompiler::address(HostRegister reg, const Instruction& instruction,
             a_.load(reg, general_at(rsp));
             base = reg;
             if (stack_adjustment != 0) {
-                a_.lea(reg, reg, Assembler::none, 1, stack_adjustment);
+                a_.lea(reg, reg, HostAssembler::none, 1, stack_adjustment);
             }
         } else if (m.base) {
             base = m.base.number;
             ensure(base);
         }
-        if (index == Assembler::none && offset == 0 && !narrow) {
+        if (index == HostAssembler::none && offset == 0 && !narrow) {
             if (base != reg) a_.move(reg, base);
         } else {
             a_.lea(reg, base, index, m.scale, offset, narrow);
@@ -503,7 +504,7 @@ void BlockCompiler::capture_destinations(std::size_t index) {
         const auto& operand = at(index).operands()[description.operand];
         const auto reg = operand.reg;
         load_values_pointer(reserved_);
-        auto value = Assembler::none;
+        auto value = HostAssembler::none;
         const auto bits = description.bits;
         if (reg.kind == decoder::RegisterKind::general) {
             const bool is_zero_extended = bits == 64 || (bits == 32 && !operand.conditional);

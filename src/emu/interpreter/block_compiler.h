@@ -35,10 +35,10 @@
 
 #include "decoder/encoder.h"
 #include "emu/common/host_assembler.h"
-#include "emu/common/host_code.h"
+#include "emu/common/inline_function.h"
 #include "emu/interpreter/compiled_block.h"
 #include "emu/interpreter/core.h"
-#include "emu/interpreter/inline_function.h"
+#include "emu/interpreter/host_code.h"
 
 namespace shadowprof::emu {
 
@@ -74,9 +74,9 @@ class BlockCompiler {
     // What the host registers hold at a place in the code.
     struct Cache {
         Registers valid = 0;  // host register n holds the guest's register n, as the Core does
-        HostRegister values = Assembler::none;  // holds Core::values
-        bool flags_live = false;                // the host's flags are the guest's
-        bool flags_dirty = false;               // and the Core's are not
+        HostRegister values = HostAssembler::none;  // holds Core::values
+        bool flags_live = false;                    // the host's flags are the guest's
+        bool flags_dirty = false;                   // and the Core's are not
     };
     enum class Access : std::uint8_t { read, write, modify };
     // Closures that write code. What runs them decides where that goes.
@@ -179,7 +179,7 @@ class BlockCompiler {
     BlockDirectory& directory_;
     bool recorded_;
 
-    Assembler a_;
+    HostAssembler a_;
     const trace::Block* block_ = nullptr;
     std::size_t count_ = 0;
     std::uint32_t number_ = 0;

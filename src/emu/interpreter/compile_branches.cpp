@@ -79,7 +79,7 @@ void BlockCompiler::counted(std::size_t index) {
         for (const auto& operand : i.operands())
             if (operand.kind == OperandKind::reg && operand.reg.is_general(rcx))
                 narrow = operand.reg.bits == 32;
-        a_.lea(rcx, rcx, Assembler::none, 1, -1, narrow);
+        a_.lea(rcx, rcx, HostAssembler::none, 1, -1, narrow);
         a_.store(general_at(rcx), rcx);
         capture_destinations(index);
     }
@@ -148,7 +148,7 @@ void BlockCompiler::return_(std::size_t index) {
         move_stack_pointer(released);
     });
     save_flags();
-    if (cache_.values == target) cache_.values = Assembler::none;
+    if (cache_.values == target) cache_.values = HostAssembler::none;
     advance_values();
     go_to_register(target);
 }
@@ -179,7 +179,7 @@ void BlockCompiler::link(std::uint8_t* displacement, Address target) {
     const auto number = static_cast<std::uint32_t>(links_->size());
     links_->push_back({code_.offset_of(displacement), target});
     if (const auto* entry = directory_.entry_of(target)) {
-        Assembler::join(displacement, entry);
+        HostAssembler::join(displacement, entry);
         return;
     }
     late_.push_back([=, this] {

@@ -136,7 +136,7 @@ void BlockCompiler::computing(std::size_t index) {
             in_address |= bit(memory->memory.base.number);
         if (memory->memory.index) in_address |= bit(memory->memory.index.number);
     }
-    auto stack_pointer = Assembler::none;
+    auto stack_pointer = HostAssembler::none;
     std::optional<Instruction> replaced;
     if (has_explicit_stack_pointer(original)) {
         // One of rcx, rdx, rbx, rsi, rdi: those fit where rsp did.
@@ -149,7 +149,7 @@ void BlockCompiler::computing(std::size_t index) {
     const auto& instruction = replaced ? *replaced : original;
 
     if (!memory) {
-        const auto bytes = host_encoding(instruction, Assembler::none);
+        const auto bytes = host_encoding(instruction, HostAssembler::none);
         return execute(index, *bytes, uses, stack_pointer);
     }
     const auto in_use = reserved_ | in_address;

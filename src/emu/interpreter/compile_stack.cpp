@@ -27,7 +27,7 @@ unsigned stack_operand_size(const decoder::Instruction& i) {
 void BlockCompiler::move_stack_pointer(std::int32_t by) {
     const auto reg = pick(reserved_);
     a_.load(reg, general_at(rsp));
-    a_.lea(reg, reg, Assembler::none, 1, by);
+    a_.lea(reg, reg, HostAssembler::none, 1, by);
     a_.store(general_at(rsp), reg);
 }
 
@@ -35,7 +35,7 @@ void BlockCompiler::push_value(std::size_t index, unsigned size, const Loader& l
     const auto pointer = pick(reserved_ | bit(rax));
     reserved_ |= bit(pointer);
     a_.load(pointer, general_at(rsp));
-    a_.lea(pointer, pointer, Assembler::none, 1, -static_cast<std::int32_t>(size));
+    a_.lea(pointer, pointer, HostAssembler::none, 1, -static_cast<std::int32_t>(size));
     touch(index, pointer, size, Access::write, [=, this] {
         const auto value = pick(reserved_);
         load(value);
@@ -169,7 +169,7 @@ void BlockCompiler::leave(std::size_t index) {
         a_.load_from(pointer, pointer, 0, size);
         clobber(rbp);
         a_.load(rbp, general_at(rbp));
-        a_.lea(rbp, rbp, Assembler::none, 1, static_cast<std::int32_t>(size));
+        a_.lea(rbp, rbp, HostAssembler::none, 1, static_cast<std::int32_t>(size));
         a_.store(general_at(rsp), rbp);
         if (size == 2)
             a_.store_word(general_at(rbp), pointer);

@@ -4,9 +4,9 @@
 #include <array>
 #include <bit>
 
-#include "emu/common/host_code.h"
 #include "emu/interpreter/core_helpers.h"
 #include "emu/interpreter/extended_area.h"
+#include "emu/interpreter/host_code.h"
 #include "emu/interpreter/reencode.h"
 
 namespace shadowprof::emu {

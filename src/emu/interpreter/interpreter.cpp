@@ -134,7 +134,7 @@ const CompiledBlock* Interpreter::block_at(Address at) {
     } else {
         const auto [first, last] = world_->waiting.equal_range(at);
         for (auto link = first; link != last; ++link)
-            Assembler::join(code_.at(world_->links[link->second].displacement), compiled.entry);
+            HostAssembler::join(code_.at(world_->links[link->second].displacement), compiled.entry);
         world_->waiting.erase(first, last);
     }
     return &compiled;

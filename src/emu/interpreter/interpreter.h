@@ -15,12 +15,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "emu/common/guest_state.h"
-#include "emu/common/host_code.h"
 #include "emu/interpreter/block_compiler.h"
 #include "emu/interpreter/compiled_block.h"
 #include "emu/interpreter/core.h"
 #include "emu/interpreter/extended_helpers.h"
+#include "emu/interpreter/guest_state.h"
+#include "emu/interpreter/host_code.h"
 #include "emu/interpreter/memory_view.h"
 #include "trace/block.h"
 

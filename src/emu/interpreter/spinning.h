@@ -3,7 +3,7 @@
 #pragma once
 
 #include "emu/common/guest_code.h"
-#include "emu/common/guest_state.h"
+#include "emu/interpreter/guest_state.h"
 #include "emu/interpreter/interpreter.h"
 #include "emu/interpreter/memory_view.h"
 

@@ -9,9 +9,9 @@ namespace shadowprof::emu::translator {
 
 inline constexpr HostRegister stream_register = decoder::r15;
 
-class Emitter : public Assembler {
+class Emitter : public HostAssembler {
   public:
-    using Assembler::Assembler;
+    using HostAssembler::HostAssembler;
 
     // reg <-> the thread's area
     void load_area(HostRegister reg, std::size_t offset) { area_operand(0x8b, reg, offset); }

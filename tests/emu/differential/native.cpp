@@ -11,8 +11,8 @@
 #include <cstring>
 #include <stdexcept>
 
-#include "emu/common/host_code.h"
 #include "emu/interpreter/core.h"
+#include "emu/interpreter/host_code.h"
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "base/address.h"
-#include "emu/common/guest_state.h"
+#include "emu/interpreter/guest_state.h"
 
 namespace shadowprof::differential {
 

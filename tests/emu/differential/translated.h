@@ -9,7 +9,7 @@
 
 #include "base/random.h"
 #include "emu/common/guest_code.h"
-#include "emu/common/guest_state.h"
+#include "emu/interpreter/guest_state.h"
 #include "emu/translator/translator.h"
 #include "native.h"
 #include "trace/segment.h"

@@ -2,8 +2,8 @@
 
 #include <doctest/doctest.h>
 
-#include "emu/common/guest_state.h"
-#include "emu/common/host_code.h"
+#include "emu/interpreter/guest_state.h"
+#include "emu/interpreter/host_code.h"
 
 using namespace shadowprof::emu;
 

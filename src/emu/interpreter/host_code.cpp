@@ -1,4 +1,4 @@
-#include "emu/common/host_code.h"
+#include "emu/interpreter/host_code.h"
 
 #include <cpuid.h>
 #include <sys/mman.h>
@@ -20,7 +20,7 @@ using decoder::rax, decoder::rbp, decoder::rbx, decoder::rcx, decoder::rdi, deco
 enum class Area { save, restore };
 
 // xsave64 or xrstor64 of Core::extended; `core` holds the Core's address. Uses rax, rcx, rdx.
-void move_extended_state(Assembler& a, HostRegister core, Area direction) {
+void move_extended_state(HostAssembler& a, HostRegister core, Area direction) {
     a.load_from(rcx, core, offsetof(Core, extended), 8);
     a.load_from(rax, core, offsetof(Core, extended_mask), 4);
     a.load_from(rdx, core, offsetof(Core, extended_mask) + 4, 4);
@@ -28,7 +28,7 @@ void move_extended_state(Assembler& a, HostRegister core, Area direction) {
 }
 
 // What the calling convention wants: an empty x87 stack, the host's control words, clean uppers.
-void load_host_control_words(Assembler& a, HostRegister core) {
+void load_host_control_words(HostAssembler& a, HostRegister core) {
     const auto operand = [&](unsigned reg, std::size_t offset) {
         a.raw(0x80 | reg << 3 | core);
         if (core == rsp) a.raw(0x24);
@@ -43,7 +43,7 @@ void load_host_control_words(Assembler& a, HostRegister core) {
     if (__builtin_cpu_supports("avx")) a.raw(0xc5, 0xf8, 0x77);  // vzeroupper
 }
 
-void store_host_control_words(Assembler& a) {  // Core in rdi
+void store_host_control_words(HostAssembler& a) {  // Core in rdi
     const auto operand = [&](unsigned reg, std::size_t offset) {
         a.raw(0x80 | reg << 3 | rdi);
         const auto displacement = static_cast<std::uint32_t>(offset);
@@ -55,15 +55,15 @@ void store_host_control_words(Assembler& a) {  // Core in rdi
     operand(7, offsetof(Core, host_x87_control));
 }
 
-void push(Assembler& a, HostRegister reg) {
+void push(HostAssembler& a, HostRegister reg) {
     if (reg >= 8) a.raw(0x41);
     a.raw(0x50 | (reg & 7));
 }
-void pop(Assembler& a, HostRegister reg) {
+void pop(HostAssembler& a, HostRegister reg) {
     if (reg >= 8) a.raw(0x41);
     a.raw(0x58 | (reg & 7));
 }
-void adjust_stack(Assembler& a, std::int8_t by) {
+void adjust_stack(HostAssembler& a, std::int8_t by) {
     a.raw(0x48, 0x8d, 0x64, 0x24, by);  // lea rsp, [rsp + by]
 }
 
@@ -121,9 +121,9 @@ void HostCode::run(Core& core, const void* code) const {
     enter_(&core, code);
 }
 
-const std::uint8_t* HostCode::write_helper_call(Assembler& a, const void* helper) {
+const std::uint8_t* HostCode::write_helper_call(HostAssembler& a, const void* helper) {
     const auto* start = a.position();
-    a.lea(rdi, rsp, Assembler::none, 1, 8);
+    a.lea(rdi, rsp, HostAssembler::none, 1, 8);
     adjust_stack(a, -8);
     a.move_imm(rax, std::bit_cast<std::uint64_t>(helper));
     a.raw(0xff, 0xd0);  // call rax

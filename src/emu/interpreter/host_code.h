@@ -21,8 +21,8 @@ class HostCode {
     void run(Core& core, const void* code) const;
 
     // Where the next code goes; what was written is kept by commit().
-    Assembler begin() { return Assembler{next_, memory_ + size_}; }
-    void commit(const Assembler& assembler) { next_ = assembler.position(); }
+    HostAssembler begin() { return HostAssembler{next_, memory_ + size_}; }
+    void commit(const HostAssembler& assembler) { next_ = assembler.position(); }
     bool has_room(std::size_t bytes) const {
         return static_cast<std::size_t>(memory_ + size_ - next_) >= bytes;
     }
@@ -48,7 +48,7 @@ class HostCode {
 
   private:
     void write_stubs();
-    const std::uint8_t* write_helper_call(Assembler& a, const void* helper);
+    const std::uint8_t* write_helper_call(HostAssembler& a, const void* helper);
 
     std::size_t size_;
     std::uint8_t* memory_;

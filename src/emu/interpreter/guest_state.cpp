@@ -1,10 +1,10 @@
-#include "emu/common/guest_state.h"
+#include "emu/interpreter/guest_state.h"
 
 #include <algorithm>
 #include <cstring>
 #include <new>
 
-#include "emu/common/host_code.h"
+#include "emu/interpreter/host_code.h"
 
 namespace shadowprof::emu {
 

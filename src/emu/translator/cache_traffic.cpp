@@ -1,0 +1,109 @@
+#include "emu/translator/cache_traffic.h"
+
+#include <utility>
+
+#include "emu/translator/guest_registers.h"
+
+namespace shadowprof::emu::translator {
+
+using ptrace::Registers;
+
+void CacheTraffic::enter(GuestThread& guest, const Registers& native) {
+    guest.state = GuestThread::State::native;
+    if (is_closed_) return go_on_outside(guest, native);
+    if (!native.is_64bit()) return run_natively(guest, native, "32-bit code");
+    const bool is_first = !guest.area;
+    if (is_first && !cache_.has_same_confinement(*guest.thread))
+        return run_natively(guest, native, "seccomp");
+    if (!threads_.admit(guest)) return run_natively(guest, native, "too many threads");
+    if (!guest.held.empty()) return send_held_signal(guest, native);
+
+    if (cache_.is_outdated()) begin_emptying();
+    std::optional<Address> place;
+    if (!is_emptying_) {
+        place = cache_.translator().entry(native.rip(), guest.recording->version());
+        if (cache_.is_outdated() || cache_.translator().is_full()) begin_emptying();
+    }
+    if (is_emptying_) {
+        guest.parked = native;
+        guest.thread->set_registers(native);
+        return;
+    }
+    if (place) return enter_at(guest, native, *place);
+    // There is no code at this address: the thread will fault by itself.
+    guest.thread->set_registers(native);
+    guest.thread->resume_to_system_call();
+}
+
+void CacheTraffic::go_on_outside(GuestThread& guest, const Registers& native) {
+    guest.thread->set_registers(native);
+    if (!threads_.any_in_cache() && cache_.is_in_program()) {
+        threads_.ends_may_be_missed();
+        cache_.take_out(*guest.thread);
+    }
+    guest.thread->resume();
+}
+
+// The signal is sent once more, outside the cache; when it arrives it gets back its original
+// siginfo.
+void CacheTraffic::send_held_signal(GuestThread& guest, const Registers& native) {
+    guest.redelivered = guest.held.front();
+    guest.held.pop_front();
+    guest.thread->set_registers(native);
+    guest.thread->send(guest.redelivered->si_signo);
+    guest.thread->resume_to_system_call();
+}
+
+void CacheTraffic::enter_at(GuestThread& guest, const Registers& native, Address place) {
+    guest.state = GuestThread::State::in_cache;
+    guest.thread->set_registers(enter_cache(cache_.area(*guest.area),
+                                            cache_.memory().place_of_area(*guest.area),
+                                            guest.recording->stream(), place, native));
+    guest.thread->resume_to_system_call();
+}
+
+void CacheTraffic::leave(GuestThread& guest, const Registers& native, std::uint64_t stream) {
+    guest.recording->left_at(stream);
+    guest.state = GuestThread::State::native;
+    guest.thread->set_registers(native);
+}
+
+void CacheTraffic::run_natively(GuestThread& guest, const Registers& native,
+                                const std::string& why) {
+    notes_.saw_everything = false;
+    guest.thread->set_registers(native);
+    threads_.read_stream(guest);
+    threads_.end(guest, why, false);
+    guest.thread->resume();
+}
+
+void CacheTraffic::call_out(GuestThread& guest, Registers registers) {
+    auto& area = cache_.area(*guest.area);
+    const auto position = cache_.translator().locate(registers.rip());
+    if (!position || position->mark.stream_register == StreamRegister::stream)
+        registers.raw.r15 |= alias;
+    area.stream |= alias;
+    area.left = 0;
+    guest.thread->set_registers(registers);
+    guest.thread->resume_to_system_call();
+}
+
+std::uint64_t CacheTraffic::stream_of(const GuestThread& guest, const Registers& in_cache) const {
+    return stream_pointer(cache_.translator(), cache_.area(*guest.area), in_cache);
+}
+
+void CacheTraffic::begin_emptying() {
+    if (is_emptying_) return;
+    is_emptying_ = true;
+    threads_.interrupt_those_in_cache();
+}
+
+void CacheTraffic::empty_if_nobody_is_inside() {
+    if (!is_emptying_ || threads_.any_in_cache()) return;
+    cache_.empty();
+    is_emptying_ = false;
+    for (auto& [tid, guest] : threads_)
+        if (const auto native = std::exchange(guest.parked, {})) enter(guest, *native);
+}
+
+}  // namespace shadowprof::emu::translator

@@ -1,0 +1,63 @@
+// Threads on their way into the code cache and out of it.
+//
+// The cache is emptied when it is full, or when code of the program has changed: every thread is
+// called out, those that leave are parked, and when nobody is inside it is emptied and all of them
+// enter again. When the program is let go, nobody enters any more, and the first thread that leaves
+// after all others takes the cache's memory out of the program.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "emu/translator/guest_threads.h"
+#include "emu/translator/program_cache.h"
+#include "ptrace/registers.h"
+
+namespace shadowprof::emu::translator {
+
+// What a user should know about the run.
+struct RunNotes {
+    bool saw_everything = true;
+    std::vector<std::string> warnings;
+};
+
+class CacheTraffic {
+  public:
+    CacheTraffic(ProgramCache& cache, GuestThreads& threads, RunNotes& notes)
+        : cache_(cache), threads_(threads), notes_(notes) {}
+
+    // A stopped thread with these registers goes on: in the cache if that is possible, else until
+    // its next system call natively.
+    void enter(GuestThread& guest, const ptrace::Registers& native);
+    // A thread that is stopped in the cache becomes native, with these registers, and stays
+    // stopped. `stream` is where it would have written next.
+    void leave(GuestThread& guest, const ptrace::Registers& native, std::uint64_t stream);
+    // The thread goes on untranslated for the rest of its life.
+    void run_natively(GuestThread& guest, const ptrace::Registers& native, const std::string& why);
+    // Makes a thread that is stopped somewhere in the cache leave it soon.
+    void call_out(GuestThread& guest, ptrace::Registers registers);
+    // Where the thread, stopped in the cache, would write next.
+    std::uint64_t stream_of(const GuestThread& guest, const ptrace::Registers& in_cache) const;
+
+    void begin_emptying();
+    void empty_if_nobody_is_inside();
+    void stop_emptying() { is_emptying_ = false; }
+    // Nobody enters any more.
+    void close() { is_closed_ = true; }
+    bool is_closed() const { return is_closed_; }
+    bool may_enter() const { return !is_emptying_ && !is_closed_; }
+
+  private:
+    void go_on_outside(GuestThread& guest, const ptrace::Registers& native);
+    void send_held_signal(GuestThread& guest, const ptrace::Registers& native);
+    void enter_at(GuestThread& guest, const ptrace::Registers& native, Address place);
+
+    ProgramCache& cache_;
+    GuestThreads& threads_;
+    RunNotes& notes_;
+    bool is_emptying_ = false;
+    bool is_closed_ = false;
+};
+
+}  // namespace shadowprof::emu::translator

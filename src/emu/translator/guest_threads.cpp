@@ -1,0 +1,106 @@
+#include "emu/translator/guest_threads.h"
+
+#include <algorithm>
+
+namespace shadowprof::emu::translator {
+
+GuestThread* GuestThreads::find(pid_t tid) {
+    const auto found = guests_.find(tid);
+    return found == guests_.end() ? nullptr : &found->second;
+}
+
+GuestThread& GuestThreads::add(ptrace::Thread& thread, bool from_its_start) {
+    auto& guest = guests_[thread.tid()];
+    guest.thread = &thread;
+    trace::TraceStart start;
+    start.trace = guest.trace = place_.numbers.next_trace();
+    start.sample = sample_;
+    guest.recording.emplace(place_, sample_, start.trace);
+    start.contents = trace::Contents::counts;
+    start.from_thread_start = from_its_start;
+    place_.sink.begin(start);
+    return guest;
+}
+
+bool GuestThreads::admit(GuestThread& guest) {
+    if (guest.area) return true;
+    guest.area = cache_.memory().take_area();
+    if (!guest.area) return false;
+    cache_.area(*guest.area) = {};
+    guest.recording->begin_stream(cache_.memory(), *guest.area);
+    return true;
+}
+
+void GuestThreads::read_stream(GuestThread& guest) {
+    if (cache_.learn(guest.recording->read().segments, place_.random))
+        guest.recording->units_are_longer();
+}
+
+void GuestThreads::end(GuestThread& guest, std::string reason, bool exited) {
+    if (!guest.untranslated) {
+        guest.recording->end_stream();
+        trace::TraceEnd end;
+        end.trace = guest.trace;
+        end.reason = std::move(reason);
+        end.thread_exited = exited;
+        if (const auto registers = exited ? std::nullopt : guest.thread->registers()) {
+            end.continuation = registers->rip();
+            end.continuation_place = place_.code.place_of(registers->rip());
+        }
+        place_.sink.end(std::move(end));
+        guest.untranslated = true;
+    }
+    if (guest.area && cache_.exists()) cache_.memory().give_area(*guest.area);
+    guest.area.reset();
+    guest.state = GuestThread::State::native;
+}
+
+void GuestThreads::remove(pid_t tid) {
+    const auto found = guests_.find(tid);
+    end(found->second, "exit", true);
+    guests_.erase(found);
+}
+
+void GuestThreads::remove_all_but(const GuestThread& survivor) {
+    for (auto at = guests_.begin(); at != guests_.end();) {
+        if (&at->second == &survivor) {
+            ++at;
+            continue;
+        }
+        end(at->second, "exit", true);
+        at = guests_.erase(at);
+    }
+}
+
+void GuestThreads::remove_all() {
+    for (auto& [tid, guest] : guests_) end(guest, "exit", true);
+    guests_.clear();
+}
+
+void GuestThreads::remove_missed() {
+    if (ends_may_be_missed_) remove_ended();
+}
+
+void GuestThreads::remove_ended() {
+    ends_may_be_missed_ = false;
+    for (auto at = guests_.begin(); at != guests_.end();) {
+        if (tracer_.thread(at->first) == at->second.thread) {
+            ++at;
+            continue;
+        }
+        end(at->second, "exit", true);
+        at = guests_.erase(at);
+    }
+}
+
+bool GuestThreads::any_in_cache() const {
+    return std::any_of(guests_.begin(), guests_.end(),
+                       [](const auto& entry) { return entry.second.in_cache(); });
+}
+
+void GuestThreads::interrupt_those_in_cache() {
+    for (auto& [tid, guest] : guests_)
+        if (guest.in_cache() && !guest.thread->stopped()) guest.thread->interrupt();
+}
+
+}  // namespace shadowprof::emu::translator

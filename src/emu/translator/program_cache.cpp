@@ -1,0 +1,104 @@
+#include "emu/translator/program_cache.h"
+
+#include <sys/personality.h>
+#include <sys/syscall.h>
+
+#include <array>
+
+#include "inject/planned_calls.h"
+#include "proc/process_info.h"
+
+namespace shadowprof::emu::translator {
+
+ProgramCache::ProgramCache(ptrace::Tracer& tracer, GuestCode& code, trace::SegmentTable& segments,
+                           bool nothing_random)
+    : tracer_(tracer), code_(code), segments_(segments), nothing_random_(nothing_random) {}
+
+bool ProgramCache::make(ptrace::Thread& thread, std::string& why) {
+    memory_ = SharedMemory::create(tracer_, thread, why);
+    is_in_program_ = memory_ != nullptr;
+    if (!memory_) return false;
+    confinement_ = inject::confinement_of(tracer_.pid(), thread.tid());
+    translator_ =
+        std::make_unique<Translator>(code_, segments_, memory_->tables(), memory_->tables_place());
+    hot_code_ = std::make_unique<HotCode>(*translator_, segments_);
+    for (const auto& arena : memory_->arenas())
+        translator_->add_arena(arena.ours, arena.place, arena.size);
+    if (nothing_random_ && !remove_randomness(thread, why)) return false;
+    code_.mappings_may_have_changed();
+    code_.maps();
+    epoch_ = code_.epoch();
+    return true;
+}
+
+bool ProgramCache::remove_randomness(ptrace::Thread& thread, std::string& why) {
+    // The program derives values from these bytes, above all the stack protector's: with fixed
+    // bytes they are the same in every run.
+    std::array<std::byte, 16> same;
+    for (std::size_t i = 0; i < same.size(); ++i) same[i] = std::byte(0xa5 ^ (i * 29));
+    if (const auto place = proc::random_bytes_of(tracer_.pid())) code_.memory().write(*place, same);
+    // The program's children are to have random addresses again.
+    const auto as_usual = static_cast<std::uint64_t>(personality(0xffffffff));
+    return inject::carry_out(
+        tracer_, thread, {{{SYS_personality, {as_usual}}}, ""}, [](std::size_t, std::int64_t) {},
+        why);
+}
+
+void ProgramCache::drop() {
+    hot_code_.reset();
+    translator_.reset();
+    memory_.reset();
+    is_in_program_ = false;
+}
+
+void ProgramCache::take_out(ptrace::Thread& thread) {
+    is_in_program_ = !memory_->remove(tracer_, thread);
+}
+
+bool ProgramCache::has_same_confinement(const ptrace::Thread& thread) const {
+    return inject::confinement_of(tracer_.pid(), thread.tid()) == confinement_;
+}
+
+bool ProgramCache::is_outdated() {
+    if (code_.epoch() == epoch_) return false;
+    epoch_ = code_.epoch();
+    return true;
+}
+
+bool ProgramCache::is_outdated_after(const ptrace::Registers& call) {
+    const auto& raw = call.raw;
+    AddressRange changed{{raw.rdi}, {raw.rdi + raw.rsi}};
+    switch (raw.orig_rax) {
+        case SYS_mmap:
+            changed = {{raw.rax}, {raw.rax + raw.rsi}};
+            break;
+        case SYS_munmap:
+        case SYS_mprotect:
+        case SYS_pkey_mprotect:
+        case SYS_mremap:
+        case SYS_remap_file_pages:
+            break;
+        case SYS_shmat:
+        case SYS_shmdt:
+            changed = {{0}, {~0ull}};
+            break;
+        default:
+            return false;
+    }
+    code_.mappings_may_have_changed();
+    if (call.result() < 0 && call.result() > -4096) return false;
+    if (changed.empty() || !translator_ || !translator_->has_code_in(changed)) return false;
+    code_.maps();
+    return is_outdated();
+}
+
+void ProgramCache::empty() {
+    translator_->forget_everything();
+    hot_code_->forget_everything();
+}
+
+bool ProgramCache::learn(std::span<const trace::SegmentId> executed, Random& random) {
+    return hot_code_ && hot_code_->look_at(executed, random);
+}
+
+}  // namespace shadowprof::emu::translator

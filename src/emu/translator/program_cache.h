@@ -1,0 +1,78 @@
+// The code cache of a whole program: the memory that it shares with us, the translator that fills
+// it, and what is known of the program's code and confinement. It lasts from one exec to the next.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/random.h"
+#include "emu/common/guest_code.h"
+#include "emu/translator/hot_code.h"
+#include "emu/translator/shared_memory.h"
+#include "emu/translator/translator.h"
+#include "inject/fork_conditions.h"
+#include "ptrace/tracer.h"
+#include "trace/segment.h"
+
+namespace shadowprof::emu::translator {
+
+class ProgramCache {
+  public:
+    // `nothing_random`: the program was launched without address randomisation, and every run is to
+    // be the same.
+    ProgramCache(ptrace::Tracer& tracer, GuestCode& code, trace::SegmentTable& segments,
+                 bool nothing_random);
+
+    // Puts an empty cache into the program, by calls of a stopped thread. Nobody hears of threads
+    // that end meanwhile. False, and `why`, if that is impossible at this moment.
+    bool make(ptrace::Thread& thread, std::string& why);
+    // It will not be tried again until the next exec.
+    void give_up() { is_given_up_ = true; }
+    void try_again() { is_given_up_ = false; }
+    bool is_given_up() const { return is_given_up_; }
+    bool exists() const { return memory_ != nullptr; }
+
+    // The address space that it was in has gone.
+    void drop();
+    // Takes the memory out of the program, by calls of a stopped thread, if that is possible at
+    // this moment. No thread is inside.
+    void take_out(ptrace::Thread& thread);
+    bool is_in_program() const { return is_in_program_; }
+
+    SharedMemory& memory() const { return *memory_; }
+    Translator& translator() const { return *translator_; }
+    ThreadArea& area(std::uint32_t number) const { return memory_->area(number); }
+
+    // Whether the thread is confined (seccomp) just as the first one was when the cache was made.
+    bool has_same_confinement(const ptrace::Thread& thread) const;
+
+    // Whether code has come or gone since this was last asked, so that the cache must be emptied.
+    bool is_outdated();
+    // The same, of a thread that returns from this system call.
+    bool is_outdated_after(const ptrace::Registers& call);
+    // No thread is inside.
+    void empty();
+
+    // See HotCode::look_at().
+    bool learn(std::span<const trace::SegmentId> executed, Random& random);
+
+  private:
+    bool remove_randomness(ptrace::Thread& thread, std::string& why);
+
+    ptrace::Tracer& tracer_;
+    GuestCode& code_;
+    trace::SegmentTable& segments_;
+    bool nothing_random_;
+    std::unique_ptr<SharedMemory> memory_;
+    std::unique_ptr<Translator> translator_;
+    std::unique_ptr<HotCode> hot_code_;
+    std::optional<inject::Confinement> confinement_;
+    std::uint64_t epoch_ = 0;
+    bool is_in_program_ = false;
+    bool is_given_up_ = false;
+};
+
+}  // namespace shadowprof::emu::translator

@@ -1,0 +1,88 @@
+#include "emu/translator/signal_delivery.h"
+
+#include <csignal>
+
+#include "emu/translator/faults.h"
+#include "emu/translator/guest_registers.h"
+#include "proc/process_info.h"
+
+namespace shadowprof::emu::translator {
+
+using ptrace::Registers;
+
+void SignalDelivery::deliver(GuestThread& guest, int signal, Address continuation) {
+    guest.entering_handler = continuation;
+    guest.thread->stop_again(signal);
+}
+
+void SignalDelivery::on_signal(GuestThread& guest, const ptrace::Event& event) {
+    const auto registers = guest.thread->registers();
+    const auto sets = proc::signal_sets(tracer_.pid(), guest.thread->tid());
+    if (!registers || !sets) return;
+    const bool caught = sets->caught >> (event.signal - 1) & 1;
+    if (!guest.in_cache()) return on_signal_outside(guest, event, *registers, caught);
+    // A breakpoint's signal arrives after the instruction.
+    const auto at = event.signal == SIGTRAP ? registers->rip() - 1 : registers->rip();
+    const auto position = cache_.translator().locate(at);
+    if (position && is_fault(event)) return on_fault(guest, *registers, *position, event);
+    if (!caught) {
+        guest.thread->resume_to_system_call(event.signal);
+        return;
+    }
+    if (position && position->at_entry && event.signal != SIGTRAP) {
+        auto native = guest_registers(cache_.area(*guest.area), *registers);
+        native.raw.rip = position->unit->start().value;
+        native.raw.orig_rax = no_system_call;
+        traffic_.leave(guest, native, registers->raw.r15);
+        return deliver(guest, event.signal, native.rip());
+    }
+    guest.held.push_back(event.info);
+    traffic_.call_out(guest, *registers);
+}
+
+void SignalDelivery::on_signal_outside(GuestThread& guest, const ptrace::Event& event,
+                                       const Registers& registers, bool caught) {
+    if (guest.redelivered && guest.redelivered->si_signo == event.signal) {
+        guest.thread->set_signal_info(*guest.redelivered);
+        guest.redelivered.reset();
+    }
+    if (caught)
+        deliver(guest, event.signal, guest.in_system_call ? guest.expected : registers.rip());
+    else
+        guest.thread->resume_to_system_call(event.signal);
+}
+
+void SignalDelivery::on_fault(GuestThread& guest, const Registers& registers,
+                              const Translator::Position& position, const ptrace::Event& event) {
+    const auto& mark = position.mark;
+    const auto stream = traffic_.stream_of(guest, registers);
+    auto native = guest_registers_at(position, cache_.area(*guest.area), registers);
+    const bool is_done = event.signal == SIGTRAP;
+    if (is_done)
+        native.raw.rip =
+            position.unit->blocks[mark.block]->instructions[mark.instruction].end().value;
+    // The handler is to see the address of the guest's instruction.
+    auto info = event.info;
+    if (cache_.translator().is_in_cache(Address{reinterpret_cast<std::uint64_t>(info.si_addr)})) {
+        info.si_addr = reinterpret_cast<void*>(native.raw.rip);
+        guest.thread->set_signal_info(info);
+    }
+    traffic_.leave(guest, native, stream);
+    threads_.read_stream(guest);
+    guest.recording->cut(*position.unit, mark.block, mark.instruction + std::size_t{is_done});
+    const auto sets = proc::signal_sets(tracer_.pid(), guest.thread->tid());
+    if (sets && (sets->caught >> (event.signal - 1) & 1))
+        deliver(guest, event.signal, native.rip());
+    else
+        guest.thread->resume_to_system_call(event.signal);
+}
+
+void SignalDelivery::on_handler(GuestThread& guest, const Registers& registers,
+                                Address continuation) {
+    threads_.read_stream(guest);
+    guest.recording->discontinuity(continuation);
+    guest.in_system_call = false;
+    traffic_.enter(guest, registers);
+}
+
+}  // namespace shadowprof::emu::translator
