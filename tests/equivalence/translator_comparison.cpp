@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "cannot_be_equal.h"
+#include "emu/tuning.h"
 #include "proc/identity.h"
 #include "trace_comparison.h"
 
@@ -81,7 +82,7 @@ TranslatorComparison::Next TranslatorComparison::compare_piece(ptrace::Thread& t
                                                                const EndState& start,
                                                                std::uint64_t most_instructions,
                                                                Outcome& outcome) {
-    constexpr auto longest = std::uint64_t{emu::translator::Translator::most_instructions_followed};
+    constexpr auto longest = std::uint64_t{emu::tuning::most_instructions_followed};
     interpretation_.begin(start);
     // So far that the thread seldom has to be stopped to see how far it has come.
     auto run = interpretation_.run(3 * most_instructions + 2 * longest, true);

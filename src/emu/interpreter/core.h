@@ -15,15 +15,12 @@
 #include <cstdint>
 
 #include "base/page.h"
+#include "emu/tuning.h"
 
 namespace shadowprof::emu {
 
-// So much of a page is fetched at a time. What is copied out of the caches of the guest's processor
-// it has to fetch back: of a hundred pages, 130 to 380 µs after each burst, while a hundred lines
-// of 64 bytes cost it nothing that could be measured. But a call takes a microsecond whatever its
-// size. All in all a burst of xz costs 830 µs by pages, 770 by 1024 bytes, 540 by 512; one of bzip2
-// 550, 600, 550.
-inline constexpr std::uint64_t piece_size = 512;
+// So much of a page is fetched at a time.
+inline constexpr auto piece_size = tuning::piece_size;
 inline constexpr std::uint64_t piece_mask = ~(piece_size - 1);
 
 // One guest page in the private view.
@@ -43,13 +40,13 @@ struct ViewTable {
     std::uint64_t mask = 0;  // number of places minus one
 };
 
-inline constexpr unsigned tlb_size = 512;
+inline constexpr auto tlb_size = tuning::tlb_size;
 struct TlbEntry {
     std::uint64_t piece;  // the guest address it begins at
     std::uint64_t host;   // where its copy begins
 };
 
-inline constexpr unsigned jump_table_size = 4096;
+inline constexpr auto jump_table_size = tuning::jump_table_size;
 struct JumpEntry {
     std::uint64_t guest;
     const void* host;

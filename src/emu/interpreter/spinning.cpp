@@ -7,12 +7,11 @@
 
 #include "emu/interpreter/guest_blocks.h"
 #include "emu/interpreter/guest_pages.h"
+#include "emu/tuning.h"
 
 namespace shadowprof::emu {
 
 namespace {
-
-constexpr int most_instructions = 512;
 
 // Pieces of pages, and what they held at first.
 class RememberedPages : public PageSource {
@@ -70,7 +69,7 @@ bool spins_for_ever(GuestState state, PageSource& pages, BlockSource& blocks) {
     Interpreter interpreter{blocks};
     const auto begin = state.rip;
     const auto go_round = [&] {
-        for (int n = 0; n < most_instructions; ++n) {
+        for (int n = 0; n < tuning::most_instructions_of_spinning; ++n) {
             if (interpreter.run(state, view, 1, nullptr).kind != StopKind::instructions)
                 return false;
             if (state.rip == begin) return true;

@@ -1,8 +1,9 @@
 // A piece of the code cache: memory that we write and the target executes.
 //
-// Code in an arena reaches everything within 2 GB of it, so there is one near each neighbourhood of
-// the guest's code: near the program, and near its libraries. A branch of the guest reaches no
-// further either, so what leads from one arena to another is a unit that follows an indirect one.
+// Code in an arena reaches everything within 2 GB of it, so there is one arena near each
+// neighbourhood of the guest's code: near the program, and near its libraries. A branch of the
+// guest reaches no further either, so only units that follow an indirect branch lead from one arena
+// to another.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,7 @@ class CodeArena {
     std::uint8_t* end() const { return ours_ + size_; }
     std::size_t room() const { return static_cast<std::size_t>(end() - next_); }
     void commit(std::uint8_t* end_of_code) { next_ = end_of_code; }
-    // What was written so far stays, whatever else is forgotten.
+    // What was written so far stays when the rest is forgotten.
     void keep() { kept_ = next_; }
     void forget() { next_ = kept_; }
 
@@ -40,8 +41,8 @@ class CodeArena {
 
     // Fixed code, written once: where units jump to leave the cache.
     const std::uint8_t* leave = nullptr;
-    const std::uint8_t* find = nullptr;  // the target in rcx; rcx and rdx are in the area
-    Address after_leave;                 // where a thread is seen that left
+    const std::uint8_t* find = nullptr;  // target in rcx; the guest's rcx and rdx in the area
+    Address after_leave;                 // where a thread that has left is seen
 
   private:
     std::uint8_t* ours_;

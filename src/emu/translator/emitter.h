@@ -1,5 +1,5 @@
 // Writes the instructions that surround the guest's own ones in translated code. None of them
-// changes flags, unless its name says so.
+// changes flags, unless its comment says so.
 #pragma once
 
 #include "emu/common/host_assembler.h"
@@ -66,7 +66,7 @@ class Emitter : public HostAssembler {
         raw(0x68);
         imm32(static_cast<std::uint32_t>(value));
     }
-    // Of a constant that join() says the place of.
+    // Pushes a constant; join() says where it is.
     std::uint8_t* push_memory() {
         raw(0xff, 0x35);
         imm32(0);
@@ -81,7 +81,7 @@ class Emitter : public HostAssembler {
     }
     void trap() { raw(0xcc); }
     static constexpr std::size_t jump_length = 5, short_jump_length = 2;
-    // From its end on.
+    // The distance is from the end of the jump.
     void jump_by(std::int32_t distance) {
         raw(0xe9);
         imm32(static_cast<std::uint32_t>(distance));
@@ -89,7 +89,7 @@ class Emitter : public HostAssembler {
     void jump_if_rcx_is_zero(std::int8_t by) { raw(0xe3, by); }
     void jump_short(std::int8_t by) { raw(0xeb, by); }
     void system_call() { raw(0x0f, 0x05); }
-    // Changes flags. What is at [reg + offset] against a constant of 1, 2 or 4 bytes.
+    // Changes flags: compares what is at [reg + offset] with a constant of 1, 2 or 4 bytes.
     void compare_memory(HostRegister reg, std::int32_t offset, std::uint32_t value, unsigned size) {
         if (size == 2) raw(0x66);
         memory_operand(false, size == 1 ? 0x80 : 0x81, 7, reg, offset);
@@ -118,7 +118,7 @@ class Emitter : public HostAssembler {
             long_displacement(vector, reg, offset);
         }
     }
-    // A mask register, 64 bits of it or 16.
+    // 64 bits of a mask register, or 16.
     void store_mask(HostRegister reg, std::int32_t offset, std::uint8_t mask, bool wide) {
         raw(0xc4, reg < 8 ? 0xe1 : 0xc1, wide ? 0xf8 : 0x78, 0x91);
         displacement(mask, reg, offset);

@@ -1,4 +1,4 @@
-// Which signals are faults of the code that a thread executes.
+// Which signals are faults.
 #pragma once
 
 #include <csignal>
@@ -7,7 +7,7 @@
 
 namespace shadowprof::emu::translator {
 
-// Raised by the instruction that the thread executes, not sent by somebody.
+// Whether the signal was raised by the instruction that the thread executes, and not sent.
 inline bool is_fault(const ptrace::Event& event) {
     switch (event.signal) {
         case SIGSEGV:

@@ -1,5 +1,5 @@
-// The guest's registers, of a thread that is stopped in the cache: which of them are somewhere else
-// depends on where it stopped.
+// The guest's registers, of a thread that is stopped in the cache. Which of them are not in the
+// real registers depends on where the thread stopped.
 #pragma once
 
 #include "emu/translator/layout.h"
@@ -10,7 +10,7 @@ namespace shadowprof::emu::translator {
 
 inline constexpr std::uint64_t no_system_call = ~0ull;
 
-// At a unit's entry or its system call; rip is still the cache's.
+// At a unit's entry or its system call. rip is still the cache's.
 inline ptrace::Registers guest_registers(const ThreadArea& area, ptrace::Registers in_cache) {
     in_cache.raw.r15 = area.r15;
     in_cache.raw.gs_base = area.guest_gs;
@@ -18,7 +18,7 @@ inline ptrace::Registers guest_registers(const ThreadArea& area, ptrace::Registe
     return in_cache;
 }
 
-// In a request.
+// At a request.
 inline ptrace::Registers guest_registers_at_request(const ThreadArea& area,
                                                     const ptrace::Registers& in_cache) {
     auto native = guest_registers(area, in_cache);
@@ -51,7 +51,7 @@ inline ptrace::Registers guest_registers_at(const Translator::Position& position
     return native;
 }
 
-// Where it writes next, wherever in the cache it is.
+// Where the thread would write next, wherever in the cache it is.
 inline std::uint64_t stream_pointer(const Translator& translator, const ThreadArea& area,
                                     const ptrace::Registers& in_cache) {
     const auto position = translator.locate(in_cache.rip());
@@ -59,7 +59,7 @@ inline std::uint64_t stream_pointer(const Translator& translator, const ThreadAr
     return (in_register ? in_cache.raw.r15 : area.stream) & ~alias;
 }
 
-// Of a thread that is to enter the cache at `place`.
+// The registers with which a thread enters the cache at `place`.
 inline ptrace::Registers enter_cache(ThreadArea& area, std::uint64_t place_of_area,
                                      std::uint64_t stream, Address place,
                                      ptrace::Registers native) {

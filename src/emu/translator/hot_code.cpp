@@ -2,19 +2,20 @@
 
 #include <algorithm>
 
+#include "emu/tuning.h"
+
 namespace shadowprof::emu::translator {
 
 bool HotCode::look_at(std::span<const trace::SegmentId> executed, Random& random) {
-    constexpr std::size_t looks = 96, hits_for_hot = 3, most_segments = 64;
-    constexpr std::size_t fewest = 4096;
-    if (executed.size() < fewest) return false;
+    if (executed.size() < tuning::fewest_segments_for_looks) return false;
     bool are_longer = false;
-    for (std::size_t n = 0; n < looks; ++n) {
+    for (std::size_t n = 0; n < tuning::looks_for_hot_code; ++n) {
         const auto at = random.below(executed.size());
         auto& hits = hits_[segments_.at(executed[at]).front()];
-        if (++hits != hits_for_hot) continue;
-        const auto behind = executed.subspan(at);
-        are_longer |= translator_.follow(behind.first(std::min(most_segments, behind.size())));
+        if (++hits != tuning::hits_of_hot_code) continue;
+        const auto next = executed.subspan(at);
+        are_longer |=
+            translator_.follow(next.first(std::min(tuning::most_segments_followed, next.size())));
     }
     return are_longer;
 }

@@ -1,8 +1,8 @@
-// Where threads spend their time, as far as their streams tell, so that units go the way that the
-// program goes.
+// Finds where threads spend their time, so that units go the way that the program goes.
 //
-// Where a thread is seen several times it spends its time: a unit is made that goes the way it was
-// seen to go, from there on. Which are made depends on what the thread does alone, and not on when.
+// A thread spends its time where its stream shows it several times. From there on a unit is made
+// that goes the way the thread was seen to go. Which units are made depends only on what the thread
+// does, and not on when it does it.
 #pragma once
 
 #include <span>
@@ -19,14 +19,15 @@ class HotCode {
     HotCode(Translator& translator, const trace::SegmentTable& segments)
         : translator_(translator), segments_(segments) {}
 
-    // What a thread executed in the lean version. True: it enters longer units from now on.
+    // Looks at what a thread executed in the lean version. True: it enters longer units from now
+    // on.
     bool look_at(std::span<const trace::SegmentId> executed, Random& random);
     void forget_everything() { hits_.clear(); }
 
   private:
     Translator& translator_;
     const trace::SegmentTable& segments_;
-    std::unordered_map<trace::BlockId, unsigned> hits_;  // of looks, by first block
+    std::unordered_map<trace::BlockId, unsigned> hits_;  // by the first block that was seen
 };
 
 }  // namespace shadowprof::emu::translator

@@ -7,17 +7,11 @@
 #include <vector>
 
 #include "emu/translator/emitter.h"
+#include "emu/tuning.h"
 
 namespace shadowprof::emu::translator {
 
 namespace {
-
-constexpr std::uint64_t fewest_visits = 20;
-constexpr double good_visits = 500, part_covered = 0.8;
-// Looking at how regular their visits are takes time.
-constexpr std::size_t most_candidates = 16;
-// Nanoseconds.
-constexpr double shortest_between_visits = 60, of_counting = 1.2;
 
 // The gaps between the visits of an instruction, in instructions.
 struct Gaps {
@@ -38,7 +32,8 @@ struct Gaps {
     }
 };
 
-// What one execution of a block or a segment comes by, after so many instructions.
+// The candidates that one execution of a block or a segment passes, each after so many
+// instructions.
 struct Passage {
     std::vector<std::pair<Gaps*, std::uint64_t>> visits;
     std::uint64_t instructions = 0;
@@ -59,9 +54,9 @@ bool can_be_moved(const decoder::Instruction& instruction) {
     });
 }
 
-// Whether control comes to all of it or to nothing. A jump may lead into the middle of an
-// instruction: past a lock prefix where there is one thread, as C libraries do, which may not have
-// been seen yet; or because its author means two instructions by the same bytes.
+// Whether control reaches the instruction only at its start. A jump may lead into the middle of an
+// instruction: past a lock prefix, as C libraries do while there is one thread (that jump may not
+// have been seen yet), or because the author uses the same bytes for two instructions.
 bool is_entered_at_its_start(const decoder::Instruction& instruction, GuestCode& code) {
     constexpr std::byte lock_prefix{0xf0};
     std::byte before{};
@@ -76,10 +71,10 @@ struct Candidate {
 };
 using Executions = std::unordered_map<trace::BlockId, std::uint64_t>;
 
-// Those first that are visited about as often as one would like it.
+// First come those whose number of visits is closest to what is wanted.
 std::vector<Candidate> candidates_of(const Executions& executions, double most_visits,
                                      GuestCode& code) {
-    // Blocks overlap: several may have the same instruction.
+    // Blocks overlap, so several may have the same instruction.
     std::unordered_map<std::uint64_t, Candidate> movable;
     for (const auto& [id, count] : executions) {
         const auto& block = code.block(id);
@@ -93,11 +88,12 @@ std::vector<Candidate> candidates_of(const Executions& executions, double most_v
     }
     std::vector<Candidate> candidates;
     for (const auto& [place, candidate] : movable)
-        if (candidate.visits >= fewest_visits &&
+        if (candidate.visits >= tuning::fewest_visits_of_landmark &&
             static_cast<double>(candidate.visits) <= most_visits)
             candidates.push_back(candidate);
     const auto distance = [](const Candidate& candidate) {
-        return std::abs(std::log(static_cast<double>(candidate.visits) / good_visits));
+        return std::abs(
+            std::log(static_cast<double>(candidate.visits) / tuning::good_visits_of_landmark));
     };
     std::sort(candidates.begin(), candidates.end(), [&](const auto& a, const auto& b) {
         return std::pair{distance(a), a.instruction->address} <
@@ -105,7 +101,7 @@ std::vector<Candidate> candidates_of(const Executions& executions, double most_v
     });
     std::vector<Candidate> best;
     for (const auto& candidate : candidates) {
-        if (best.size() == most_candidates) break;
+        if (best.size() == tuning::most_candidates_for_landmark) break;
         if (is_entered_at_its_start(*candidate.instruction, code)) best.push_back(candidate);
     }
     return best;
@@ -120,7 +116,7 @@ std::optional<Landmark> choose_landmark(std::span<const trace::SegmentId> execut
     Executions executions;
     for (const auto& [segment, count] : times)
         for (const auto block : segments.at(segment)) executions[block] += count;
-    auto candidates = candidates_of(executions, took / shortest_between_visits, code);
+    auto candidates = candidates_of(executions, took / tuning::shortest_between_visits, code);
     if (candidates.empty()) return {};
 
     std::unordered_map<std::uint64_t, Gaps*> gaps_at;
@@ -152,9 +148,9 @@ std::optional<Landmark> choose_landmark(std::span<const trace::SegmentId> execut
     const auto nanoseconds_each = took / static_cast<double>(at);
     for (const auto& candidate : candidates) {
         const auto& gaps = candidate.gaps;
-        // Everywhere, and not in one place alone.
-        if (gaps.sum < part_covered * static_cast<double>(at)) continue;
-        const auto counting = of_counting / (gaps.mean() * nanoseconds_each);
+        // The visits must be spread over the whole, and not be in one place alone.
+        if (gaps.sum < tuning::part_with_landmark * static_cast<double>(at)) continue;
+        const auto counting = tuning::nanoseconds_of_counting / (gaps.mean() * nanoseconds_each);
         const auto chance = gaps.variance() / (gaps.mean() * static_cast<double>(at));
         const auto error = counting * counting + chance;
         if (error >= least_error) continue;

@@ -1,5 +1,5 @@
-// An instruction that a program comes by regularly: how often it does so tells how much it executes
-// where nothing else is written down.
+// An instruction that a program passes regularly: how often it does so tells how much it executes
+// while nothing else is recorded.
 #pragma once
 
 #include <optional>
@@ -17,9 +17,9 @@ struct Landmark {
     double instructions = 0, nanoseconds = 0;
 };
 
-// The best one of what was executed lately, for a stretch of about as much: passed by neither so
-// often that counting would take time, nor so seldom or irregularly that it tells little. `took`:
-// how long the original took for it, in nanoseconds, more or less.
+// The best landmark in what was executed lately, for a stretch of about the same length: passed
+// neither so often that counting would take time, nor so seldom or irregularly that it tells
+// little. `took` is about how long the original took for it, in nanoseconds.
 std::optional<Landmark> choose_landmark(std::span<const trace::SegmentId> executed, double took,
                                         const trace::SegmentTable& segments, GuestCode& code);
 

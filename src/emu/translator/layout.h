@@ -19,40 +19,41 @@
 
 namespace shadowprof::emu::translator {
 
-// How code of the guest is translated: with nothing written down but where it went, or
+// How code of the guest is translated. Every version writes down where the thread went; some write
+// down more.
 enum class Version : std::uint8_t {
     lean,
-    values,    // with the values of its slots as well,
-    accesses,  // with the addresses of its accesses,
-    timed,     // with what reading the clock before and after some of its loads gives.
+    values,    // also the values of slots
+    accesses,  // also the addresses of accesses
+    timed,     // also clock readings before and after some of the loads
 };
 inline constexpr std::size_t version_count = 4;
 
 // What code asks the profiler for when it leaves the cache.
 enum class Request : std::uint64_t {
-    look,         // the slot is full, or the thread was called, or its time in this version is over
+    look,         // the slot is full, or the thread was called, or its window is over
     link,         // an exit that leads to code not translated yet: `exit` says which
     find,         // an indirect branch to an address that is not in the table
     changed,      // the guest's code is not what was translated
     unsupported,  // an instruction that cannot be translated, in the unit `exit`
 };
 
-// One thread's engine state; gs points to it. The registers are where they are put while code needs
-// them for itself.
+// One thread's engine state; gs points to it. Guest registers are put here while code needs the
+// real ones for itself.
 struct alignas(64) ThreadArea {
     std::uint64_t stream;  // where to write next, while r15 holds something else
     std::uint64_t r15;     // the guest's
     std::uint64_t pc;      // where the guest is, when code leaves the cache
     Request request;
     std::uint64_t exit;
-    std::int64_t left;        // units to be executed before this thread's values are enough
-    std::int64_t loads_left;  // to be executed before one is timed
-    std::uint64_t reading;    // where that is to be written down: a LoadReading
+    std::int64_t left;        // units to be executed before the window of values is over
+    std::int64_t loads_left;  // loads to be executed before one is timed
+    std::uint64_t reading;    // where its LoadReading is to be written
     std::uint64_t rax, rcx, rdx, r11;
     std::uint64_t temp[3];
     std::uint64_t guest_gs;  // the guest's own gs base
-    // This flag of the guest's, as it lies among the flags: in the cache it is never set, for what
-    // is written down is not aligned.
+    // The guest's flag for alignment checks, at its place among the flags. In the cache it is never
+    // set, because what is written down is not aligned.
     std::uint64_t alignment_check;
 };
 inline constexpr std::uint32_t alignment_check_flag = 1u << 18;
@@ -75,7 +76,7 @@ inline constexpr std::size_t data_size = streams_at + streams_size;
 inline constexpr std::uint64_t slot_is_full = slot_room;
 inline constexpr std::uint64_t alias = 1u << 30;
 inline constexpr std::uint32_t look_bits = slot_is_full | alias;
-// What a unit writes at most: an id, and its values.
+// A unit writes at most an id and its values.
 inline constexpr std::size_t most_values_in_unit = 4096;
 static_assert(most_values_in_unit * 8 + 4 <= slot_room);
 
@@ -84,16 +85,16 @@ struct LoadReading {
     std::uint32_t begin, end;  // the clock's low bits, before and after
     std::uint32_t block, access;
     std::uint64_t address;
-    std::int64_t next;  // loads from this one to the next to be timed: chosen beforehand
+    std::int64_t next;  // loads from this one to the next to be timed; chosen beforehand
 };
 static_assert(sizeof(LoadReading) == 32);
 
-// They lie at the end of each thread's slot. When they are used up, nothing more is timed.
+// Readings lie at the end of each thread's slot. When they are used up, nothing more is timed.
 inline constexpr std::size_t most_readings = 1024;
 inline constexpr std::uint64_t readings_in_slot = slot_size - most_readings * sizeof(LoadReading);
 static_assert(slot_room + most_values_in_unit * 8 + 4 <= readings_in_slot);
 
-// Of a piece of the code cache.
+// The size of a piece of the code cache.
 inline constexpr std::size_t arena_size = 64u << 20;
 
 }  // namespace shadowprof::emu::translator

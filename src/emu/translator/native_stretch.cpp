@@ -10,7 +10,7 @@
 
 #include "emu/translator/emitter.h"
 #include "emu/translator/guest_registers.h"
-#include "emu/translator/native_time.h"
+#include "emu/tuning.h"
 #include "proc/process_info.h"
 
 namespace shadowprof::emu::translator {
@@ -19,15 +19,6 @@ namespace {
 
 using inject::Replica;
 using ptrace::Registers;
-
-// Where it does not come by: so many times as long as it should take.
-constexpr double patience = 4;
-
-// What a fault takes is known roughly: of a part that had more of them the rest tells nothing.
-constexpr double most_faults = 0.7;
-// Nanoseconds of an instruction. A processor waits as long for each that is a load, of memory that
-// is in no cache.
-constexpr double slowest = 100;
 
 std::uint64_t visits_in(double nanoseconds, double between_visits) {
     return static_cast<std::uint64_t>(nanoseconds / between_visits) + 1;
@@ -49,8 +40,9 @@ bool NativeStretch::run(Registers& registers, double nanoseconds) {
     if (!counting) return true;
     const bool has_jump = put_jump(*counting);
     const bool goes_on = !has_jump || run_parts(registers, nanoseconds);
-    // Also if it ends here: others read its code as that of the program. And if there is half a
-    // jump; where code cannot be written at all, samples go on without.
+    // The code is restored even if the replica ends here, because others read it as the program's,
+    // and even if only half a jump was written. If code cannot be written at all, samples go on
+    // without a measured rate.
     const std::span original{landmark_.instruction.bytes};
     const auto place = landmark_.instruction.address;
     const bool is_restored = replica_.write_code(place, original.first(Emitter::jump_length));
@@ -58,15 +50,13 @@ bool NativeStretch::run(Registers& registers, double nanoseconds) {
 }
 
 bool NativeStretch::run_parts(Registers& registers, double nanoseconds) {
-    // How long it takes from one visit to the next was told from what it did in the cache, where
-    // code may still have had to be translated.
-    constexpr std::uint64_t most_growth = 16;
-    constexpr double longest = 16, steady = 0.67, few_faults = 0.4;
+    // How long it takes from one visit to the next was estimated from what happened in the cache,
+    // where code may still have had to be translated.
     auto visits = visits_in(nanoseconds, landmark_.nanoseconds);
-    double passed = 0, settled = 0, before = 0, fewest_faults = most_faults;
-    while (passed < longest * nanoseconds) {
+    double passed = 0, settled = 0, before = 0, fewest_faults = tuning::most_faults_in_stretch;
+    while (passed < tuning::most_stretching * nanoseconds) {
         const auto expected = std::max(nanoseconds, before * static_cast<double>(visits));
-        const auto part = run_part(registers, visits, patience * expected);
+        const auto part = run_part(registers, visits, tuning::patience_of_stretch * expected);
         if (!part) break;
         passed += part->nanoseconds;
         const auto between_visits = part->of_program() / static_cast<double>(visits);
@@ -74,15 +64,18 @@ bool NativeStretch::run_parts(Registers& registers, double nanoseconds) {
         const bool has_settled = settled >= nanoseconds;
         settled += part->of_program();
         const auto rate = between_visits / landmark_.instructions;
-        if (has_settled && rate <= slowest && part->part_of_faults() <= fewest_faults) {
+        if (has_settled && rate <= tuning::slowest_instruction &&
+            part->part_of_faults() <= fewest_faults) {
             rate_ = rate;
             fewest_faults = part->part_of_faults();
-            if (fewest_faults <= few_faults && between_visits >= steady * before) break;
+            if (fewest_faults <= tuning::few_faults_in_stretch &&
+                between_visits >= tuning::steady_rate * before)
+                break;
         }
         before = between_visits;
-        // While pages are still to be mapped, twice as long brings less than twice as many.
+        // While pages still have to be mapped, twice the time brings less than twice the visits.
         visits = std::clamp(visits_in(nanoseconds, between_visits), has_settled ? 2 * visits : 1,
-                            most_growth * visits);
+                            tuning::most_growth_of_part * visits);
     }
     return is_alive_;
 }
@@ -105,7 +98,7 @@ bool NativeStretch::put_jump(Address counting) {
 
 std::optional<NativeStretch::Part> NativeStretch::run_part(Registers& registers,
                                                            std::uint64_t visits, double longest) {
-    // It stands before a visit already, or nearly.
+    // The replica stands before a visit, or nearly.
     area().temp[0] = visits + 1;
     const auto pid = replica_.pid();
     const auto began = proc::process_cpu_time(pid).value_or(0);
@@ -126,12 +119,12 @@ std::optional<NativeStretch::Part> NativeStretch::run_part(Registers& registers,
             if (is_counting) leave_counting_code(registers);
             return {};
         }
-        // The trap, or a fault of the instruction that was moved.
+        // This is the trap, or a fault of the instruction that was moved.
         if (is_counting) registers.raw.rip = landmark_.instruction.address.value;
         if (is_counting && stop.info.si_signo == SIGTRAP) {
             const auto passed = proc::process_cpu_time(pid).value_or(began) - began;
             const auto more = proc::minor_faults(pid).value_or(faults) - faults;
-            const auto of_stops = NativeTime::of_stop * static_cast<double>(stops);
+            const auto of_stops = tuning::nanoseconds_of_stop * static_cast<double>(stops);
             return Part{std::max(static_cast<double>(passed) - of_stops, 1.0),
                         of_fault_ * static_cast<double>(more)};
         }

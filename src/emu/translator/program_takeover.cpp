@@ -1,5 +1,6 @@
 #include "emu/translator/program_takeover.h"
 
+#include "emu/tuning.h"
 #include "inject/movable.h"
 #include "proc/process_info.h"
 
@@ -32,7 +33,6 @@ void ProgramTakeover::take_over() {
 }
 
 void ProgramTakeover::arrive(GuestThread& guest) {
-    constexpr unsigned most_failures = 100;
     if (tracer_.repair_interrupted_call(*guest.thread)) {
         guest.thread->resume_to_system_call();
         return;
@@ -43,7 +43,7 @@ void ProgramTakeover::arrive(GuestThread& guest) {
         threads_.ends_may_be_missed();
         if (cache_.make(*guest.thread, why)) {
             take_over();
-        } else if (++failures_ == most_failures) {
+        } else if (++failures_ == tuning::attempts_to_take_over) {
             cache_.give_up();
             notes_.warnings.push_back("the program runs unprofiled: it cannot be translated (" +
                                       why + ")");

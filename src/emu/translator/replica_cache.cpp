@@ -82,7 +82,7 @@ ReplicaCache::Turn::~Turn() {
 }
 
 std::optional<Address> ReplicaCache::Turn::entry(Address pc, Version version) {
-    // Replicas that have different libraries in one place empty it for each other, in turns.
+    // Replicas that have different libraries in one place empty the cache for each other in turns.
     constexpr int most_tries = 16;
     auto& cache = guest_.cache_;
     for (int tries = 1;; ++tries) {
@@ -110,7 +110,7 @@ void ReplicaCache::Turn::wait_until_emptied() {
     }
     --cache.waiting_;
     code().look_through(guest_.pid_, guest_.maps_);
-    // Whose code was in the place of this one's is of no matter while there is none.
+    // While the cache is empty, it does not matter whose code it had before.
     if (translator().is_empty()) cache.epoch_ = code().epoch();
 }
 

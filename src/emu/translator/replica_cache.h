@@ -1,17 +1,16 @@
-// The code cache that all replicas of a program share, so that code is translated once and not once
-// for each.
+// The code cache that all replicas of a program share, so that code is translated once for all.
 //
-// Replicas run at the same time, each held by a thread of its own; what they ask the cache for they
-// ask one after the other, holding its lock. Code is shared that is a fixed part of an image, and
-// replicas have the same; code made at run time may differ from one to the next, and so it is
+// Replicas run at the same time, each held by a thread of its own. They make their requests to the
+// cache one after the other, holding its lock. Code that is a fixed part of an image is the same in
+// all replicas and is shared; code made at run time may differ from one to the next, and is
 // compared whenever it is entered.
 //
-// When the cache is full, or code it knows was replaced by other code, it is emptied, which needs
-// that nobody is inside: each replica waits at the next place where it asks for something.
+// When the cache is full, or code that it knows was replaced by other code, it is emptied. Nobody
+// may be inside then, so each replica waits at the next place where it asks for something.
 //
-// It has the same places in all replicas. When the program has mapped memory there the cache moves:
-// the replica that comes with such memory waits until the others are gone, and those that come
-// after it until then.
+// The cache has the same places in all replicas. When the program has mapped memory there, the
+// cache moves: the first replica with such memory waits until the others are gone, and those that
+// come after it wait for it.
 #pragma once
 
 #include <condition_variable>
@@ -38,7 +37,7 @@ class ReplicaCache {
     ReplicaCache(pid_t target, trace::BlockTable& blocks, trace::ModuleTable& modules,
                  trace::SegmentTable& segments, trace::CapturePlan plan);
 
-    // Of the file whose beginning is the fork site's: what comes behind that is ours.
+    // The beginning of the file is the fork site's; what comes after it is ours.
     static constexpr std::uint64_t offset_in_file = 1u << 20;
     static constexpr std::size_t file_size = offset_in_file + SharedMemory::largest_size;
 
@@ -58,7 +57,7 @@ class ReplicaCache {
         ReplicaCache& cache_;
         pid_t pid_;
         std::uint32_t area_;
-        std::shared_ptr<const proc::Maps> maps_;  // nothing: to be looked at
+        std::shared_ptr<const proc::Maps> maps_;  // null: they must be read
     };
     // Maps the cache into a replica. Nothing and `why` if there is no place for it.
     std::unique_ptr<Guest> admit(inject::Replica& replica, const inject::ForkSite& fork_site,
@@ -72,7 +71,7 @@ class ReplicaCache {
         Turn(const Turn&) = delete;
         Turn& operator=(const Turn&) = delete;
 
-        // Where the replica, which is not inside, enters; nothing if there is no code at `pc`. May
+        // Where the replica, which is outside, enters; nothing if there is no code at `pc`. May
         // wait for the cache to be emptied.
         std::optional<Address> entry(Address pc, Version version);
         Translator& translator() { return *guest_.cache_.translator_; }
@@ -94,7 +93,7 @@ class ReplicaCache {
     bool contains(Address address) const { return translator_->is_in_cache(address); }
     GuestCode& code() { return code_; }
     trace::SegmentTable& segments() { return segments_; }
-    SegmentWork& work() { return work_; }  // for whoever has the turn
+    SegmentWork& work() { return work_; }  // only during a Turn
 
   private:
     bool make(const inject::ForkSite& fork_site, const proc::Maps& maps, std::string& why);
@@ -111,8 +110,8 @@ class ReplicaCache {
     std::mutex mutex_;
     std::condition_variable changed_;
     std::size_t admitted_ = 0;
-    std::size_t waiting_ = 0;             // of them, for the cache to be emptied
-    std::size_t waiting_to_move_it_ = 0;  // others, who come in when it was moved
+    std::size_t waiting_ = 0;             // replicas inside that wait for it to be emptied
+    std::size_t waiting_to_move_it_ = 0;  // replicas outside that wait for it to be moved
     std::uint64_t emptied_ = 0;
     bool must_be_emptied_ = false;
     std::uint64_t epoch_ = 0;

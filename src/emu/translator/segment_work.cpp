@@ -8,7 +8,7 @@ namespace shadowprof::emu::translator {
 
 namespace {
 
-// Where the numbers lie in a word. So many words can be added without one running into the next.
+// Where the numbers lie in a word. So many words can be added before one number runs into the next.
 constexpr unsigned bits_of_few = 18, indirect_at = bits_of_few, instructions_at = 2 * bits_of_few;
 constexpr std::uint64_t mask_of_few = (1u << bits_of_few) - 1;
 constexpr std::size_t most_at_a_time = 1024;

@@ -34,7 +34,7 @@ class SegmentWork {
   private:
     const GuestCode& code_;
     const trace::SegmentTable& segments_;
-    std::vector<std::uint64_t> known_;  // all numbers of a segment in one word: one addition
+    std::vector<std::uint64_t> known_;  // all numbers of a segment in one word
 };
 
 }  // namespace shadowprof::emu::translator

@@ -16,14 +16,14 @@ namespace {
 
 constexpr auto* no_room = "no room in its address space";
 
-// Programs map more near what they have; we keep out of the way: at least so far from their code,
-// and, if there is such a place, so far from all else.
+// Programs map more memory near what they have, so we keep out of their way: at least so far from
+// their code and, if there is such a place, so far from everything else.
 constexpr std::uint64_t distance_from_code = 256u << 20;
 constexpr std::array<std::uint64_t, 3> margins{256u << 20, 64u << 20, 0};
 constexpr std::uint64_t reach = 0x7000'0000;
 constexpr std::uint64_t lowest_place = 0x1000'0000;
 
-// Where something is, or will be.
+// The address space: where something is, or will be.
 class Room {
   public:
     explicit Room(const proc::Maps& maps) {
@@ -42,8 +42,8 @@ class Room {
     std::vector<AddressRange> taken_;
 };
 
-// Such that the alias, and every address, is below 2 GB; as high as that goes, as the heap of a
-// program that is linked to run below grows towards it.
+// A place such that every address, those of the alias included, is below 2 GB. It is as high as
+// possible, because the heap of a program that is linked to run below 2 GB grows towards it.
 std::optional<std::uint64_t> place_for_data(const Room& room) {
     constexpr std::uint64_t step = 64u << 20;
     for (auto place = (alias - data_size) & ~(step - 1); place >= lowest_place; place -= step)
@@ -64,14 +64,14 @@ std::optional<std::uint64_t> place_near(const Room& room, std::uint64_t code) {
             const auto below = code - away - arena_size;
             if (code > away + arena_size + margin + lowest_place && is_free(below)) return below;
         }
-        // Its heap grows towards those.
+        // The program's heap grows towards these.
         for (auto away = reach - arena_size; away >= distance_from_code; away -= step)
             if (is_free(code + away)) return code + away;
     }
     return {};
 }
 
-// Where the whole file fits, far from where programs and libraries are.
+// A place where the whole file fits, far from programs and libraries.
 std::optional<std::uint64_t> place_for_workshop(const Room& room, std::size_t size) {
     constexpr std::uint64_t step = std::uint64_t{1} << 32, end = std::uint64_t{1} << 46;
     for (auto place = std::uint64_t{1} << 44; place < end; place += step)
@@ -90,7 +90,7 @@ std::vector<std::uint64_t> neighbourhoods(const proc::Maps& maps) {
     return found;
 }
 
-// However many calls there are; `returned` is told their places among them.
+// Carries out any number of calls. `returned` gets the index of each and its result.
 template <typename Returned>
 bool carry_out_all(ptrace::Tracer& tracer, ptrace::Thread& thread,
                    const std::vector<inject::PlannedCall>& calls, const Returned& returned,
@@ -207,8 +207,8 @@ std::unique_ptr<SharedMemory> SharedMemory::create(ptrace::Tracer& tracer, ptrac
     return memory;
 }
 
-// An old size of 0 duplicates a shared mapping, or any other part of its file. For a moment the
-// whole file is there, in the workshop.
+// mremap with an old size of 0 duplicates a shared mapping, or any other part of its file. For a
+// moment the whole file is mapped, in the workshop.
 bool SharedMemory::map_into(inject::Replica& replica, const proc::Maps& maps, Address of_file,
                             std::uint64_t offset, std::string& why) const {
     const auto whole = offset + size_;

@@ -25,12 +25,12 @@ class SharedMemory {
     static std::unique_ptr<SharedMemory> create(ptrace::Tracer& tracer, ptrace::Thread& thread,
                                                 std::string& why);
 
-    // The same for replicas, step by step: where it is to be, …
+    // The same for replicas, step by step. First: where it is to be.
     static std::unique_ptr<SharedMemory> plan(const proc::Maps& maps, std::string& why);
-    // … in which part of a file, …
+    // Second: in which part of a file.
     static constexpr std::size_t largest_size = data_size + (most_pieces - 2) * arena_size;
     bool open(int file, std::uint64_t offset);
-    // … and in each replica, of which the beginning of that file is mapped there.
+    // Third: into each replica, which has the beginning of that file at `of_file`.
     bool has_room_in(const proc::Maps& maps) const;
     bool map_into(inject::Replica& replica, const proc::Maps& maps, Address of_file,
                   std::uint64_t offset, std::string& why) const;
@@ -40,8 +40,8 @@ class SharedMemory {
     SharedMemory(const SharedMemory&) = delete;
     SharedMemory& operator=(const SharedMemory&) = delete;
 
-    // Takes it out again. No thread is inside. False, and nothing was done, if that is impossible
-    // for this stopped thread at this moment.
+    // Takes it out again; no thread is inside. False, and nothing was done, if this stopped thread
+    // cannot do so at this moment.
     bool remove(ptrace::Tracer& tracer, ptrace::Thread& thread);
 
     struct Arena {
@@ -72,13 +72,13 @@ class SharedMemory {
         return reinterpret_cast<LoadReading*>(ours_ + streams_at + number * slot_size +
                                               readings_in_slot);
     }
-    // What the target has at a stream pointer, aliased or not.
+    // What is at a stream pointer of the target, aliased or not.
     const std::byte* stream_at(std::uint64_t pointer) const {
         return reinterpret_cast<const std::byte*>(ours_ + ((pointer & ~alias) - data_place_));
     }
 
   private:
-    // Of the address space, and what of the file is there.
+    // A part of the address space, and the part of the file that is there.
     struct Piece {
         std::uint64_t place;
         std::size_t size;

@@ -1,4 +1,4 @@
-// What translated code writes down for a slot is the whole register; this is the slot's value.
+// For a slot, translated code writes down the whole register. This takes the slot's value from it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@ namespace shadowprof::emu::translator {
 
 inline std::uint64_t value_of_slot(const trace::Block& block, const trace::Slot& slot,
                                    std::uint64_t stored) {
-    // Instructions are large, and most slots need not look at theirs.
+    // Instructions are large, and most slots can do without looking at theirs.
     if (slot.bits == 8 && slot.kind == trace::Capture::destination_values) {
         const auto& reg = block.instructions[slot.instruction].operands()[slot.operand].reg;
         if (reg.high_byte) stored >>= 8;

@@ -1,12 +1,12 @@
 // What a thread in the cache writes down, on its way into Traces: a stream of segments, and from
-// time to time, in one of the other versions, a burst of segments with the values or the addresses
-// captured in them, or with loads that were timed.
+// time to time a capture window, in which it runs in another version of the code: one that also
+// records the values or the addresses captured in the segments, or times loads.
 //
-// Bursts are runs of units; the lengths between them, in blocks, are random: every execution of a
-// block has the same chance. How many blocks a segment has depends on what the code cache has
-// learnt, so nothing is measured in segments. Within a burst that times loads the numbers of loads
-// between those that are timed are random, and so every execution of a load has the same chance,
-// too.
+// A window is a run of units. The lengths between windows, in blocks, are random, so every
+// execution of a block has the same chance. How many blocks a segment has depends on what the code
+// cache has learnt, so nothing is measured in segments. Within a window that times loads, the
+// numbers of loads from one that is timed to the next are random, and so every execution of a load
+// has the same chance, too.
 #pragma once
 
 #include <array>
@@ -25,8 +25,8 @@
 namespace shadowprof::emu::translator {
 
 struct ValueSampling {
-    bool captures = false;  // anything: there is a version for values
-    double fraction = 0;    // of blocks, executed in that version
+    bool captures = false;  // anything at all, so that there is a version for values
+    double fraction = 0;    // of blocks that are executed in that version
 
     bool wanted() const { return captures && fraction > 0; }
     bool always() const { return captures && fraction >= 1; }
@@ -34,13 +34,13 @@ struct ValueSampling {
 
 struct LoadSampling {
     bool wanted = false;
-    bool timed = true;          // the clock can be used; otherwise addresses alone are told
-    std::uint64_t warm_up = 0;  // blocks before the first burst that times loads
+    bool timed = true;          // the clock can be used; otherwise only addresses are recorded
+    std::uint64_t warm_up = 0;  // blocks before the first window that times loads
 };
 
 class ThreadRecording {
   public:
-    // Where everything goes, the same for all threads of a run.
+    // Where everything goes; the same for all threads of a run.
     struct Place {
         GuestCode& code;
         trace::SegmentTable& segments;
@@ -50,67 +50,68 @@ class ThreadRecording {
         Random& random;
         ValueSampling values;
         LoadSampling loads;
-        // A burst is a sample of its own; otherwise it belongs to the thread's.
-        bool bursts_are_samples = false;
+        // A window is a sample of its own; otherwise it belongs to the thread's sample.
+        bool windows_are_samples = false;
     };
-    // `trace`: the number of the Trace of what ran.
+    // `trace` is the Trace of the segments.
     ThreadRecording(Place place, trace::SampleId sample, trace::TraceId trace);
 
-    // From now on it writes into the slot of this area.
+    // From now on the thread writes into the slot of this area.
     void begin_stream(SharedMemory& memory, std::uint32_t area);
-    // There will be so many blocks, more or less, from now on: as if it began here. Without this it
-    // goes on for ever. Nanoseconds of the original's.
+    // There will be about so many blocks from now on, as if the stream began here. Without this
+    // call it is taken to go on for ever. A block takes so many nanoseconds of the original's time.
     void expect(double blocks, double nanoseconds_of_block = usual_block);
-    // Ends the burst that may be under way, and hands over what there is.
+    // Ends the window that may be under way, and hands over what there is.
     void end_stream();
 
     Version version() const { return version_; }
-    // Of those that interrupt the lean version.
-    bool is_in_burst() const { return version_ != Version::lean && !always_values(); }
+    // Whether it is in a window that interrupts the lean version.
+    bool is_in_window() const { return version_ != Version::lean && !always_values(); }
     // Where to write next, of a thread that is about to enter the cache; and when it has left it.
     std::uint64_t stream() const { return stream_; }
     void left_at(std::uint64_t stream) { stream_ = stream & ~alias; }
 
-    // In versions that write down nothing else.
+    // Empty in versions that write down values as well.
     struct Executed {
         std::span<const trace::SegmentId> segments;  // until the next call
         Work work;
     };
-    // Takes over what was written since the last time.
+    // Takes over what was written since the last call.
     Executed read();
-    // The same, but it becomes no part of the Trace, which has not begun yet.
+    // The same, but it does not become part of the Trace, which has not begun yet.
     Executed skip();
     // Segments may have many more blocks than they had until now.
     void units_are_longer();
-    // The slot is full, or the version's time is over: how it goes on, with an empty slot.
+    // The slot is full, or the window is over: chooses how the thread goes on, with an empty slot.
     void go_on();
-    // … with about so many blocks at most before it asks again, in the lean version.
+    // The same, with about so many blocks at most before it asks again, in the lean version.
     void go_on_for(std::uint64_t blocks);
-    // … and no burst begins.
+    // The same, and no window begins.
     void go_on_lean_for(std::uint64_t blocks);
-    // It left a unit in its middle, before this instruction: what it did of it, as blocks.
+    // The thread left a unit in its middle, before this instruction: records the part that it
+    // executed, as blocks.
     void cut(const Unit& unit, std::size_t block, std::size_t instruction);
     void cut_before(const Unit& unit, Address instruction);
-    // That was read so far, in the lean version.
+    // What was read so far, in the lean version.
     const Work& work() const { return work_; }
-    std::uint64_t instructions_in_bursts() const { return instructions_in_bursts_; }
-    // It went somewhere else than the code says.
+    std::uint64_t instructions_in_windows() const { return instructions_in_windows_; }
+    // The thread went on elsewhere than the code says: at a handler, say.
     void discontinuity(Address continuation);
     void flush();
 
   private:
     static constexpr double usual_block = 1;
 
-    // In one of the versions that are not lean.
-    struct Burst {
+    // The windows of one version: their lengths, and when the next one is due.
+    struct CaptureWindow {
         Version version{};
         trace::Contents contents{};
-        double fraction = 0;        // of blocks
+        double fraction = 0;        // of all blocks
         std::uint64_t length = 0;   // in blocks, about
-        std::int64_t units = 0;     // that this one has
-        std::uint64_t blocks = 0;   // in the last one, or so far; at first, as if in one before
-        std::uint64_t due = 0;      // after so many lean blocks
-        std::uint64_t warm_up = 0;  // of which there are so many before, also of those skipped
+        std::int64_t units = 0;     // in the current one
+        std::uint64_t blocks = 0;   // in the last one, or so far; at first an assumption
+        std::uint64_t due = 0;      // after so many blocks in the lean version
+        std::uint64_t warm_up = 0;  // and after so many before those, skipped ones included
     };
 
     bool writes_values() const {
@@ -118,16 +119,16 @@ class ThreadRecording {
     }
     bool always_values() const { return place_.values.always(); }
     Executed look_at_new();
-    // So many of the blocks came after it.
-    static std::uint64_t warm_up(Burst& burst, std::uint64_t blocks);
+    // Returns how many of the blocks came after the warming up.
+    static std::uint64_t warm_up(CaptureWindow& window, std::uint64_t blocks);
     void choose_version();
-    std::uint64_t until_burst() const;
+    std::uint64_t until_window() const;
     void restart(std::uint64_t blocks);
-    std::uint64_t draw_lean_run(const Burst& burst);
+    std::uint64_t draw_lean_run(const CaptureWindow& window);
     std::uint64_t length_of_values() const;
-    void begin_burst(Burst& burst);
-    void end_burst();
-    void hand_over_burst();
+    void begin_window(CaptureWindow& window);
+    void end_window();
+    void hand_over_window();
     void read_values();
     void read_block_values(const trace::Block& block, const std::byte*& at);
     void prepare_readings();
@@ -139,21 +140,21 @@ class ThreadRecording {
     trace::TraceId trace_;
     SharedMemory* memory_ = nullptr;
     std::uint32_t area_ = 0;
-    std::uint64_t stream_ = 0;      // where it will write next, while it is outside
-    std::uint64_t read_up_to_ = 0;  // of what it has written
+    std::uint64_t stream_ = 0;      // where the thread will write next, while it is outside
+    std::uint64_t read_up_to_ = 0;  // how far its stream has been read
     Version version_ = Version::lean;
     double expected_blocks_ = 0, nanoseconds_of_block_ = usual_block;
     double blocks_in_segment_;  // lately
-    std::array<Burst, version_count - 1> bursts_;
+    std::array<CaptureWindow, version_count - 1> windows_;
     trace::SegmentChunk chunk_;
-    Burst* burst_ = nullptr;  // under way
-    trace::TraceId burst_trace_{};
-    trace::SampleId burst_sample_{};
-    trace::TraceChunk burst_chunk_;
+    CaptureWindow* window_ = nullptr;  // under way
+    trace::TraceId window_trace_{};
+    trace::SampleId window_sample_{};
+    trace::TraceChunk window_chunk_;
     Work work_;
-    std::uint64_t instructions_in_bursts_ = 0;
+    std::uint64_t instructions_in_windows_ = 0;
     std::uint64_t mean_loads_between_ = 0;
-    std::size_t spent_readings_ = most_readings;  // whose intervals are to be drawn again
+    std::size_t spent_readings_ = most_readings;  // their intervals must be drawn again
 };
 
 }  // namespace shadowprof::emu::translator

@@ -10,6 +10,7 @@
 #include "emu/interpreter/spinning.h"
 #include "emu/translator/guest_registers.h"
 #include "emu/translator/native_stretch.h"
+#include "emu/tuning.h"
 
 namespace shadowprof::emu::translator {
 
@@ -17,11 +18,7 @@ using ptrace::Registers;
 
 namespace {
 
-constexpr std::uint64_t one_look = 48 * 1024;  // blocks
-constexpr double longest_warm_up = 2e6;        // nanoseconds of the original's
-constexpr double shortest_stretch = 100e3, longest_stretch = 500e3;  // likewise; see measure_rate()
-constexpr std::ptrdiff_t most_remembered = 1 << 15;                  // segments
-constexpr double usual_instructions_in_block = 5;
+constexpr auto one_look = tuning::blocks_until_look;
 
 std::string name_of(const siginfo_t& info) {
     return fmt::format("signal SIG{}", sigabbrev_np(info.si_signo));
@@ -49,9 +46,10 @@ TranslatedReplica::End TranslatedReplica::run(Length length, Random& random) {
     if (length.nanoseconds > 0)
         time_.emplace(replica_.pid(), before_.of_fault);
     else
-        recording_.expect(static_cast<double>(length.instructions) / usual_instructions_in_block);
+        recording_.expect(static_cast<double>(length.instructions) /
+                          tuning::usual_instructions_in_block);
     while (next != Next::end) {
-        if (!recording_.is_in_burst()) ++stops_;
+        if (!recording_.is_in_window()) ++stops_;
         const auto stop = replica_.run();
         auto registers = replica_.registers();
         if (stop.kind == inject::Replica::StopKind::gone || !registers) {
@@ -110,12 +108,12 @@ TranslatedReplica::Next TranslatedReplica::on_guest_call(const Registers& regist
     native_.raw.rip = native_.raw.rcx = target.value;
     if (!replica_.set_registers(native_)) return end("the replica is gone");
     const auto next = serve_call();
-    // What was executed since the last look is part of the sample, but for its warming up.
+    // What was executed since the last look is part of the sample, unless it is still warming up.
     if (next == Next::end && (!time_ || is_warm_)) recording_.read();
     return next;
 }
 
-// The replica is behind it, with the guest's registers.
+// The replica is stopped after the call, with the guest's registers.
 TranslatedReplica::Next TranslatedReplica::serve_call() {
     const auto number = native_.raw.orig_rax;
     end_.continuation = native_.rip();
@@ -150,14 +148,14 @@ TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers
     auto& translator = turn.translator();
     switch (area.request) {
         case Request::look: {
-            if (time_) time_->look(!recording_.is_in_burst());
+            if (time_) time_->look(!recording_.is_in_window());
             if (time_ && !is_warm_) {
                 warm_up(turn, random);
                 break;
             }
             if (is_caught_spinning(turn, read(turn, random))) return end(waits_in_a_loop);
             if (is_long_enough()) return end("sample size");
-            // At the same rate.
+            // It goes on at the same rate.
             const auto done = recording_.work().blocks;
             const auto left = static_cast<double>(done) * (1 - share_) / share_;
             recording_.go_on_for(done == 0 ? one_look
@@ -183,13 +181,13 @@ TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers
     return Next::enter;
 }
 
-// The first part is slower than the original, by caches that are empty, pages that are not mapped
-// yet and code that is not translated: it is not part of the sample.
+// The first part is slower than the original, because caches are empty, pages are not mapped yet
+// and code is not translated. It is not part of the sample.
 void TranslatedReplica::warm_up(ReplicaCache::Turn& turn, Random& random) {
     const auto skipped = recording_.skip();
     look_for_hot_code(turn, skipped.segments, random);
     remember(skipped);
-    const auto wanted = std::min(wanted_.nanoseconds, longest_warm_up);
+    const auto wanted = std::min(wanted_.nanoseconds, tuning::longest_warm_up);
     const auto took = time_->estimate(warming_, stops_);
     if (took < wanted) {
         const auto left =
@@ -201,7 +199,7 @@ void TranslatedReplica::warm_up(ReplicaCache::Turn& turn, Random& random) {
     is_warm_ = true;
     const auto part = static_cast<double>(cache_.work().of(warmed_with_).instructions) /
                       static_cast<double>(warming_.instructions);
-    if (wanted_.nanoseconds >= shortest_stretch)
+    if (wanted_.nanoseconds >= tuning::shortest_stretch)
         landmark_ = choose_landmark(warmed_with_, part * took, cache_.segments(), cache_.code());
     warmed_with_ = {};
     time_.emplace(replica_.pid(), before_.of_fault);
@@ -210,7 +208,7 @@ void TranslatedReplica::warm_up(ReplicaCache::Turn& turn, Random& random) {
     recording_.go_on_for(one_look);
 }
 
-// What the sample will have at this rate.
+// The recording is told what the sample will have at this rate.
 void TranslatedReplica::expect_rate(double nanoseconds_of_instruction) {
     if (warming_.blocks == 0) return;
     const auto of_block = nanoseconds_of_instruction * static_cast<double>(warming_.instructions) /
@@ -223,8 +221,8 @@ void TranslatedReplica::remember(const ThreadRecording::Executed& executed) {
     const auto begin = executed.segments.begin(), end = executed.segments.end();
     warmed_with_.insert(warmed_with_.end(), begin, end);
     const auto size = static_cast<std::ptrdiff_t>(warmed_with_.size());
-    if (size > most_remembered)
-        warmed_with_.erase(warmed_with_.begin(), warmed_with_.begin() + size - most_remembered);
+    constexpr auto most = static_cast<std::ptrdiff_t>(tuning::most_segments_remembered);
+    if (size > most) warmed_with_.erase(warmed_with_.begin(), warmed_with_.begin() + size - most);
 }
 
 TranslatedReplica::Next TranslatedReplica::measure_rate() {
@@ -243,7 +241,8 @@ TranslatedReplica::Next TranslatedReplica::measure_rate() {
     };
     NativeStretch stretch{
         replica_, cache_, guest_, *std::exchange(landmark_, std::nullopt), serve, before_.of_fault};
-    const bool goes_on = stretch.run(native_, std::min(wanted_.nanoseconds, longest_stretch));
+    const bool goes_on =
+        stretch.run(native_, std::min(wanted_.nanoseconds, tuning::longest_stretch));
     if (!goes_on) return end_.reason.empty() ? end("the replica is gone") : Next::end;
     time_.emplace(replica_.pid(), before_.of_fault);
     end_.nanoseconds_of_instruction = stretch.rate();
@@ -257,8 +256,9 @@ TranslatedReplica::Next TranslatedReplica::measure_rate() {
 
 bool TranslatedReplica::is_long_enough() {
     share_ = static_cast<double>(instructions()) / static_cast<double>(wanted_.instructions);
-    // Bursts, which take many times as long, are left out: they come on top. To let them stand for
-    // as much as the rest does a sample that begins with one would soon be over.
+    // Capture windows take many times as long and are left out of the estimate, so they come on top
+    // of the sample. If they counted like the rest, a sample that begins with one would soon be
+    // over.
     if (time_)
         share_ = std::max(share_, time_->estimate(recording_.work(), stops_) / wanted_.nanoseconds);
     return share_ >= 1;
@@ -277,16 +277,15 @@ void TranslatedReplica::look_for_hot_code(ReplicaCache::Turn& turn,
     if (turn.hot_code().look_at(executed, random)) recording_.units_are_longer();
 }
 
-// Again and again with the same registers: what it looks at in between does not change.
+// The replica yields again and again with the same registers, so what it waits for does not change.
 bool TranslatedReplica::yields_in_vain() {
-    constexpr int enough = 32;
     const bool again = std::memcmp(&at_last_yield_.raw, &native_.raw, sizeof native_.raw) == 0;
     yields_in_vain_ = again ? yields_in_vain_ + 1 : 0;
     at_last_yield_ = native_;
-    return yields_in_vain_ >= enough;
+    return yields_in_vain_ >= tuning::yields_in_vain;
 }
 
-// The original would be let go of by a thread that the replica does not have.
+// In the original, another thread would end the waiting. The replica does not have that thread.
 bool TranslatedReplica::is_caught_spinning(ReplicaCache::Turn& turn,
                                            std::span<const trace::SegmentId> executed) {
     if (looks_for_spinning_ == 0 || !ends_in_a_small_loop(executed)) return false;
@@ -302,7 +301,7 @@ TranslatedReplica::Next TranslatedReplica::on_signal(const Registers& registers,
     if (info.si_signo == SIGSEGV && info.si_code == SEGV_MAPERR)
         end_.unmapped = Address{reinterpret_cast<std::uint64_t>(info.si_addr)};
     ReplicaCache::Turn turn{guest_};
-    // A breakpoint's signal comes behind it.
+    // A breakpoint's signal arrives after the instruction.
     const bool is_done = info.si_signo == SIGTRAP;
     const auto position = turn.translator().locate(registers.rip() - (is_done ? 1 : 0));
     if (position) {

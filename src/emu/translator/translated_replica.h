@@ -1,8 +1,9 @@
 // One sample: a replica runs its program's next instructions from the code cache.
 //
-// It is inside the cache but for its system calls, which stop it before they are executed and are
-// served by somebody else, and for a moment before the sample begins (native_stretch.h). Nothing is
-// delivered to it: a fault that is the program's own ends the sample.
+// The replica is always inside the cache, except in its system calls, which stop it before they are
+// executed and which ReplicaServices serves, and for a moment before the sample begins
+// (native_stretch.h). No signal is delivered to it: a fault that is the program's own ends the
+// sample.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +15,17 @@
 #include "emu/translator/native_time.h"
 #include "emu/translator/replica_cache.h"
 #include "emu/translator/thread_recording.h"
+#include "emu/tuning.h"
 #include "inject/replica.h"
 
 namespace shadowprof::emu::translator {
 
-// What a replica's kernel is to it.
+// What the kernel is to a program.
 class ReplicaServices {
   public:
     virtual ~ReplicaServices() = default;
-    // The replica is stopped in a system call; the registers are the guest's, rip behind the call.
-    // Sets what the call returns. Why the sample ends, if it does.
+    // The replica is stopped in a system call; the registers are the guest's, with rip after the
+    // call. Sets what the call returns. Returns why the sample ends, if it does.
     virtual std::optional<std::string> serve(ptrace::Registers& registers) = 0;
     struct Fault {
         bool is_mended = false;        // the instruction may be tried again
@@ -43,23 +45,23 @@ class TranslatedReplica {
           recording_(recording),
           before_(before) {}
 
-    // It spins on what another thread is to change, which it does not have.
+    // The replica waits in a loop for another thread to change something, but has no other thread.
     static constexpr const char* waits_in_a_loop = "spinning";
     struct End {
         std::string reason;
         Address continuation;             // 0: unknown
-        std::optional<Address> unmapped;  // it had nothing there, and needed it
+        std::optional<Address> unmapped;  // it needed memory there, and had none
         std::uint64_t instructions = 0;
-        bool is_complete = false;                               // as many as were wanted
+        bool is_complete = false;                               // it is as long as was wanted
         std::uint64_t blocks = 0;                               // in the lean version
         std::optional<double> nanoseconds_of_instruction = {};  // as measured natively
     };
-    // How much: whichever comes first, or a little more.
+    // The sample ends after whichever comes first, or a little later.
     struct Length {
         std::uint64_t instructions = 0;
         double nanoseconds = 0;  // of the original's time (native_time.h); 0: however long it takes
     };
-    // From the program's state that the replica is stopped in. The recording has its stream.
+    // Begins with the state that the replica is stopped in. The recording has its stream.
     End run(Length length, Random& random);
 
   private:
@@ -76,7 +78,7 @@ class TranslatedReplica {
     void expect_rate(double nanoseconds_of_instruction);
     void remember(const ThreadRecording::Executed& executed);
     std::uint64_t instructions() const {
-        return recording_.work().instructions + recording_.instructions_in_bursts();
+        return recording_.work().instructions + recording_.instructions_in_windows();
     }
     bool is_long_enough();
     bool yields_in_vain();
@@ -101,12 +103,12 @@ class TranslatedReplica {
     std::uint64_t stops_ = 0;
     bool is_warm_ = false;
     Work warming_;
-    std::vector<trace::SegmentId> warmed_with_;  // lately
-    std::optional<Landmark> landmark_;           // by which the rate is to be measured
-    int looks_for_spinning_ = 2;                 // that are left: a look is not cheap
+    std::vector<trace::SegmentId> warmed_with_;            // the latest of them
+    std::optional<Landmark> landmark_;                     // for measuring the rate
+    int looks_for_spinning_ = tuning::looks_for_spinning;  // that are left
     ptrace::Registers at_last_yield_;
     int yields_in_vain_ = 0;
-    double share_ = 0;  // of what is wanted, that is done
+    double share_ = 0;  // of the wanted length that is done
     End end_;
 };
 

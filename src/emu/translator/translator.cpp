@@ -7,6 +7,7 @@
 #include <cstddef>
 
 #include "base/error.h"
+#include "emu/tuning.h"
 
 namespace shadowprof::emu::translator {
 
@@ -16,7 +17,7 @@ using trace::BlockExit;
 
 constexpr std::size_t room_for_check = 128;
 
-// The target may execute what is changed: one store, in one cache line.
+// The target may be executing this code, so it is changed by one store within one cache line.
 void set_jump(std::uint8_t* displacement, const std::uint8_t* target) {
     const auto distance = static_cast<std::int32_t>(target - (displacement + 4));
     auto* const word = reinterpret_cast<std::int32_t*>(displacement);
@@ -41,8 +42,8 @@ void Translator::add_arena(std::uint8_t* ours, Address place, std::size_t size) 
         tables_[i] = arenas_.front().place_of(arenas_.front().find).value;
 }
 
-// Without a profiler the system call that asks for it returns, and the thread goes on in its own
-// code.
+// If the profiler has died, the system call that asks for it returns, and the thread goes on in its
+// own code.
 void Translator::write_fixed_code(CodeArena& arena) {
     Emitter a{arena.begin(), arena.end()};
     arena.leave = a.position();
@@ -115,14 +116,14 @@ std::optional<Address> Translator::entry(Address pc, Version version) {
     return units_[*number].place;
 }
 
-// What is translated brings along what it leads to, as far as that is known, so that threads seldom
-// have to ask.
+// Code that is translated brings along the code that it leads to, as far as that is known, so that
+// threads seldom have to ask.
 std::optional<std::uint32_t> Translator::translate(Address pc, Version version) {
     if (const auto known = by_start_.find({pc, version}); known != by_start_.end())
         return known->second;
     const auto number = compile(pc, version);
     if (!number) return {};
-    for (std::size_t n = 0; n < look_ahead && !ahead_.empty(); ++n) {
+    for (std::size_t n = 0; n < tuning::look_ahead && !ahead_.empty(); ++n) {
         const auto next = ahead_.front();
         ahead_.pop_front();
         if (!by_start_.count(next) && !code_.may_change(next.pc)) compile(next.pc, next.version);
@@ -135,7 +136,7 @@ std::vector<const trace::Block*> Translator::choose_blocks(Address pc, Version v
     std::vector<const trace::Block*> blocks;
     const bool may_change = code_.may_change(pc);
     std::size_t instructions = 0, values = 0;
-    while (blocks.size() < most_blocks_in_unit) {
+    while (blocks.size() < tuning::most_blocks_in_unit) {
         const auto* block = code_.block_at(pc);
         const bool is_there = std::find(blocks.begin(), blocks.end(), block) != blocks.end();
         if (!block || is_there) break;
@@ -143,10 +144,10 @@ std::vector<const trace::Block*> Translator::choose_blocks(Address pc, Version v
         if (version == Version::values) values += block->slots.size();
         if (version == Version::accesses) values += block->accesses.size();
         if (!blocks.empty() &&
-            (instructions > most_instructions_in_unit || values > most_values_in_unit / 4))
+            (instructions > tuning::most_instructions_in_unit || values > most_values_in_unit / 4))
             break;
         blocks.push_back(block);
-        // A unit sees its code change only when it is entered.
+        // A unit notices only at its entry that its code changed.
         if (may_change) break;
         const auto& last = block->last();
         if (block->exit == BlockExit::conditional || block->exit == BlockExit::length)
@@ -199,7 +200,7 @@ std::optional<std::uint32_t> Translator::add_unit(std::vector<const trace::Block
     return number;
 }
 
-// Directly if its target is translated, or as soon as it is.
+// Connects an exit to its target, now or as soon as the target is translated.
 void Translator::connect(std::uint32_t index) {
     const auto& exit = exits_[index];
     const auto& from = units_[exit.unit];
@@ -221,7 +222,7 @@ void Translator::connect(std::uint32_t index) {
     ++statistics_.links;
 }
 
-// To another arena, which no displacement reaches. Nothing if there is no room.
+// A jump to another arena, which no displacement reaches. Nothing if there is no room.
 const std::uint8_t* Translator::far_jump(CodeArena& from, Address to) {
     auto& jump = far_jumps_[{from.range().begin, to}];
     if (jump) return jump;
@@ -262,12 +263,12 @@ std::optional<Address> Translator::find(Address pc, Version version) {
 
     auto* begin = arena->begin();
     begin += -reinterpret_cast<std::uintptr_t>(begin) & 7;
-    // The word that says what comes next, then the check.
+    // First comes the word that says what comes next, then the check.
     auto* const next = begin;
     Emitter a{begin + 8, arena->end()};
     const auto* const check = a.position();
     const auto former = last == chains_.end() ? 0 : last->second.known.value;
-    // In full, so that the code's layout does not depend on it.
+    // The constant has its full length, so that the layout of the code does not depend on it.
     const auto move_in_full = [&](HostRegister reg, std::uint64_t value) {
         a.raw(0x48, 0xb8 | reg);
         a.data(value);
@@ -313,8 +314,9 @@ std::optional<Address> Translator::renew(Address pc, Version version) {
     return units_[*number].place;
 }
 
-// All that leads to the old unit leads on to the new one. A thread may be about to execute the
-// second of the old entry's instructions; the first is longer than the jump.
+// Whatever leads to the old unit leads on to the new one: a jump replaces the old entry's first
+// instruction, which is longer than the jump. A thread that is about to execute the entry's second
+// instruction is not disturbed.
 void Translator::replace(std::uint32_t old, std::uint32_t by) {
     const auto& unit = units_[by];
     auto* arena = arena_for(unit.start());
@@ -337,9 +339,9 @@ bool Translator::follow(std::span<const trace::SegmentId> executed) {
         for (const auto id : segments_.at(segment)) {
             const auto* const block = &code_.block(id);
             instructions += block->instructions.size();
-            is_over = blocks.size() == most_blocks_followed ||
-                      instructions > most_instructions_followed || code_.may_change(block->start) ||
-                      code_.block_at(block->start) != block;
+            is_over = blocks.size() == tuning::most_blocks_followed ||
+                      instructions > tuning::most_instructions_followed ||
+                      code_.may_change(block->start) || code_.block_at(block->start) != block;
             if (is_over) break;
             blocks.push_back(block);
             switch (block->exit) {

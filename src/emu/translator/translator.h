@@ -3,7 +3,7 @@
 //
 // It writes into memory that the target executes, and never stops the target to do so: code is
 // written before the jump or the table entry that makes it reachable, and these are changed in one
-// store. Nothing is taken back but by forget_everything(), when no thread is inside.
+// store. Nothing is taken back, except by forget_everything(), when no thread is inside.
 //
 // Indirect branches jump through a table indexed by the low 16 bits of their target, to the first
 // of a chain of checks; each compares the whole target with the one it knows, without touching
@@ -36,10 +36,6 @@ namespace shadowprof::emu::translator {
 
 class Translator : private UnitDirectory {
   public:
-    // No unit has more.
-    static constexpr std::size_t most_instructions_followed = 640;
-    static constexpr std::size_t most_blocks_followed = 48;
-
     // `tables`: the lookup tables as we see them; `tables_place`: as the target does.
     Translator(GuestCode& code, trace::SegmentTable& segments, std::uint64_t* tables,
                std::uint32_t tables_place);
@@ -53,26 +49,26 @@ class Translator : private UnitDirectory {
     bool is_full() const { return is_full_; }
     bool is_empty() const { return units_.empty(); }
 
-    // A thread left the cache by this exit, and comes again.
+    // A thread left the cache by this exit, and is about to enter again.
     std::optional<Address> link(std::uint32_t exit);
-    // … for an indirect branch, which will find its target next time.
+    // The same after an indirect branch, which will find its target next time.
     std::optional<Address> find(Address pc, Version version);
-    // … because the code at `pc` changed.
+    // The same because the code at `pc` changed.
     std::optional<Address> renew(Address pc, Version version);
 
-    // Segments that a thread executed one after the other, to be followed by one unit from now on,
-    // from the first one's first block on, through as many rounds of loops as there is room for.
-    // False: nothing was done, since it has been done, or is of no use.
+    // One unit is to follow the way that a thread went through these segments, from the first one's
+    // first block on, through as many rounds of loops as there is room for. False: nothing was
+    // done, because it has been done already, or is of no use.
     bool follow(std::span<const trace::SegmentId> executed);
 
-    // Code that takes one off the word at `counter`, executes this instruction, and goes on behind
-    // it in the guest's own code: for a jump that stands where the instruction was. When nothing is
-    // left it traps instead, with the guest's registers but for rip. Uses the word at `scratch`;
-    // both are below 2 GB. Nothing if no arena is near.
+    // Code that decrements the word at `counter`, executes this instruction, and goes on after it
+    // in the guest's own code: the target of a jump that replaces the instruction. When the counter
+    // is zero it traps instead; then all registers except rip are the guest's. Uses the word at
+    // `scratch`; both words are below 2 GB. Nothing if no arena is near.
     std::optional<Address> count_down(const decoder::Instruction& instruction,
                                       std::uint32_t counter, std::uint32_t scratch);
 
-    // When no thread is in the cache.
+    // No thread is in the cache.
     void forget_everything();
 
     // What is at an address in the cache.
@@ -83,12 +79,12 @@ class Translator : private UnitDirectory {
     };
     std::optional<Position> locate(Address in_cache) const;
     bool is_in_cache(Address address) const;
-    // That a thread stopped in a system call here has left the cache with a request.
+    // Whether a thread that is stopped in a system call here has left the cache with a request.
     bool is_behind_leave(Address address) const;
-    // The system call's exit, of a thread that is stopped in one behind this address.
+    // The exit by which a thread that is stopped in a system call, just before this address, left.
     const Exit* system_call_behind(Address in_cache) const;
 
-    // Whether code was translated that lies there.
+    // Whether code in this range was translated.
     bool has_code_in(AddressRange range) const;
     const Unit& unit(std::uint32_t number) const { return units_[number]; }
 
@@ -98,10 +94,6 @@ class Translator : private UnitDirectory {
     const Statistics& statistics() const { return statistics_; }
 
   private:
-    static constexpr std::size_t most_blocks_in_unit = 8;
-    static constexpr std::size_t most_instructions_in_unit = 128;
-    static constexpr std::size_t look_ahead = 24;
-
     trace::SegmentId segment_of(std::span<const trace::BlockId> blocks) override {
         return segments_.publish(blocks);
     }
@@ -150,15 +142,15 @@ class Translator : private UnitDirectory {
     std::unordered_map<Key, std::uint32_t, KeyHash> by_start_;
     std::map<Address, std::uint32_t> by_place_;
     std::unordered_map<std::uint64_t, Check> chains_;           // by version and low bits
-    std::unordered_map<Key, std::uint8_t*, KeyHash> findable_;  // where their checks jump on
+    std::unordered_map<Key, std::uint8_t*, KeyHash> findable_;  // their checks' jumps
     std::unordered_set<Address> followed_;
-    // By the arena they are in and where they lead to.
+    // By the arena they are in and where they lead.
     std::map<std::pair<Address, Address>, const std::uint8_t*> far_jumps_;
-    // Exits that lead to code nobody has translated yet.
+    // Exits that lead to code that is not translated yet.
     std::unordered_map<Key, std::vector<std::uint32_t>, KeyHash> waiting_;
     std::deque<Key> ahead_;
     std::map<std::pair<Address, std::uint32_t>, Address> counting_;  // by instruction and counter
-    std::unordered_set<std::uint64_t> pages_;  // of the guest's, that were translated
+    std::unordered_set<std::uint64_t> pages_;  // pages of the guest that were translated
     Statistics statistics_;
 };
 

@@ -42,13 +42,13 @@ struct Mark {
     std::uint16_t block = 0;   // index in the unit
     std::uint8_t instruction = 0;
     StreamRegister stream_register{};
-    // A guest register that is in the area's temp[0] meanwhile, or none.
+    // A register that was borrowed: the guest's value is in the area (see slot_for()). Or none.
     std::uint8_t borrowed = none;
     static constexpr std::uint8_t none = 0xff;
     // A load is being timed: the guest's rax, rcx and rdx are in the area.
     static constexpr std::uint8_t timing = 0xfe;
 
-    // Says nothing that the mark before it does not.
+    // Whether this mark says the same as the one before it.
     bool continues(const Mark& before) const {
         return block == before.block && instruction == before.instruction &&
                stream_register == before.stream_register && borrowed == before.borrowed;

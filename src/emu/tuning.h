@@ -1,0 +1,159 @@
+// The tuning constants of the engines: value and unit, what each does, and how it was chosen.
+// "Measured" names the program of bench/ that gives the figures; a constant without that word was
+// chosen by reasoning, which is given.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace shadowprof::emu::tuning {
+
+// ---- Interpreter
+
+// Bytes of guest memory that are fetched at a time. Lines that are copied out of the caches of the
+// guest's processor have to be fetched back: for a hundred pages this takes 130 to 380 µs after
+// each burst, while a hundred lines of 64 bytes cost nothing measurable. But each fetch is a system
+// call of a microsecond, whatever its size. Measured with bench/bursts: a burst of xz costs 830 µs
+// by pages, 770 by 1024 bytes, 540 by 512; one of bzip2 550, 600, 550.
+inline constexpr std::uint64_t piece_size = 512;
+// Entries of the tables that compiled code looks up: pieces of memory, and targets of indirect
+// branches. Larger ones take longer to empty after each burst.
+inline constexpr unsigned tlb_size = 512;
+inline constexpr unsigned jump_table_size = 4096;
+// Instructions within which a thread that spins must come back to the same state. Loops that wait
+// for a lock have some dozens.
+inline constexpr int most_instructions_of_spinning = 512;
+
+// ---- Translator: units of code
+
+// Blocks and instructions of a unit that was translated without having been seen to run. Code that
+// comes later in it is likely not to be executed.
+inline constexpr std::size_t most_blocks_in_unit = 8;
+inline constexpr std::size_t most_instructions_in_unit = 128;
+// Units translated ahead for each one that a thread asks for, because a miss costs two ptrace stops
+// (40 µs each on machines where entering the kernel is expensive).
+inline constexpr std::size_t look_ahead = 24;
+// Blocks and instructions of a unit that follows the way a thread was seen to go, through as many
+// rounds of loops as there is room for. Measured with bench/full/replicas.py: with units of this
+// length replicas are twice as fast as with units of eight blocks.
+inline constexpr std::size_t most_blocks_followed = 48;
+inline constexpr std::size_t most_instructions_followed = 640;
+
+// Hot code is looked for at random places in a thread's stream: so many looks for each stretch that
+// is read, if the stretch has at least so many segments. A place that was met so many times is hot;
+// the unit that is then made follows at most so many segments.
+inline constexpr std::size_t looks_for_hot_code = 96;
+inline constexpr std::size_t fewest_segments_for_looks = 4096;
+inline constexpr unsigned hits_of_hot_code = 3;
+inline constexpr std::size_t most_segments_followed = 64;
+
+// ---- Translator: capture windows (thread_recording.h)
+
+// Blocks in a segment, as long as nothing is known; and the segments after which it is looked
+// again. There may be fifteen times as many blocks, so the first look is to come soon.
+inline constexpr std::uint64_t fewest_blocks_in_segment = 3;
+inline constexpr std::uint64_t segments_until_known = 1024;
+
+// A window for values, in blocks. The two stops of a window, 50 µs together, are to be a small part
+// of what it takes.
+inline constexpr std::uint64_t shortest_window_of_values = 3 * 1024;
+inline constexpr std::uint64_t longest_window_of_values = 24 * 1024;
+// A sample of known length is to have so many windows for values; a run without an end so many
+// before they become longer, for each of them is a sample by itself. In the original's time, one
+// comes at least every so many nanoseconds.
+inline constexpr double windows_of_values_in_sample = 8;
+inline constexpr double windows_of_values_before_longer = 1000;
+inline constexpr double nanoseconds_between_windows_of_values = 500e3;
+
+// What is known of loads grows with the blocks in windows, and so does the time that a replica
+// takes. A sample of many blocks has the least share of them in windows. In a sample of few blocks
+// each takes long, so windows matter little beside that: it gets as many as are wanted, up to the
+// largest share. A sample has one window; if it takes longer than `apart`, it has one in each
+// `apart` nanoseconds of the original's time, because each begins and ends with stops. Measured
+// with bench/latency.
+struct WindowShare {
+    double wanted;             // blocks in a sample
+    double least;              // share of all blocks
+    double apart;              // nanoseconds, from one window to the next
+    double shortest, longest;  // window, in blocks
+};
+inline constexpr double largest_window_share = 1.0 / 4;
+inline constexpr WindowShare windows_of_timings{
+    .wanted = 4 * 1024, .least = 1.0 / 32, .apart = 1e6, .shortest = 384, .longest = 32 * 1024};
+// Addresses are the most expensive to record. The longest window sees most of what a cache of the
+// first or second level holds once more.
+inline constexpr WindowShare windows_of_accesses{
+    .wanted = 16 * 1024, .least = 1.0 / 128, .apart = 8e6, .shortest = 512, .longest = 96 * 1024};
+// Loads from one that is timed to the next within a window, and how many are wanted in a sample.
+inline constexpr double fewest_loads_between_timings = 8;
+inline constexpr double most_loads_between_timings = 128;
+inline constexpr double timings_in_sample = 256;
+
+// ---- Translator: how long a replica's sample is (translated_replica.h, native_time.h)
+
+// Blocks until a replica is first looked at. Each look is a stop.
+inline constexpr std::uint64_t blocks_until_look = 48 * 1024;
+// Nanoseconds of the original's: the warming up before a sample, and the stretch that is run
+// natively to measure the rate. A shorter sample is not worth a stretch.
+inline constexpr double longest_warm_up = 2e6;
+inline constexpr double shortest_stretch = 100e3;
+inline constexpr double longest_stretch = 500e3;
+// Segments of the warming up that are remembered, to choose a landmark from.
+inline constexpr std::size_t most_segments_remembered = 1 << 15;
+// For the length of samples that are wanted in instructions.
+inline constexpr double usual_instructions_in_block = 5;
+// A look for spinning interprets some hundred instructions, so a sample makes few of them. A
+// replica that yields so many times with the same registers spins.
+inline constexpr int looks_for_spinning = 2;
+inline constexpr int yields_in_vain = 32;
+
+// Nanoseconds that a replica takes besides the original's time: for each stop, block, and indirect
+// jump. Measured on Zen 4 with bench/full/replicas.py.
+inline constexpr double nanoseconds_of_stop = 10'000;
+inline constexpr double nanoseconds_of_block = 0.2;
+inline constexpr double nanoseconds_of_indirect = 0.2;
+// The original's part of a replica's time is not estimated to be smaller: where much else goes on
+// the prices are too rough.
+inline constexpr double smallest_part_of_original = 0.3;
+// Nanoseconds for which a rate that was measured natively holds. What is executed later may be
+// other code.
+inline constexpr double rate_holds_for = 2e6;
+
+// ---- Translator: measuring a replica natively (native_stretch.h, landmark.h)
+
+// A stretch is given up when it has taken so many times as long as it should.
+inline constexpr double patience_of_stretch = 4;
+// Of a part of a stretch in which faults took a larger share of the time the rest says nothing:
+// what a fault takes is known only roughly.
+inline constexpr double most_faults_in_stretch = 0.7;
+// A rate that was measured with fewer faults is final as soon as it is steady: a part takes no less
+// than this share of the time of the part before.
+inline constexpr double few_faults_in_stretch = 0.4;
+inline constexpr double steady_rate = 0.67;
+// Nanoseconds of an instruction. No program is slower: a processor waits so long for each load of
+// memory that is in no cache.
+inline constexpr double slowest_instruction = 100;
+// A stretch becomes at most so many times as long as was wanted, and a part so many times as long
+// as the one before.
+inline constexpr double most_stretching = 16;
+inline constexpr std::uint64_t most_growth_of_part = 16;
+
+// A landmark is visited at least so many times in what was executed, best about so many times; and
+// the visits reach over so much of it.
+inline constexpr std::uint64_t fewest_visits_of_landmark = 20;
+inline constexpr double good_visits_of_landmark = 500;
+inline constexpr double part_with_landmark = 0.8;
+// Looking at how regular their visits are takes time, so only so many are looked at. Measured: a
+// landmark is chosen in a tenth of the time that all of them would take.
+inline constexpr std::size_t most_candidates_for_landmark = 16;
+// Nanoseconds from one visit to the next, at least, and of counting one.
+inline constexpr double shortest_between_visits = 60;
+inline constexpr double nanoseconds_of_counting = 1.2;
+
+// ---- Translator: taking over a program
+
+// Attempts to make room for the cache in a running program, each of another thread or at another
+// moment, before it is given up.
+inline constexpr unsigned attempts_to_take_over = 100;
+
+}  // namespace shadowprof::emu::tuning
