@@ -1,6 +1,6 @@
-// The decoder library describes instructions by tables. Where those leave out what a profiler must
-// know, or differ from what processors do, the differences are put right here, one rule each, so
-// that nobody above this room needs to know of them.
+// The decoder library describes instructions by tables. Where they leave out facts that a profiler
+// needs, or differ from what processors do, they are corrected here, one rule each, so that no
+// other room needs to know of it.
 #include "decoder/corrections.h"
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 namespace shadowprof::decoder {
 namespace {
 
-// Wide NOPs name operands and use none of them; prefetches of bad addresses do nothing.
+// Wide NOPs name operands but use none of them; prefetches of bad addresses do nothing.
 void touches_nothing(Instruction& i) {
     for (auto& operand : i.operand_storage) {
         operand.reads = operand.writes = operand.conditional = operand.conditional_read = false;
@@ -16,7 +16,7 @@ void touches_nothing(Instruction& i) {
     }
 }
 
-// A part of the memory must be there, and need not be its beginning.
+// Some part of the memory must be there, but not necessarily its beginning.
 void may_read_nothing(Instruction& i) {
     auto& memory = i.operand_storage[0];
     memory.conditional_read = memory.reads;
@@ -50,8 +50,8 @@ void memory_is_rows(Instruction& i) {
         if (operand.kind == OperandKind::memory) operand.memory.use = MemoryUse::gather;
 }
 
-// bt with memory and a register counts bits from the address on, forwards or backwards: what it
-// touches is not where its operand points.
+// bt with memory and a register counts bits from the address on, forwards or backwards, so it may
+// touch memory elsewhere than where its operand points.
 void memory_may_be_bit_string(Instruction& i) {
     auto& first = i.operand_storage[0];
     if (first.kind == OperandKind::memory && i.operand_storage[1].kind == OperandKind::reg)
@@ -99,7 +99,7 @@ void by_name(Instruction& i) {
         case Mnemonic::rdsspq:
         case Mnemonic::lar:  // of no segment
         case Mnemonic::lsl:
-        // Often carried out by the kernel, which leaves a register's upper half as it is.
+        // The kernel often carries this out, and leaves the upper half of the register unchanged.
         case Mnemonic::sldt:
         case Mnemonic::str:
         case Mnemonic::smsw:
@@ -159,7 +159,7 @@ void by_name(Instruction& i) {
             i.lock |= i.operand_storage[0].kind == OperandKind::memory;
             return;
 
-        // Allowed by I/O privilege, which no program has by default.
+        // This needs I/O privilege, which no program has by default.
         case Mnemonic::in:
         case Mnemonic::out:
         case Mnemonic::insb:

@@ -5,7 +5,7 @@
 
 namespace shadowprof::decoder {
 
-// Sets right what the decoder library's tables leave out or state otherwise than the hardware does.
+// Corrects the decoder library's tables where they leave something out or differ from the hardware.
 void correct(Instruction& instruction);
 
 }  // namespace shadowprof::decoder

@@ -50,8 +50,8 @@ Mnemonic mnemonic_of(const ZydisDecodedInstruction& z) {
     }
 }
 
-// By name: the names of scalar instructions end in ss, sd or sh, and the integer instructions that
-// end alike ("saturated doubleword") begin with p.
+// Scalar instructions are recognised by name: their names end in ss, sd or sh. The integer
+// instructions with the same endings ("saturated doubleword") begin with p.
 std::uint8_t scalar_bits_of_name(std::string_view name) {
     if (name == "movd" || name == "vmovd") return 32;
     if (name == "vmovw") return 16;
@@ -142,7 +142,7 @@ Flow flow_of(const ZydisDecodedInstruction& z, const ZydisDecodedOperand* operan
     }
 }
 
-// The last of the repeat prefixes counts. Only comparing instructions tell the two apart.
+// The last of the repeat prefixes counts. Only comparing instructions distinguish the two.
 Repeat repeat_of(const ZydisDecodedInstruction& z) {
     if (z.meta.category != ZYDIS_CATEGORY_STRINGOP && z.meta.category != ZYDIS_CATEGORY_IOSTRINGOP)
         return Repeat::none;
@@ -291,7 +291,7 @@ Operand operand_of(const ZydisDecodedOperand& z, std::uint8_t address_bits) {
     return operand;
 }
 
-// k0 in the place of a write mask means that nothing is masked: no operand at all.
+// k0 in the place of a write mask means that nothing is masked, so it is not an operand.
 bool means_unmasked(const ZydisDecodedOperand& z) {
     return z.encoding == ZYDIS_OPERAND_ENCODING_MASK && z.type == ZYDIS_OPERAND_TYPE_REGISTER &&
            z.reg.value == ZYDIS_REGISTER_K0;

@@ -10,7 +10,7 @@
 
 namespace shadowprof::decoder {
 
-// Nothing if the bytes are no instruction in 64-bit mode, or are cut off.
+// Nothing if the bytes are not an instruction in 64-bit mode, or are cut off.
 std::optional<Instruction> decode(std::span<const std::byte> bytes, Address at);
 
 // Intel syntax; branch targets and rip-relative addresses absolute, hexadecimal; conditions named

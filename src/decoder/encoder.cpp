@@ -2,7 +2,7 @@
 //
 //     legacy prefixes | REX or VEX, XOP, EVEX | opcode | ModRM | SIB | displacement | the rest
 //
-// Of these the address takes part in: the segment and address-size prefixes; one bit in REX, VEX,
+// The address takes part in the segment and address-size prefixes; one bit in REX, VEX,
 // XOP or EVEX for each of the registers of the address (B for the base, X for the index; inverted
 // in the last three); the mod and rm fields of ModRM; SIB and displacement. These are made anew,
 // all other bits are copied.

@@ -1,6 +1,6 @@
-// The same instruction with another address: so that a host can carry out what a guest asks for on
-// memory that lies elsewhere. Everything but the address keeps its encoding, so what was not
-// understood about an instruction is kept too.
+// The same instruction with another address, so that a host can carry out a guest's instruction on
+// memory that lies elsewhere. Everything but the address keeps its encoding, including whatever was
+// not understood about the instruction.
 #pragma once
 
 #include <array>
@@ -23,17 +23,17 @@ struct Bytes {
 
 // The instruction with its explicit memory operand replaced by [base_register], without index,
 // displacement, segment or address-size prefix. Nothing if it has no such operand (mov with a
-// 64-bit absolute address has none in this sense), if the operand is no access or a gather's, or if
-// there is no such encoding: ah, ch, dh and bh do not go together with r8 to r15, nor more than 15
-// bytes with anything.
+// 64-bit absolute address has none in this sense), if the operand is not an access or is a
+// gather's, or if there is no such encoding: ah, ch, dh and bh cannot be used together with r8 to
+// r15, and no instruction has more than 15 bytes.
 std::optional<Bytes> with_memory_at(const Instruction& instruction, std::uint8_t base_register);
 
 // For MemoryUse::gather: [base_register + index * scale], the index and scale unchanged, without
 // displacement or segment. Nothing for 32-bit addresses: the sum is cut there, not the base.
 std::optional<Bytes> with_gather_base(const Instruction& instruction, std::uint8_t base_register);
 
-// The instruction, whose memory operand is rip-relative, as it must read at another place to mean
-// the same address. Nothing if that is out of reach, or there is no such operand.
+// An instruction with a rip-relative memory operand as it must be encoded at another place to mean
+// the same address. Nothing if that is out of reach, or if there is no such operand.
 std::optional<Bytes> moved_to(const Instruction& instruction, Address place);
 
 // A bit for every general register that is read, written or part of an address, hidden or not. The

@@ -1,10 +1,10 @@
-// The names of the instructions that somebody tells apart by name: those that an interpreter
+// The names of the instructions that have to be told apart by name: those that an interpreter
 // carries out by hand and those that read or change more than their operands. All others are
 // `other`: what they do follows from their operands, and `mnemonic_name` names them.
 //
-// The second column is the decoder library's name. Two names are shared there by unlike
-// instructions; here movsd and cmpsd are the string instructions (those of SSE2 are `other`), and
-// jmp, call and ret are the near ones.
+// The second column is the decoder library's name. There, different instructions share two names;
+// here movsd and cmpsd are the string instructions (those of SSE2 are `other`), and jmp, call and
+// ret are the near ones.
 #pragma once
 
 #include <cstdint>

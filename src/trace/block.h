@@ -40,14 +40,14 @@ enum class BlockExit : std::uint8_t {
     indirect_call,
     return_,
     system_call,
-    trap,    // ends with an instruction no engine goes through
+    trap,    // ends with an instruction that no engine goes through
     length,  // 64 instructions
     cut,     // stopped before its natural end
 };
 
 // `cut` for an instruction after which control goes on.
 BlockExit exit_of(decoder::Flow flow);
-// Of what decode_block returned, unless that is empty.
+// The exit of what decode_block returned, unless that is empty.
 BlockExit exit_of(std::span<const decoder::Instruction> instructions);
 
 // Immutable once published.
@@ -68,7 +68,7 @@ struct Block {
     Location place_of_last() const { return place_of(last()); }
 };
 
-// How code is read: an engine gives the guest's, a test its own.
+// Where code is read from: an engine reads the guest's, a test its own.
 class CodeSource {
   public:
     virtual ~CodeSource() = default;
@@ -79,12 +79,12 @@ class CodeSource {
 // The instructions from `at` to the end of their block; empty if there is none that decodes.
 std::vector<decoder::Instruction> decode_block(CodeSource& code, Address at);
 
-// Whether the block's code is still what it was; nothing if it cannot be read.
+// Whether the block's code is still the same; nothing if it cannot be read.
 std::optional<bool> still_holds(const Block& block, CodeSource& memory);
 
-// Owns every block of a run. Any thread publishes (replicas may live on while bursts are emulated);
-// any thread reads blocks whose ids reached it through a synchronised hand-over (a chunk passed
-// through a queue).
+// Owns every block of a run. Any thread may publish (replicas may live on while bursts are
+// emulated). Any thread may read a block whose id reached it through a synchronised hand-over, such
+// as a chunk passed through a queue.
 class BlockTable {
   public:
     BlockTable();
@@ -96,8 +96,8 @@ class BlockTable {
     const Block& publish(Block block);
     const Block& at(BlockId id) const;
     std::uint32_t size() const { return size_.load(std::memory_order_acquire); }
-    // Blocks whose code is not there any more: nobody will come by them again, but they stay. Any
-    // thread may tell.
+    // Any thread may report blocks whose code is no longer there. They are never executed again,
+    // but they stay.
     void are_gone(std::size_t blocks) { gone_.fetch_add(blocks, std::memory_order_relaxed); }
     std::size_t gone() const { return gone_.load(std::memory_order_relaxed); }
 

@@ -1,6 +1,6 @@
-// The capture plan: what an engine writes down besides which blocks ran. It is made from the
-// profile types asked for; together with a block's instructions it determines the block's slots,
-// and so the order of the values in a Trace: there are no per-value tags.
+// The capture plan: what an engine records besides which blocks ran. It is made from the profile
+// types that were asked for. Together with a block's instructions it determines the block's slots,
+// and so the order of the values in a Trace.
 #pragma once
 
 #include <cstdint>
@@ -11,12 +11,12 @@
 
 namespace shadowprof::trace {
 
-// A set of them is a capture plan.
+// A set of captures is a capture plan.
 enum class Capture : std::uint8_t {
     destination_values = 1,  // registers written, after the instruction
     memory_addresses = 2,    // effective addresses of explicit accesses, before it
     loaded_values = 4,       // the bytes an explicit memory operand held, before it (up to 8)
-    latency = 8,             // how long loads take, and where they and stores go: not in slots
+    latency = 8,  // how long loads take, and the addresses of loads and stores; not in slots
 };
 
 class CapturePlan {
@@ -30,7 +30,7 @@ class CapturePlan {
     }
     constexpr bool has(Capture c) const { return bits_ & static_cast<std::uint8_t>(c); }
     constexpr bool empty() const { return bits_ == 0; }
-    // Something that blocks have slots for.
+    // Whether blocks have slots for anything in it.
     constexpr bool has_slots() const {
         return bits_ & ~static_cast<std::uint8_t>(Capture::latency);
     }
@@ -49,25 +49,27 @@ struct Slot {
     constexpr bool operator==(const Slot&) const = default;
 };
 
-// The slots of a run of instructions, in execution order; within an instruction first addresses,
-// then loaded values, then destinations, each in operand order.
+// The slots of a run of instructions, in execution order. Within an instruction addresses come
+// first, then loaded values, then destinations, each in operand order.
 //
-// Destinations are the general, vector and mask registers an instruction writes, with these left
-// out because they say nothing about data: rsp of push, pop, call, ret, enter and leave; rsi, rdi
+// Destinations are the general, vector and mask registers that an instruction writes. Left out,
+// because they say nothing about data, are rsp of push, pop, call, ret, enter and leave; rsi, rdi
 // and rcx of string instructions; rip and flags. x87, MMX and tile registers are not captured. A
-// vector register yields its lowest element if the operation is scalar, its low 64 bits if it is
-// packed. A destination that may be left alone (cmov) yields what the register holds afterwards.
+// vector register yields its lowest element if the operation is scalar, and its low 64 bits if it
+// is packed. A destination that may not be written (cmov) yields what the register holds
+// afterwards.
 //
-// Accesses are explicit operands that are one access: not gathers, nor what lea, nops and
-// prefetches name. Only loads that certainly happen have a value: masked ones and the bit strings
-// of bt may name memory that does not exist. A load of more than 64 bits yields its lowest 64.
-// Addresses are effective addresses as the processor's manual defines them: of bt and its like
-// where the bit string begins, of a pop to memory with rsp as it is after the pop.
+// Accesses are explicit operands that stand for one access: not gathers, and not the operands of
+// lea, nops and prefetches. Only loads that certainly happen have a value: masked loads, and the
+// bit strings of bt, may name memory that does not exist. A load of more than 64 bits yields its
+// lowest 64. Addresses are effective addresses as the processor's manual defines them: for bt and
+// similar instructions where the bit string begins, for a pop to memory with rsp as it is after the
+// pop.
 //
-// Of an instruction that ends a block with a system call or a trap nothing is captured.
+// Nothing is captured of an instruction that ends a block with a system call or a trap.
 std::vector<Slot> slots_of(std::span<const decoder::Instruction> instructions, CapturePlan plan);
 
-// An access that reads its memory whenever its instruction is executed: it can be timed.
+// Whether an access reads its memory whenever its instruction is executed, so that it can be timed.
 bool is_certain_load(const decoder::Operand& operand);
 
 }  // namespace shadowprof::trace

@@ -1,4 +1,4 @@
-// Numbers of a run's Traces and samples, drawn by any thread.
+// Gives numbers to the Traces and samples of a run. For any thread.
 #pragma once
 
 #include <atomic>

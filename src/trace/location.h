@@ -1,7 +1,9 @@
-// trace: the seam. Engines yield Traces, profilers consume them, and neither knows the other.
-// Here are the words both use: where code is (Location), the blocks it is cut into (Block), what
-// is captured in them (Capture, Slot) and what a thread did (TraceChunk). It knows instructions,
-// no process, no engine and no hotlist.
+// trace: the seam between engines and profilers. Engines yield Traces, profilers consume them, and
+// neither knows the other. This room has the words that both use: where code is (Location), the
+// blocks into which it is cut (Block), what is captured in them (Capture, Slot), and what a thread
+// did (trace.h: begin there). It knows instructions, but no process, no engine and no hotlist.
+//
+// This file: locations.
 #pragma once
 
 #include <compare>
@@ -17,7 +19,7 @@ namespace shadowprof::trace {
 enum class ModuleId : std::uint32_t {};
 
 struct Module {
-    std::string path;      // "[vdso]", "[runtime code]" for what is no file
+    std::string path;      // or "[vdso]", "[runtime code]", if it is not a file
     std::string build_id;  // lower-case hex; empty if it has none
     bool operator==(const Module&) const = default;
 };
@@ -47,7 +49,7 @@ struct LocationHash {
     std::size_t operator()(const Location& l) const noexcept { return hash_of(l); }
 };
 
-// Interns modules: the same path and build id is the same module. Any thread may ask.
+// Interns modules: the same path and build id is the same module. For any thread.
 class ModuleTable {
   public:
     ModuleId intern(const Module& module);

@@ -1,8 +1,8 @@
-// The compact encoding of a Trace. Engines that run code in stretches of several blocks (segments)
-// write down one number for each stretch; what the blocks were is published once.
+// Segments: the compact encoding of a Trace. An engine that runs code in stretches of several
+// blocks writes down one number for each stretch, and publishes once which blocks it has.
 //
 // A segment is a run of blocks executed one after the other, each left by its own exit to the next.
-// The same block sequence may be cut into segments in any way: it means the same.
+// However a sequence of blocks is cut into segments, it means the same.
 #pragma once
 
 #include <array>
@@ -18,9 +18,9 @@
 
 namespace shadowprof::trace {
 
-// Owns every segment of a run. One thread at a time publishes (a code cache is for one at a time);
-// any thread reads segments whose ids reached it through a synchronised hand-over (a chunk passed
-// through a queue).
+// Owns every segment of a run. One thread at a time publishes (only one at a time may use a code
+// cache). Any thread may read a segment whose id reached it through a synchronised hand-over, such
+// as a chunk passed through a queue.
 class SegmentTable {
   public:
     SegmentTable();
@@ -28,8 +28,8 @@ class SegmentTable {
     SegmentTable(const SegmentTable&) = delete;
     SegmentTable& operator=(const SegmentTable&) = delete;
 
-    // At least one block. The same blocks yield the same segment: where a program has more code
-    // than the code cache holds, it is translated again and again.
+    // At least one block. The same blocks yield the same segment, because a program with more code
+    // than the code cache holds is translated again and again.
     SegmentId publish(std::span<const BlockId> blocks);
     std::span<const BlockId> at(SegmentId id) const;
     std::uint32_t size() const { return size_.load(std::memory_order_acquire); }
@@ -50,7 +50,7 @@ class SegmentTable {
     std::size_t room_ = 0;
 };
 
-// The same in blocks, without values: for readers that know nothing else.
+// The same as blocks, without values, for readers that do not know segments.
 TraceChunk expand(const SegmentChunk& chunk, const SegmentTable& segments);
 
 }  // namespace shadowprof::trace

@@ -1,5 +1,15 @@
-// What one guest thread did in one sample, handed over in chunks: while profilers digest one the
-// engine fills the next.
+// A Trace: what one guest thread did in one sample.
+//
+// A Trace begins with a TraceStart, ends with a TraceEnd, and between them comes in chunks: while
+// profilers digest one, the engine fills the next. A chunk says which *blocks* were executed, in
+// order. A Block (block.h) is published once in a BlockTable and has a number, so an execution is
+// one word. Every block has *slots* (capture.h), which follow from its instructions and from the
+// capture plan. Each execution yields one value for each slot, and the chunk has them in the same
+// order, without tags: whoever walks through blocks and slots in step finds the value of each.
+//
+// For an engine that runs code in stretches of several blocks even one word a block is too much. It
+// writes down one number for a whole stretch, a *segment* (segment.h), and no values; what it
+// records besides is another Trace of the same sample (see Contents).
 #pragma once
 
 #include <cstdint>
@@ -17,22 +27,23 @@ namespace shadowprof::trace {
 enum class SampleId : std::uint32_t {};
 enum class TraceId : std::uint32_t {};  // one thread of one sample
 
-// What comes after a Trace's beginning. The Traces of a run are either all `everything`, or counts
-// and parts of it.
+// What comes between a Trace's beginning and its end. The Traces of a run are either all
+// `everything`, or they are `counts` together with the other kinds, which cover parts of the same
+// execution.
 enum class Contents : std::uint8_t {
     everything,  // TraceChunks: blocks, and the values captured in them
-    counts,      // SegmentChunks: the whole of what ran, without values
-    // TraceChunks of a part of what a counts-Trace has, too, to be read for
-    values,    // the values of the blocks' slots
-    accesses,  // the addresses of the blocks' accesses, in place of values
-    timings,   // loads that were timed: no blocks
+    counts,      // SegmentChunks: everything that ran, without values
+    // TraceChunks of a part that a counts-Trace has as well:
+    values,    // with the values of the blocks' slots
+    accesses,  // with the addresses of the blocks' accesses in place of values
+    timings,   // with loads that were timed, and no blocks
 };
 
 // An execution of a load, picked at random.
 struct TimedLoad {
     BlockId block{};
-    std::uint32_t access = 0;  // of the block's
-    std::uint32_t ticks = 0;   // of the time stamp counter, with what the measuring took
+    std::uint32_t access = 0;  // index among the block's accesses
+    std::uint32_t ticks = 0;   // of the time stamp counter, including the measurement itself
     std::uint64_t address = 0;
 };
 
@@ -41,10 +52,11 @@ struct TraceStart {
     TraceId trace{};
     SampleId sample{};
     Contents contents = Contents::everything;
-    // So many samples would have been taken instead of this one, had the profile not been well
-    // known already: it counts as that many.
+    // The sample stands for so many: it was taken in place of several because the profile was well
+    // known already.
     std::uint32_t weight = 1;
-    // And what is executed in it so many times: it stands for so much of the program's time.
+    // What is executed in it counts so many times more: it stands for so much of the program's
+    // time.
     std::uint32_t weight_of_counts = 1;
     std::uint64_t weight_in_all() const { return std::uint64_t{weight} * weight_of_counts; }
     // The Trace begins with the thread's own first instruction, so it begins at a path head.
@@ -54,14 +66,14 @@ struct TraceStart {
     std::vector<Location> call_stack;
 };
 
-// Executed blocks in order, and the values of their slots in the same order without tags. A block
-// and its values, a discontinuity and its address, are in the same chunk.
+// Executed blocks in order, and the values of their slots in the same order. A block and its
+// values, like a discontinuity and its address, are in the same chunk.
 struct TraceChunk {
     TraceId trace{};
     std::vector<BlockId> blocks;
     std::vector<std::uint64_t> values;
     std::vector<TimedLoad> timed_loads;
-    // Where the addresses of the chunk's discontinuities are, one each, in order.
+    // The locations of the addresses of the chunk's discontinuities, in order.
     std::vector<Location> continuation_places;
 };
 
@@ -75,7 +87,7 @@ inline constexpr SegmentId segment_discontinuity{0xffffffff};
 struct SegmentChunk {
     TraceId trace{};
     std::vector<SegmentId> segments;
-    // Of the discontinuities, in order: where the thread would have gone on.
+    // For each discontinuity, in order: where the thread would have gone on.
     struct Continuation {
         Address address;
         Location place;
@@ -93,7 +105,7 @@ struct TraceEnd {
     bool thread_exited = false;  // nothing followed: an unfinished path ended here
 };
 
-// Where an engine puts what it saw. Calls for one trace come in order: begin, chunks, end; traces
+// Where an engine puts what it saw. Calls for one Trace come in order: begin, chunks, end. Traces
 // of different threads of a sample interleave; end_sample comes after the last of them.
 class TraceSink {
   public:
@@ -104,8 +116,8 @@ class TraceSink {
     virtual void end(TraceEnd end) = 0;
     virtual void end_sample(SampleId sample) = 0;
 
-    // To be filled: empty, but with the memory of one that was read, if there is such a one. Memory
-    // that is new must be had from the kernel, page by page.
+    // An empty chunk to be filled, if possible with the memory of one that has been read: new
+    // memory comes from the kernel page by page.
     virtual TraceChunk empty_chunk() { return {}; }
     virtual SegmentChunk empty_segments() { return {}; }
 };

@@ -12,9 +12,9 @@ bool same_code(const proc::Mapping& a, const proc::Mapping& b) {
            a.inode == b.inode && a.device == b.device && a.file_offset == b.file_offset;
 }
 
-// Code that is what it was if it is not Mapping::changed_code: that of an image. To other files
-// that are mapped as code their program may write all the time (a Lisp to its core, where its own
-// functions are).
+// Code of an image has not changed unless the mapping is Mapping::changed_code. Other files that
+// are mapped as code may be written by their program at any time (a Lisp writes to its core, where
+// its own functions are).
 bool is_fixed(const proc::Maps& maps, const proc::Mapping& mapping) {
     return mapping.is_file() && !mapping.writable && maps.module_at(mapping.range.begin);
 }
@@ -38,7 +38,7 @@ const trace::Block* GuestCode::block_at(Address at, trace::CodeSource& memory) {
         const auto holds =
             known->second.may_change ? trace::still_holds(*block, memory) : std::optional{true};
         if (holds == true) return block;
-        // Of a process that was killed none can be read, which says nothing of the code.
+        // Nothing can be read of a process that was killed, which says nothing about the code.
         if (holds == false) {
             const auto changed = page_number(block->last().address);
             ++generation_of_page_[changed];
@@ -118,7 +118,7 @@ std::size_t GuestCode::read_code(Address at, std::span<std::byte> into) {
 std::shared_ptr<const proc::Maps> GuestCode::maps() {
     if (maps_are_current_) return maps_;
     auto now = proc::Maps::of(pid_);
-    // A replica that was killed has none, which says nothing of the code.
+    // A replica that was killed has no mappings, which says nothing about the code.
     if (!now && maps_) return maps_;
     if (std::exchange(code_may_have_changed_, false) && now) now->look_for_changed_code(pid_);
     take_over(std::make_shared<const proc::Maps>(now ? std::move(*now) : proc::Maps{}), false);
@@ -137,8 +137,8 @@ void GuestCode::look_through(pid_t pid, std::shared_ptr<const proc::Maps> maps) 
         maps_are_current_ = maps_are_current_ || maps;
 }
 
-// What lies where code was, and is not that code, takes its place. Where a copy of the process has
-// nothing, the next one may have the same code again.
+// Other code that lies where code was takes its place. Where a copy of the process has nothing, the
+// next copy may have the same code again.
 void GuestCode::take_over(std::shared_ptr<const proc::Maps> fresh, bool is_copy) {
     for (const auto& mapping : fresh->mappings()) {
         const FixedCode code{mapping};
@@ -171,7 +171,7 @@ bool GuestCode::FixedCode::is_of_same_file(const FixedCode& other) const {
     return inode == other.inode && device == other.device && bias == other.bias;
 }
 
-// What is known in its place is of the same file.
+// Code that is known in its place is of the same file.
 void GuestCode::know_as_fixed(FixedCode code) {
     for (auto part = first_fixed_code_in(code.range);
          part != fixed_code_.end() && part->first < code.range.end;
@@ -204,8 +204,8 @@ std::map<Address, GuestCode::FixedCode>::iterator GuestCode::first_fixed_code_in
     return before->second.range.end > range.begin ? before : after;
 }
 
-// What has been changed, or can be at this moment, is compared from now on, in all copies: those
-// from before have what was there, and it may be changed again.
+// Code that has been changed, or can be at this moment, is compared from now on in all copies:
+// older copies have the former code, and it may be changed again.
 void GuestCode::distrust(const std::vector<proc::Mapping>& fresh) {
     const auto known = distrusted_pages_.size();
     for (const auto& mapping : fresh) {
@@ -245,7 +245,7 @@ trace::Location GuestCode::block_place(const std::vector<decoder::Instruction>& 
     return place;
 }
 
-// Also those that begin before it and reach into it.
+// Blocks that begin before the range and reach into it are forgotten too.
 void GuestCode::forget_blocks_in(AddressRange range) {
     const auto reach = std::min<std::uint64_t>(trace::most_bytes_in_block, range.begin.value);
     const auto before = by_address_.size();

@@ -1,8 +1,18 @@
-// emu: engines that execute guest code and yield Traces. They know blocks and processes, and
-// nothing of hotlists or of when to sample.
+// emu: engines that execute guest code and yield Traces. They know blocks and processes, but not
+// hotlists, and not when to sample.
 //
-// This file: a guest's code as blocks. Turns an address of one address space into a published
-// Block: reads the bytes, cuts the block, finds its Location, and notices when code changed.
+//   common/       what the engines share: a guest's code as blocks, and an assembler
+//   stepper/      steps a thread by ptrace; slow, and the reference for the others
+//   interpreter/  runs a guest's code in the profiler's process, on a private view of its memory
+//   translator/   runs it in the guest's own process, from a code cache
+//   syscalls/     what a sample does when the guest reaches a system call
+//
+// common uses none of the others. translator uses interpreter (to recognise a thread that spins);
+// stepper, interpreter and syscalls use none of their neighbours. Constants that were tuned are in
+// tuning.h.
+//
+// This file: a guest's code as blocks. It turns an address of one address space into a published
+// Block: reads the bytes, cuts the block, finds its Location, and notices when code has changed.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +31,11 @@ namespace shadowprof::emu {
 
 inline constexpr const char* runtime_code_module = "[runtime code]";
 
-// Where code of a process is, the same in every run. For code outside every module the raw address
-// stands for the offset (see trace/location.h).
+// Where code of a process is, the same in every run. For code outside every module the offset is
+// the raw address (see trace/location.h).
 trace::Location locate(const proc::Maps& maps, trace::ModuleTable& modules, Address at);
 
-// One thread at a time.
+// For one thread at a time.
 class GuestCode : public trace::CodeSource {
   public:
     GuestCode(pid_t pid, trace::BlockTable& blocks, trace::ModuleTable& modules,
@@ -35,7 +45,7 @@ class GuestCode : public trace::CodeSource {
     // may_change() are compared with memory each time: the guest's, or a private view of it.
     const trace::Block* block_at(Address at) { return block_at(at, *this); }
     const trace::Block* block_at(Address at, trace::CodeSource& memory);
-    // Whether no block that is known has another instruction of the same bytes.
+    // Whether no known block has another instruction that shares bytes with this one.
     bool has_no_other(const decoder::Instruction& instruction) const;
     // Whether other code may come to be there without a change of mappings.
     bool may_change(Address at);
@@ -44,31 +54,32 @@ class GuestCode : public trace::CodeSource {
     // The location of code, equal to that of the block that begins there if there is one.
     trace::Location place_of(Address at);
 
-    // After exec: nothing known holds.
+    // After exec nothing that was known holds.
     void forget_everything();
-    // From now on, of a copy of the process, which has these mappings: what is known of the others
-    // holds for it where it has the same code. Without `maps` they are looked at when needed.
+    // Looks at a copy of the process, which has these mappings, from now on. What is known of the
+    // other copies holds for this one where it has the same code. Without `maps` the mappings are
+    // read when they are needed.
     void look_through(pid_t pid, std::shared_ptr<const proc::Maps> maps);
-    // As far as they are known to be current.
+    // Null unless they are known to be current.
     std::shared_ptr<const proc::Maps> current_maps() const {
         return maps_are_current_ ? maps_ : nullptr;
     }
-    // After mmap, munmap, mprotect: looks at the maps again when they are next needed, and forgets
-    // the blocks of executable mappings that changed.
+    // After mmap, munmap, mprotect: the mappings are read again when they are next needed, and
+    // blocks of executable mappings that changed are forgotten.
     void mappings_may_have_changed() { maps_are_current_ = false; }
-    // When a sample begins: what the process has done meanwhile nobody has seen.
+    // When a sample begins: the process has run unobserved.
     void time_has_passed() {
         mappings_may_have_changed();
         code_may_have_changed_ = true;
     }
 
-    // Changes when code was forgotten that may_change() denied for: what was derived from blocks
-    // is void then.
+    // Changes when code was forgotten although may_change() had said no. Whatever was derived from
+    // blocks is void then.
     std::uint64_t epoch() const { return epoch_; }
 
     std::size_t read_code(Address at, std::span<std::byte> into) override;
     std::shared_ptr<const proc::Maps> maps();
-    // Whose it is.
+    // The process that it looks at.
     pid_t pid() const { return pid_; }
     const proc::Memory& memory() const { return memory_; }
     trace::CapturePlan plan() const { return plan_; }
@@ -79,10 +90,11 @@ class GuestCode : public trace::CodeSource {
         const trace::Block* block = nullptr;
         bool may_change = false;
     };
-    // Code that is fixed where it is mapped, also in copies of the process only: a part of a file.
+    // Code that stays the same where it is mapped, in this process and its copies: a part of a
+    // file.
     struct FixedCode {
         explicit FixedCode(const proc::Mapping& mapping);
-        bool is_of_same_file(const FixedCode& other) const;  // which lies as it does
+        bool is_of_same_file(const FixedCode& other) const;  // mapped at the same bias
 
         AddressRange range;
         std::uint64_t device, inode;
@@ -105,13 +117,14 @@ class GuestCode : public trace::CodeSource {
     bool maps_are_current_ = false;
     bool code_may_have_changed_ = false;
     std::map<Address, FixedCode> fixed_code_;
-    // Of it, pages that the process or a copy has changed, or could have, and those before them,
-    // where blocks begin that reach into them.
+    // Pages of fixed code that the process or a copy has changed, or could have, and the pages
+    // before them, where blocks begin that reach into them.
     std::unordered_set<std::uint64_t> distrusted_pages_;
     std::uint64_t epoch_ = 0;
     std::map<Address, Entry> by_address_;
     std::unordered_map<std::uint64_t, const trace::Block*> cuts_;  // block id and length
-    // How often code of a page made at run time was seen to change: the `content` of its locations.
+    // How often code that was made at run time was seen to change, by page. This is the `content`
+    // of its locations.
     std::unordered_map<std::uint64_t, std::uint64_t> generation_of_page_;
 };
 

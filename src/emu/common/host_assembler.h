@@ -11,7 +11,7 @@
 namespace shadowprof::emu {
 
 using HostRegister = std::uint8_t;  // numbers as the hardware encodes them
-// In a set of them.
+// The register's bit in a set of registers.
 constexpr std::uint32_t bit(HostRegister reg) {
     return 1u << reg;
 }
@@ -120,7 +120,8 @@ class HostAssembler {
              std::int32_t displacement, bool narrow = false) {
         with_address(!narrow, 0x8d, dst, base, index, scale, displacement);
     }
-    // 64 bits. The processor tells faults by rsp and rbp from those by other registers.
+    // 64 bits. A fault at an address based on rsp or rbp is a different exception, so the guest's
+    // own base register has to be used.
     void load_at(HostRegister dst, HostRegister base, HostRegister index, unsigned scale,
                  std::int32_t displacement) {
         with_address(true, 0x8b, dst, base, index, scale, displacement);
@@ -174,7 +175,7 @@ class HostAssembler {
     void shift_right_signed(HostRegister reg, std::uint8_t by) { shift(7, reg, by); }
     void shift_left(HostRegister reg, std::uint8_t by) { shift(4, reg, by); }
 
-    // Flags to and from their form in Core::flags; through rax.
+    // Move the flags to and from their form in Core::flags, in rax.
     void flags_to_rax() { raw(0x9f, 0x0f, 0x90, 0xc0); }  // lahf; seto al
     void flags_from_rax() { raw(0x04, 0x7f, 0x9e); }      // add al, 127; sahf
 

@@ -17,7 +17,7 @@ class TraceRecorder {
         start_chunk();
     }
 
-    // An executed block; the values of its slots follow, or came before it since the last block.
+    // An executed block. The values of its slots follow it, or came after the block before it.
     void block(const trace::Block& block) {
         chunk_.blocks.push_back(block.id);
         instructions_ += block.instructions.size();
@@ -33,7 +33,8 @@ class TraceRecorder {
     void drop_values_after(std::size_t count) { chunk_.values.resize(count); }
     std::size_t value_count() const { return chunk_.values.size(); }
 
-    // Control goes elsewhere than the last block's exit says; it would have gone to `continuation`.
+    // Control goes elsewhere than the last block's exit says. It would have gone on at
+    // `continuation`.
     void discontinuity(Address continuation, GuestCode& code) {
         chunk_.blocks.push_back(trace::discontinuity);
         chunk_.values.push_back(continuation.value);
@@ -43,7 +44,7 @@ class TraceRecorder {
         hand_over();
         sink_.end({trace_, std::move(reason), continuation, place, thread_exited});
     }
-    // Of the blocks recorded so far.
+    // In the blocks recorded so far.
     std::uint64_t instructions() const { return instructions_; }
 
   private:

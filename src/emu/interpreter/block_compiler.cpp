@@ -18,7 +18,7 @@ using decoder::OperandKind;
 using decoder::rax, decoder::rcx, decoder::rdi, decoder::rdx, decoder::rsi, decoder::rsp;
 using trace::Capture;
 
-// Registers for our own purposes, those first that programs use least.
+// Registers for our own purposes. The ones that programs use least come first.
 constexpr HostRegister by_preference[] = {11, 10, 9, 8, 15, 14, 13, 12, 1, 6, 7, 2, 5, 3, 0};
 
 }  // namespace
@@ -321,7 +321,7 @@ void BlockCompiler::load_flags() {
     cache_.flags_dirty = false;
 }
 
-// Makes the registers what `cache` says, out of what the Core holds.
+// Loads from the Core what the registers hold according to `cache`.
 void BlockCompiler::restore(const Cache& cache) {
     cache_ = {};
     if (cache.flags_live) load_flags();
@@ -395,7 +395,7 @@ void BlockCompiler::touch(std::size_t index, HostRegister reg, unsigned size, Ac
     a_.shift_right(entry, std::countr_zero(piece_size / sizeof(TlbEntry)));
     a_.and_imm(entry, (tlb_size - 1) * sizeof(TlbEntry), false);
     a_.subtract_core(reg, tlb + piece, entry);
-    // What is larger than a piece always takes the slow way.
+    // An access that is larger than a piece always takes the slow way.
     const bool fits = size <= piece_size;
     a_.compare_imm(reg, fits ? static_cast<std::int32_t>(piece_size - size) : 0, true);
     auto* slow = a_.jump_if(fits ? Condition::a : Condition::ae);
@@ -430,7 +430,7 @@ void BlockCompiler::touch(std::size_t index, HostRegister reg, unsigned size, Ac
         mark(index);
         body();
         save_flags();
-        // While it is known for which address the substitute stands.
+        // This must be done while it is known for which address the substitute stands.
         if (is_remembered) call_ordinary(restore_x87_pointers, 0);
         if (writes) {
             a_.call(code_.finish_write);
@@ -473,8 +473,8 @@ void BlockCompiler::capture_loaded(std::size_t index, HostRegister host) {
     }
 }
 
-// For instructions that do not go through touch(): addresses and loaded values of their explicit
-// memory operands, without regard to what else they do.
+// For instructions that do not go through touch(): captures addresses and loaded values of their
+// explicit memory operands, whatever else they do.
 void BlockCompiler::capture_before_helper(std::size_t index) {
     for (const auto kind : {Capture::memory_addresses, Capture::loaded_values}) {
         const auto range = slots_of(index, kind);

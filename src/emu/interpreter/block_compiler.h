@@ -18,10 +18,10 @@
 //     add  rax, [r11]                   the instruction itself, with another address
 //     mov  [rsp + 8 * 0], rax
 //
-// Registers stay where they are after their instruction, so most loads fall away; stores do not:
-// at every instruction the Core holds the registers, and a fault finds them right. Flags stay in
-// the host's flags until something disturbs them, and are written to the Core only then; most are
-// overwritten first.
+// Registers stay where they are after their instruction, so most loads are not needed. Stores are:
+// at every instruction the Core holds the registers, so that a fault finds them right. Flags stay
+// in the host's flags until something disturbs them, and are written to the Core only then; most
+// are overwritten before that.
 //
 // Instructions whose memory is not a plain operand, whose effect is not on data, or which the host
 // must not execute for the guest (string and stack instructions, branches, the state of the
@@ -48,7 +48,8 @@ class BlockDirectory {
     virtual ~BlockDirectory() = default;
     // Host code of the block that begins there, if it is compiled; else nullptr.
     virtual const std::uint8_t* entry_of(Address target) = 0;
-    // Code there may be replaced by other code: it must not be linked to, but looked up each time.
+    // Whether code there may be replaced by other code: then it must be looked up each time, and
+    // never linked to.
     virtual bool may_change(Address target) = 0;
 };
 
@@ -79,7 +80,7 @@ class BlockCompiler {
         bool flags_dirty = false;                   // and the Core's are not
     };
     enum class Access : std::uint8_t { read, write, modify };
-    // Closures that write code. What runs them decides where that goes.
+    // Closures that write code. Whoever calls them decides where the code goes.
     using Loader = InlineFunction<32, HostRegister>;
     using Body = InlineFunction<128>;
     using LateCode = InlineFunction<256>;
@@ -107,8 +108,8 @@ class BlockCompiler {
     void address(HostRegister reg, const Instruction& instruction, const Operand& operand,
                  bool with_segment = true, std::int32_t stack_adjustment = 0);
     void add_segment(HostRegister reg, const decoder::MemoryOperand& memory);
-    // The address in `reg` becomes a host address; then `body` is run, which uses it. The body may
-    // be written twice.
+    // Turns the address in `reg` into a host address; then `body` writes the code that uses it, and
+    // may be called twice.
     void touch(std::size_t index, HostRegister reg, unsigned size, Access access, const Body& body);
     static Access access_of(const Operand& operand);
 
@@ -145,7 +146,7 @@ class BlockCompiler {
     void pop_flags(std::size_t index);
     void leave(std::size_t index);
     void enter(std::size_t index);
-    // Writes what `load` puts into the register it is given; then rsp.
+    // Writes the value that `load` puts into a register; then rsp.
     void push_value(std::size_t index, unsigned size, const Loader& load);
     void move_stack_pointer(std::int32_t by);
     void set_direction(bool backward);

@@ -64,7 +64,7 @@ void BlockCompiler::counted(std::size_t index) {
     const auto& i = at(index);
     save_flags();
     if (i.mnemonic == xbegin) {
-        // The transaction aborts at once, for no stated reason, as it may at any time.
+        // The transaction aborts at once and gives no reason, as it may at any time.
         a_.store_sign_extended(general_at(rax), 0);
         clobber(rax);
         capture_destinations(index);

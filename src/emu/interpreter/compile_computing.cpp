@@ -17,7 +17,7 @@ using decoder::OperandKind;
 using decoder::rax, decoder::rbx, decoder::rdi, decoder::rsp;
 using decoder::RegisterKind;
 
-// What they write they write wholly and always.
+// These instructions write all of their destination, always.
 bool replaces_destination(const Instruction& i, const Operand& operand) {
     using enum Mnemonic;
     switch (i.mnemonic) {
@@ -31,7 +31,7 @@ bool replaces_destination(const Instruction& i, const Operand& operand) {
     }
 }
 
-// Their undefined flags (adjust) do not depend on what these were.
+// The undefined flags of these (adjust) do not depend on what they were before.
 bool is_logical(Mnemonic m) {
     using enum Mnemonic;
     return m == and_ || m == or_ || m == xor_ || m == test;
@@ -120,8 +120,8 @@ void BlockCompiler::computing(std::size_t index) {
     if (writes_segment_register(original) || touches_tiles_or_bounds(original))
         return unsupported(index);
 
-    // fnstenv and fnsave store the unit's pointers; fldcw and fnclex change what tells whether
-    // those are the last instruction's.
+    // fnstenv and fnsave store the unit's pointers. fldcw and fnclex change the state that shows
+    // whether the pointers are those of the last instruction.
     const auto x87 = x87_opcode(original);
     if (x87 && (x87->changes_exceptions() || (memory && memory->writes && memory->bits > 80))) {
         save_flags();
@@ -139,7 +139,7 @@ void BlockCompiler::computing(std::size_t index) {
     auto stack_pointer = HostAssembler::none;
     std::optional<Instruction> replaced;
     if (has_explicit_stack_pointer(original)) {
-        // One of rcx, rdx, rbx, rsi, rdi: those fit where rsp did.
+        // One of rcx, rdx, rbx, rsi, rdi: these can be encoded where rsp was.
         constexpr Registers eligible = 1u << 1 | 1u << 2 | 1u << 3 | 1u << 6 | 1u << 7;
         stack_pointer = pick(~(eligible & ~(reserved_ | in_address)));
         replaced = without_stack_pointer(original, stack_pointer);
@@ -156,7 +156,7 @@ void BlockCompiler::computing(std::size_t index) {
     auto pointer = pick(in_use);
     auto bytes = host_encoding(instruction, pointer);
     if (!bytes) {
-        // ah, ch, dh and bh go with none of r8 … r15.
+        // ah, ch, dh and bh cannot be encoded together with r8 … r15.
         pointer = pick(in_use | 0xff00u);
         bytes = host_encoding(instruction, pointer);
         if (!bytes) return unsupported(index);
@@ -170,8 +170,8 @@ void BlockCompiler::computing(std::size_t index) {
         capture_loaded(index, pointer);
         execute(index, bytes, uses, stack_pointer);
     });
-    // The unit remembers the offset in the segment, and for long; the instruction only while no
-    // other follows.
+    // The unit remembers the operand's offset in its segment for long, but the instruction only
+    // until another one follows.
     using decoder::Segment;
     const auto segment = memory->memory.segment;
     if ((segment == Segment::fs || segment == Segment::gs) && x87_remembers_operand(original)) {
@@ -205,8 +205,8 @@ void BlockCompiler::execute(std::size_t index, const decoder::Bytes& bytes, cons
     capture_destinations(index);
 }
 
-// bt and its like with a register as bit offset reach beyond their operand: the element that holds
-// the bit is addressed, and the register cut to the bits within it.
+// bt, bts, btr and btc with a register as bit offset reach beyond their operand. So the element
+// that holds the bit is addressed, and the register is cut to the offset within it.
 void BlockCompiler::bit_string(std::size_t index) {
     const auto& i = at(index);
     const auto& memory = i.operands()[0];
@@ -252,7 +252,7 @@ void BlockCompiler::bit_string(std::size_t index) {
         a_.load(reg, from);
         a_.and_imm(reg, static_cast<std::int32_t>(bits - 1), false);
         a_.store(offsetof(Core, scratch), reg);
-        load_flags();  // by way of rax, which may be that register
+        load_flags();  // uses rax, which may be that register
         a_.load(reg, offsetof(Core, scratch));
         a_.bytes(bytes.view());
         cache_.flags_live = cache_.flags_dirty = true;
@@ -315,7 +315,8 @@ void BlockCompiler::absolute_move(std::size_t index) {
     capture_destinations(index);
 }
 
-// maskmov stores to [rdi], without a memory operand to be encoded: rdi itself is changed.
+// maskmov stores to [rdi] and has no memory operand that could be encoded, so rdi itself is
+// changed.
 void BlockCompiler::store_with_implicit_address(std::size_t index) {
     const auto& i = at(index);
     const auto operands = i.operands();

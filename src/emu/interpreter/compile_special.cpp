@@ -1,4 +1,4 @@
-// String instructions, whole register files to and from memory, and what else needs a helper.
+// String instructions, whole register files to and from memory, and others that need a helper.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -71,9 +71,9 @@ void BlockCompiler::string(std::size_t index) {
         exit_if_code_changed(index);
 }
 
-// The area goes to a substitute always: how much of it is touched depends on what edx:eax and the
-// area itself say, which is left to the host's CPU. Components that are not switched with the
-// guest (see switched_components) are taken out of edx:eax.
+// The area always goes to a substitute: how much of it is touched depends on edx:eax and on the
+// area itself, which is left to the host's CPU. Components that are not switched with the guest
+// (see switched_components) are taken out of edx:eax.
 void BlockCompiler::save_or_restore_state(std::size_t index) {
     using enum Mnemonic;
     const auto& i = at(index);
@@ -105,8 +105,9 @@ void BlockCompiler::save_or_restore_state(std::size_t index) {
     mark(index);
     a_.bytes(bytes->view());
     if (restores) {
-        // The CPU remembers the last area restored from, and xsaveopt leaves out what did not
-        // change since. The substitute is no such area: let it remember another one.
+        // The CPU remembers the area that it last restored from, and xsaveopt leaves out what has
+        // not changed since. The substitute must not count as that area, so another one is
+        // restored.
         call_ordinary(restore_x87_pointers, 0);
     } else {
         a_.call(code_.finish_write);
@@ -125,7 +126,7 @@ void BlockCompiler::gather_or_scatter(std::size_t index) {
     access_by(emu::gather_or_scatter, index);
 }
 
-// A helper that takes the instruction, and whose access may fault.
+// Calls a helper that takes the instruction and whose access may fault.
 void BlockCompiler::access_by(void (*helper)(Core*, std::uint64_t) noexcept, std::size_t index) {
     capture_before_helper(index);
     save_flags();
@@ -136,8 +137,9 @@ void BlockCompiler::access_by(void (*helper)(Core*, std::uint64_t) noexcept, std
     exit_if_code_changed(index);
 }
 
-// What a helper does for the program: whether the processor knows the instruction is tried on bytes
-// of our own, at rax. It may execute what a hypervisor hides from cpuid, or refuse some prefixes.
+// For instructions that a helper carries out: tries on bytes of our own, at rax, whether the
+// processor knows the instruction. It may execute what a hypervisor hides from cpuid, or refuse
+// some prefixes.
 void BlockCompiler::try_at_rax(std::size_t index, std::span<const std::byte> instruction) {
     a_.address_in_core(rax, offsetof(Core, nobodys_line));
     mark(index);
@@ -191,7 +193,7 @@ void BlockCompiler::segment_base(std::size_t index) {
     else
         a_.load(reg, from);
     if (!reads && operand.bits == 64) {
-        // Only canonical addresses: those whose upper bits repeat bit 47.
+        // Only canonical addresses are allowed: their upper bits repeat bit 47.
         const auto extended = pick(bit(reg));
         save_flags();
         cache_.flags_live = false;

@@ -1,5 +1,5 @@
-// Push, pop and their like: the host's own stack is not the guest's, so these are written out.
-// rsp changes last, after everything that may fault.
+// Stack instructions. The host's own stack is not the guest's, so these are written out. rsp
+// changes last, after everything that may fault.
 #include <algorithm>
 
 #include "emu/interpreter/block_compiler.h"
@@ -13,7 +13,7 @@ using decoder::OperandKind;
 using decoder::rax, decoder::rbp, decoder::rdx, decoder::rsi, decoder::rsp;
 using decoder::RegisterKind;
 
-// Of the hidden memory operand.
+// The size of the hidden memory operand.
 unsigned stack_operand_size(const decoder::Instruction& i) {
     for (const auto& operand : i.operands())
         if (operand.kind == OperandKind::memory &&

@@ -59,8 +59,8 @@ enum class ExitKind : std::uint32_t {
     budget,        // fewer instructions are left than the block has: detail is the block
     values_full,   // no room for the block's values: detail is the block
     system_call,   // after the instruction
-    trap,          // before an instruction that no engine goes through; detail is its index
-    unsupported,   // before an instruction that this engine does not know; likewise
+    trap,          // before an instruction that no engine goes through: detail is its index
+    unsupported,   // before an instruction that this engine does not know: likewise
     flag_trap,     // after popf set the trap flag; detail: index of the next
     code_changed,  // after an instruction that wrote into compiled code; likewise
     fault,         // the host's CPU raised a signal: host_address, signal, fault_address
@@ -68,8 +68,8 @@ enum class ExitKind : std::uint32_t {
     memory_fault,  // a helper could not access fault_address; detail: index of the instruction
 };
 
-// A write that is not over when its instruction is: it went to a substitute for guest memory, or
-// into a page that holds compiled code.
+// A write that is not complete when its instruction is, because it went to a substitute for guest
+// memory or into a page that holds compiled code.
 struct PendingWrite {
     ViewPage* page;
     std::uint64_t offset;  // in the page
@@ -98,8 +98,8 @@ struct alignas(64) Core {
     std::uint32_t slow_access;    // size | access bits
     std::uint32_t pending_count;  // of pending_writes
     PendingWrite pending_writes[2];
-    std::uint32_t unfinished;      // the last access that took the slow way has more to be done
-    std::uint32_t code_changed;    // some page's is
+    std::uint32_t unfinished;      // the last access on the slow way needs finish_write
+    std::uint32_t code_changed;    // compiled code of some page has changed
     std::uint32_t helper_failed;   // at fault_address
     const std::byte* resolved_to;  // the substitute that was last used, for slow_address
 
@@ -140,7 +140,7 @@ inline constexpr std::uint32_t access_reads = 1u << 16;
 inline constexpr std::uint32_t access_writes = 1u << 17;
 inline constexpr std::uint32_t access_by_substitute = 1u << 18;  // even if it need not be
 
-// An entry that no address of its index can match.
+// An entry that matches no address of its index.
 constexpr TlbEntry empty_tlb_entry(unsigned index) {
     return {((index + 1u) % tlb_size) * piece_size, 0};
 }
@@ -148,15 +148,15 @@ constexpr JumpEntry empty_jump_entry(unsigned index) {
     return {index ^ 1u, nullptr};
 }
 
-// In every translation unit its own copy: these are called both by code for general registers only
-// and by code that is not, and the linker would keep one of the two.
+// Every translation unit has its own copy: these functions are called both by code for general
+// registers only and by other code, and the linker would keep only one version.
 namespace {
 
 constexpr std::uint64_t hash_of_page(std::uint64_t address) {
     return (address >> 12) * 0x9e3779b97f4a7c15u >> 20;
 }
 
-// Those that hold these bytes of a page.
+// The pieces that hold these bytes of a page.
 constexpr std::uint8_t pieces_of(std::uint64_t offset, std::uint64_t size) {
     const auto first = offset / piece_size, last = (offset + size - 1) / piece_size;
     return static_cast<std::uint8_t>((2u << last) - (1u << first));

@@ -7,14 +7,15 @@ namespace shadowprof::emu {
 namespace {
 
 constexpr std::uint64_t trap_flag = 1u << 8, direction_flag = 1u << 10, alignment_flag = 1u << 18;
-// Those that popf changes in a user's program: trap, nested task, alignment check, identification.
+// The flags that popf changes in a user's program: trap, nested task, alignment check,
+// identification.
 constexpr std::uint64_t user_flags = trap_flag | 1u << 14 | alignment_flag | 1u << 21;
 
 void copy(std::byte* to, const std::byte* from, std::uint64_t size) {
     asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");
 }
 
-// The page of bytes that lie within one, fetched as far as they are not there yet; it may be
+// The page of bytes that lie within one page. Bytes that are missing are fetched; the page may be
 // inaccessible.
 ViewPage& page_of(Core* core, std::uint64_t address, std::uint64_t size) {
     const unsigned wanted = pieces_of(address & ~page_mask, size);
@@ -193,8 +194,9 @@ bool iterate(const StringState& s) {
     return false;
 }
 
-// As many iterations of a forward movs or stos as stay within their pages, by the same instruction
-// of the host, so that overlapping operands come out alike. Returns how many; 0: do one singly.
+// Carries out as many iterations of a forward movs or stos as stay within their pages, by the same
+// instruction of the host, so that overlapping operands have the same result. Returns how many; if
+// 0, the next iteration has to be done singly.
 std::uint64_t iterate_within_pages(const StringState& s, std::uint64_t count) {
     const auto kind = s.operation.kind;
     const std::uint64_t size = s.operation.size;
@@ -367,7 +369,7 @@ void shadowprof_string(Core* core, std::uint32_t packed) noexcept {
         if (done == 0) {
             core->helper_failed = 0;
             if (!iterate(s)) {
-                // The registers tell how far it came; the flags do not.
+                // The registers say how far it came, but the flags do not.
                 core->flags = flags_before;
                 return;
             }
@@ -383,7 +385,7 @@ std::uint64_t shadowprof_rflags(Core* core) noexcept {
     return rflags_of(*core) & ~never_stored;
 }
 
-// The alignment-check flag is kept and checks nothing.
+// The alignment-check flag is kept, but has no effect.
 void shadowprof_set_rflags(Core* core, std::uint64_t value, std::uint32_t size) noexcept {
     const auto old = rflags_of(*core);
     if (size == 2) value = (old & ~std::uint64_t{0xffff}) | (value & 0xffff);

@@ -1,16 +1,17 @@
-// What compiled code calls while the guest's vector state is in the real registers. Compiled for
-// general registers only, and calls nothing that is not, except by Core::call_with_host_state.
+// Functions that compiled code calls while the guest's vector state is in the real registers. They
+// are compiled for general registers only, and call nothing that is not, except through
+// Core::call_with_host_state.
 #pragma once
 
 #include "emu/interpreter/core.h"
 
 namespace shadowprof::emu {
 
-// Five pages that stand for guest memory when an access cannot go there directly: it crosses a
-// page, or part of it is not accessible. Which of two accessible and inaccessible neighbours are
-// wanted is a matter of where among the five the access begins, and the host's CPU decides
-// whether it faults: an instruction that touches less than its operand (a masked store) is then
-// carried out as it should be.
+// Five pages that stand for guest memory when an access cannot go there directly, because it
+// crosses a page or part of it is not accessible. The access begins at the one of the five from
+// which its pages are accessible or not as the guest's are. The host's CPU then decides whether it
+// faults, so that an instruction that touches less than its operand (a masked store) is carried out
+// as it should be.
 //
 //     none | none | read-write | read-write | none
 inline constexpr unsigned substitute_pages = 5;
@@ -35,8 +36,9 @@ struct StringOperation {
 
 extern "C" {
 
-// Where the access of slow_address and slow_access is to go. Enters the page into the TLB if that
-// is right for later accesses; else it is `unfinished`, and finish_write has to be called after it.
+// Where the access of slow_address and slow_access is to go. Enters the page into the TLB if later
+// accesses may use it. Otherwise the access is `unfinished`, and finish_write has to be called
+// after it.
 std::byte* shadowprof_resolve(Core* core) noexcept;
 void shadowprof_finish_write(Core* core) noexcept;
 // The bytes at slow_address (size in slow_access, up to 8), as far as they can be read.

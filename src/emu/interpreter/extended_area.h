@@ -17,8 +17,8 @@ class ExtendedArea {
     explicit ExtendedArea(std::byte* area) : area_(area) {}
 
     Vector vector(unsigned number) const;
-    // By an instruction that works on vectors of `width` bytes: what it clears beyond them does not
-    // begin to be in use.
+    // Written by an instruction that works on vectors of `width` bytes. A component that it only
+    // clears, beyond them, does not become present by that.
     void set_vector(unsigned number, const Vector& value, std::size_t width = sizeof(Vector));
     std::uint64_t mask(unsigned number) const;
     void set_mask(unsigned number, std::uint64_t value);

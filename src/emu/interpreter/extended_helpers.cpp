@@ -118,8 +118,7 @@ constexpr std::size_t x87_status_at = 2, x87_opcode_at = 6, x87_instruction_at =
                       x87_operand_at = 16;
 
 // Older processors remember opcode and operand of every instruction, newer ones only of those that
-// raise an exception which is not masked. One instruction shows which
-// kind this is.
+// raise an unmasked exception. One instruction shows which kind this processor is.
 struct X87Memory {
     bool opcode = false, operand = false;
 };
@@ -206,7 +205,7 @@ void gather_or_scatter(Core* core, std::uint64_t argument) noexcept {
     };
 
     const auto size = shape.elements() * shape.element_size;
-    // Of a gather that faults, AMD's processors leave as it was what they did not come to.
+    // When a gather faults, AMD's processors leave unchanged the elements that they did not reach.
     const bool leaves_the_rest = !shape.is_evex && __builtin_cpu_is("amd");
     if (!shape.is_evex && !leaves_the_rest) {
         // This happens even if the first element faults.
@@ -297,7 +296,7 @@ void restore_x87_pointers(Core* core, std::uint64_t) noexcept {
             Address{core->slow_address} + static_cast<std::uint64_t>(operand - core->resolved_to);
     else
         address = core->owner->view().guest_address_of(operand);
-    // An operand of an instruction before this one is in no segment: see BlockCompiler::computing.
+    // An operand of an earlier instruction is not in a segment: see BlockCompiler::computing.
     if (address)
         area.set(x87_operand_at, address->value - (has_operand ? segment_base(*core, *guest) : 0));
 }

@@ -1,4 +1,5 @@
-// What compiled code asks of ordinary C++, with the guest's extended state in Core::extended.
+// Functions in ordinary C++ that compiled code calls, with the guest's extended state in
+// Core::extended.
 #pragma once
 
 #include "decoder/instruction.h"
@@ -26,10 +27,11 @@ void gather_or_scatter(Core* core, std::uint64_t instruction) noexcept;
 // clzero: zeroes the 64 bytes of the cache line that rax points into. The argument as above.
 void clear_line(Core* core, std::uint64_t instruction) noexcept;
 
-// The x87 unit remembers where its last instruction and operand were: in compiled code and in the
-// private view. Puts the guest's addresses there. Has to be called before anybody can see them,
-// before other things change that tell what they belong to (pending exceptions, compiled code), and
-// right after an instruction whose operand was in a substitute or in a segment.
+// The x87 unit remembers where its last instruction and operand were, which is in compiled code and
+// in the private view. This puts the guest's addresses there instead. It has to be called before
+// anybody can see the addresses, before anything changes that shows what they belong to (pending
+// exceptions, compiled code), and right after an instruction whose operand was in a substitute or
+// in a segment.
 void restore_x87_pointers(Core* core, std::uint64_t) noexcept;
 
 }  // namespace shadowprof::emu

@@ -8,7 +8,7 @@ namespace shadowprof::emu {
 
 class GuestBlocks : public BlockSource {
   public:
-    // Of runs that are not recorded nobody will see parts of blocks, so none are published.
+    // Runs that are not recorded show nobody parts of blocks, so none are published.
     enum class Recorded : bool { no, yes };
     explicit GuestBlocks(GuestCode& code, Recorded recorded = Recorded::yes)
         : code_(code), recorded_(recorded) {}

@@ -13,8 +13,8 @@ bool is_clock_page(const proc::Mapping& mapping) {
     return mapping.path.starts_with("[vvar");
 }
 
-// Of our own memory, of which some pages of [vvar] may not be there: a pipe refuses where a load
-// would raise a signal.
+// Reads our own memory. Some pages of [vvar] may not exist; a pipe then refuses, where a load would
+// raise a signal.
 bool copy_if_accessible(Address from, std::byte* into) {
     int ends[2];
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) return false;
@@ -39,7 +39,7 @@ PageSource::Fetched GuestPages::fetch(Address page, std::byte* into, std::size_t
                                       std::size_t end) {
     const auto* mapping = maps_->mapping_at(page);
     if (!mapping || !mapping->readable) return {};
-    // All at once: its parts belong together.
+    // The page is copied at once, because its parts belong together.
     if (is_clock_page(*mapping)) {
         const bool copied = fetch_clock_page(*mapping, page, into);
         return {.readable = copied, .writable = false, .is_all = copied};
@@ -48,8 +48,8 @@ PageSource::Fetched GuestPages::fetch(Address page, std::byte* into, std::size_t
     return {.readable = true, .writable = mapping->writable};
 }
 
-// The kernel updates the page some hundred times a second, in well under a microsecond: two equal
-// copies were not taken in the middle of it.
+// The kernel updates the page some hundred times a second, in well under a microsecond. Two equal
+// copies were not taken in the middle of an update.
 bool GuestPages::fetch_clock_page(const proc::Mapping& mapping, Address at, std::byte* into) const {
     for (const auto& ours : our_clock_pages_) {
         if (ours.path != mapping.path || ours.range.size() != mapping.range.size()) continue;

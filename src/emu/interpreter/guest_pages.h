@@ -1,8 +1,8 @@
 // Pages of a live process for a private view.
 //
-// Protection comes from the process's mappings, contents from its memory. [vvar], which the kernel
-// lets nobody read in another process, is copied from our own: it is the same page, as long as both
-// are in one time namespace.
+// Protection comes from the process's mappings, contents from its memory. The kernel does not let
+// anybody read [vvar] of another process, so it is copied from our own: it is the same page if both
+// processes are in one time namespace.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class GuestPages : public PageSource {
   public:
     explicit GuestPages(bool shares_our_clocks);
 
-    // Before a burst: the guest, and where things are in it.
+    // Before a burst: the guest, and its mappings.
     void use(proc::Memory memory, std::shared_ptr<const proc::Maps> maps) {
         memory_ = memory;
         maps_ = std::move(maps);

@@ -27,7 +27,8 @@ void move_extended_state(HostAssembler& a, HostRegister core, Area direction) {
     a.raw(0x48, 0x0f, 0xae, direction == Area::save ? 0x21 : 0x29);
 }
 
-// What the calling convention wants: an empty x87 stack, the host's control words, clean uppers.
+// The calling convention wants an empty x87 stack, the host's control words, and clear upper
+// halves.
 void load_host_control_words(HostAssembler& a, HostRegister core) {
     const auto operand = [&](unsigned reg, std::size_t offset) {
         a.raw(0x80 | reg << 3 | core);

@@ -58,8 +58,9 @@ class HostCode {
     void (*call_with_host_state_)(Core*, OrdinaryFunction, std::uint64_t) = nullptr;
 };
 
-// The extended state's components that run() switches: those that a program's instructions use as
-// data. Protection keys stay the profiler's own; tiles stay the guest's, unused.
+// The components of the extended state that run() switches: those that a program's instructions use
+// as data. Protection keys stay the profiler's own. Tiles stay the guest's, because nothing uses
+// them.
 std::uint64_t switched_components();
 // The size of XSAVE's standard format with all components that the host has enabled.
 std::size_t extended_area_size();

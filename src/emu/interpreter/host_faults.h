@@ -7,8 +7,8 @@
 
 namespace shadowprof::emu {
 
-// Installs handlers for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGTRAP once; what is not compiled
-// code's goes to the handlers that were there before.
+// Installs handlers for SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGTRAP once. Signals that compiled
+// code did not raise go to the handlers that were there before.
 void catch_host_faults();
 
 // While it exists, such signals of this thread in the code of this Core make the code leave with

@@ -191,7 +191,8 @@ void Interpreter::invalidate(World& world, Address at) {
     if (jump.guest == at.value) jump = empty_jump_entry(at.value % jump_table_size);
 }
 
-// The view holds other pages than before: what was taken from memory that may change may differ.
+// The view holds other pages than before, so code that was read from memory that may change may
+// differ.
 void Interpreter::begin_epoch(MemoryView& view) {
     view_ = &view;
     core_.table = view.table();
@@ -355,7 +356,7 @@ class Interpreter::Run {
         const auto* host = reinterpret_cast<const std::uint8_t*>(core_.host_address);
         const auto place = owner_.place_of(host);
         SHADOWPROF_ASSERT(place, "a fault in code that belongs to no instruction");
-        // What the instruction had written before it faulted.
+        // The instruction had written this before it faulted.
         if (core_.pending_count != 0) shadowprof_finish_write(&core_);
         if (place->flags_in_host) set_status_flags(core_, core_.fault_flags);
         stop_before(*place->block, place->instruction);

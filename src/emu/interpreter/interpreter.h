@@ -35,7 +35,7 @@ class BlockSource {
     virtual const trace::Block* block_at(Address at, MemoryView& view) = 0;
     // The first n instructions of a block, published as a block of its own with exit `cut`.
     virtual const trace::Block& cut(const trace::Block& block, std::size_t instructions) = 0;
-    // Other code may come to be there without a change of mappings.
+    // Whether other code may come to be there without a change of mappings.
     virtual bool may_change(Address at) = 0;
 };
 
@@ -45,13 +45,13 @@ class BlockSink {
     virtual ~BlockSink() = default;
     virtual void executed(std::span<const trace::BlockId> blocks,
                           std::span<const std::uint64_t> values) = 0;
-    // Control left the last block by no exit of it, and would have gone to `continuation`.
+    // Control did not leave the last block by its exit. It would have gone on at `continuation`.
     virtual void discontinuity(Address continuation) = 0;
 };
 
 enum class StopKind : std::uint8_t {
     instructions,  // as many as were asked for
-    system_call,   // executed up to, and counted; rip is behind it, rcx and r11 are as before it
+    system_call,   // reached and counted; rip is after it, rcx and r11 are as before it
     memory_fault,  // at fault_address
     arithmetic,    // division or floating-point exception
     illegal,       // this CPU does not know the instruction
@@ -72,17 +72,18 @@ struct Stop {
 
 class Interpreter : private CoreOwner, private BlockDirectory {
   public:
-    // Blocks' slots must not include load latencies, which no interpreter can tell.
+    // Blocks' slots must not include load latencies, which no interpreter can measure.
     explicit Interpreter(BlockSource& blocks);
     ~Interpreter() override;
     Interpreter(const Interpreter&) = delete;
     Interpreter& operator=(const Interpreter&) = delete;
 
-    // From the state on, as many instructions as are asked for or until something ends the run.
-    // The state is then exactly that before the next instruction. `sink` may be null: unrecorded.
+    // Runs from the state on, for as many instructions as are asked for or until something ends the
+    // run. The state is then exactly that before the next instruction. If `sink` is null, the run
+    // is not recorded.
     Stop run(GuestState& state, MemoryView& view, std::uint64_t most_instructions, BlockSink* sink);
 
-    // Mappings changed, or another program: nothing known about code holds.
+    // Mappings changed, or the program did: nothing that was known about code holds.
     void forget_code();
 
   private:
@@ -109,8 +110,8 @@ class Interpreter : private CoreOwner, private BlockDirectory {
         std::unordered_map<Address, Entry> by_address;
         std::unordered_multimap<Address, std::uint32_t> waiting;  // links, by target
         std::vector<Address> watched;  // valid entries of code that may change
-        // Where runs ended within a block: what was published of it, and so many instructions of
-        // that, in `blocks`.
+        // For runs that ended within a block: what was published of it, with its number of
+        // instructions and its index in `blocks`.
         std::map<std::pair<const trace::Block*, std::size_t>, std::uint32_t> parts;
     };
     class Run;

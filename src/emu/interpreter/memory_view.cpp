@@ -15,13 +15,13 @@ namespace {
 constexpr std::size_t first_table_size = 256;
 constexpr auto all_pieces = pieces_of(0, page_size);
 
-// Of all views, so that no two states of views are ever taken for one.
+// One counter for all views, so that no two states of views are ever taken for one.
 std::uint64_t next_epoch() {
     static std::atomic<std::uint64_t> epoch{0};
     return ++epoch;
 }
 
-// Stands for the contents of pages for which there was no room: nobody looks there.
+// Stands for the contents of pages for which there was no room. Nobody reads it.
 alignas(page_size) std::byte no_contents[page_size];
 
 }  // namespace
@@ -103,7 +103,7 @@ std::byte* MemoryView::new_page() {
 }
 
 void MemoryView::drop() {
-    // A large table is given up, so that one large burst does not make all later ones dear.
+    // A large table is given up, so that one large burst does not slow down all later ones.
     if (used_ * 8 < places_.size() && places_.size() > first_table_size) {
         places_ = std::vector<ViewPage>(first_table_size);
     } else {

@@ -1,6 +1,6 @@
 // A private view of a guest's memory. Pieces of pages are fetched from a PageSource when they are
 // first used and copied; what the interpreter writes stays in the copies and never reaches the
-// guest. The view is dropped after a burst, at a cost that goes with the pages it touched.
+// guest. The view is dropped after a burst, which costs time for each page that was touched.
 #pragma once
 
 #include <cstddef>
@@ -40,17 +40,18 @@ class MemoryView : public trace::CodeSource {
     std::size_t write(Address to, std::span<const std::byte> bytes);
     std::size_t read_code(Address at, std::span<std::byte> into) override { return read(at, into); }
 
-    // Of bytes that lie within one, which are fetched if need be; perhaps inaccessible.
+    // The page of bytes that lie within one page. They are fetched if need be, and may be
+    // inaccessible.
     ViewPage& page(Address at, std::size_t size = 1);
 
-    // Until the pages are next forgotten, it takes no more than that many.
+    // The view takes no more pages than that, until they are next forgotten.
     void limit(std::size_t pages) { limit_ = pages; }
     // Forgets all pages.
     void drop();
-    // Changes whenever pages are forgotten: what was derived from the pages is void then.
+    // Changes whenever pages are forgotten. Whatever was derived from the pages is void then.
     std::uint64_t epoch() const { return epoch_; }
 
-    // Compiled code was made from these bytes: writes to them are to be noticed.
+    // Compiled code was made from these bytes, so writes to them must be noticed.
     void mark_code(AddressRange code);
     bool code_changed() const { return code_changed_; }
     // The pages whose code changed since the last call; their marks are gone.
@@ -61,7 +62,7 @@ class MemoryView : public trace::CodeSource {
     std::optional<Address> guest_address_of(const std::byte* copy) const;
 
     const ViewTable& table() const { return table_; }
-    // Pages were refused, and look inaccessible, because the view holds as many as it may.
+    // Whether pages were refused, and so look inaccessible, because the view is full.
     bool exhausted() const { return exhausted_; }
 
   private:

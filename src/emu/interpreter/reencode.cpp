@@ -1,7 +1,7 @@
 // An explicit register operand is encoded in one of four fields: reg or rm of ModRM, vvvv of VEX
 // and EVEX, or the low bits of the opcode. Which of them an instruction uses is known only to the
-// decoder. So every way of replacing a 4 in these fields is tried, and that one is right which the
-// decoder reads as the same instruction with the other register.
+// decoder. So every way of replacing a 4 in these fields is tried. The right one is the one that
+// the decoder reads as the same instruction with the other register.
 #include "emu/interpreter/reencode.h"
 
 #include <algorithm>
@@ -156,7 +156,7 @@ decoder::Bytes without_address_prefixes(const Instruction& instruction) {
         const auto b = byte(instruction, at);
         const bool is_rex = (b & 0xf0) == 0x40;
         if (!is_legacy_prefix(b) && !is_rex) break;
-        // A REX prefix that others follow has no effect, and would have one without them.
+        // A REX prefix that other prefixes follow has no effect, and would have one without them.
         const bool is_ineffective = is_rex && is_legacy_prefix(byte(instruction, at + 1));
         const bool is_kept = b == 0x66 || b == 0xf2 || b == 0xf3 || (is_rex && !is_ineffective);
         if (is_kept) kept.storage[kept.length++] = instruction.bytes[at];

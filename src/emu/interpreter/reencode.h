@@ -14,22 +14,22 @@ struct X87Opcode {
     std::uint8_t first, second;  // the second is ModRM
     unsigned reg() const { return second >> 3 & 7u; }
     bool has_memory() const { return second < 0xc0; }
-    // fldcw, fnclex: they change which exceptions are pending, and no more.
+    // fldcw and fnclex change only which exceptions are pending.
     bool changes_exceptions() const;
 };
-// Nothing if it is no x87 instruction.
+// Nothing if it is not an x87 instruction.
 std::optional<X87Opcode> x87_opcode(const decoder::Instruction& instruction);
-// The unit may remember where this instruction's operand was.
+// Whether the unit may remember where this instruction's operand was.
 bool x87_remembers_operand(const decoder::Instruction& instruction);
 
-// The same instruction with another register in place of an explicit operand rsp (or esp, sp, spl):
-// the host's own stack pointer is taken. The register is one of rax … rdi. Nothing if rsp is no
-// such operand or the encoding has no room for the other.
+// The same instruction with another register in place of an explicit operand rsp (or esp, sp, spl),
+// because the host's stack pointer is in use. The register is one of rax … rdi. Nothing if rsp is
+// not such an operand, or if the encoding cannot hold the other register.
 std::optional<decoder::Instruction> without_stack_pointer(const decoder::Instruction& instruction,
                                                           HostRegister instead);
 
-// With the memory operand, if there is one, at [base], and without what only matters to other
-// processors: the view is private, so nothing needs a lock.
+// The instruction with its memory operand, if there is one, at [base], and without a lock prefix:
+// the view is private.
 std::optional<decoder::Bytes> host_encoding(const decoder::Instruction& instruction,
                                             HostRegister base);
 

@@ -13,7 +13,7 @@ namespace shadowprof::emu {
 
 namespace {
 
-// Pieces of pages, and what they held at first.
+// Remembers pieces of pages as they were at first.
 class RememberedPages : public PageSource {
   public:
     explicit RememberedPages(PageSource& pages) : pages_(pages) {}
@@ -76,7 +76,7 @@ bool spins_for_ever(GuestState state, PageSource& pages, BlockSource& blocks) {
         }
         return false;
     };
-    // The second time round it begins with what the first left: flags that nobody set, say.
+    // The second round begins with what the first one left, such as flags that nothing had set.
     if (!go_round()) return false;
     const auto once = state;
     return go_round() && are_equal(once, state) && remembered.are_unchanged_in(view);

@@ -1,5 +1,5 @@
-// Waiting by running in a loop: a thread that spins on a lock does so until another thread lets go
-// of it, and in a replica there is no other thread.
+// Waiting in a loop: a thread that spins on a lock does so until another thread releases it, and in
+// a replica there is no other thread.
 #pragma once
 
 #include "emu/common/guest_code.h"
@@ -9,12 +9,12 @@
 
 namespace shadowprof::emu {
 
-// Whether a thread in this state comes back to it within some hundred instructions, with all its
-// registers, the same memory and without asking the kernel for anything: it will do so for ever, if
-// nobody else changes its memory.
+// Whether a thread in this state comes back to it within some hundred instructions, with the same
+// registers and memory and without a system call. It will do so for ever unless somebody else
+// changes its memory.
 bool spins_for_ever(GuestState state, PageSource& pages, BlockSource& blocks);
-// The same of the process that `code` looks through, of which memory shared with others is not its
-// own: they may change it.
+// The same for the process that `code` looks through. Memory that it shares with others does not
+// count as unchanged: they may change it.
 bool spins_for_ever(GuestState state, GuestCode& code);
 
 }  // namespace shadowprof::emu

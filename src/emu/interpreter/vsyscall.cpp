@@ -11,7 +11,7 @@ namespace shadowprof::emu {
 
 namespace {
 
-// A null pointer means that the caller does not want to know.
+// A null pointer means that the caller does not want the value.
 template <typename T>
 bool give(MemoryView& view, std::uint64_t pointer, const T& value) {
     if (pointer == 0) return true;

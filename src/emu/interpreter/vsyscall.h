@@ -1,5 +1,6 @@
-// The vsyscall page: three system calls at fixed addresses, from before there was a vDSO. Its page
-// cannot be read; the kernel carries the calls out when a program jumps there, and so do we.
+// The vsyscall page: three system calls at fixed addresses, from the time before there was a vDSO.
+// The page cannot be read. The kernel carries out the calls when a program jumps there, and so do
+// we.
 #pragma once
 
 #include <optional>
@@ -15,8 +16,8 @@ constexpr bool is_vsyscall(Address at) {
     return vsyscall_page.contains(at);
 }
 
-// The call at that address, with its arguments in and its result to the general registers, and the
-// return from it. The address to go on at; nothing if that faults.
+// Carries out the call at that address, with its arguments and its result in the general registers,
+// and the return from it. Returns the address to go on at; nothing if that faults.
 std::optional<Address> emulate_vsyscall(Address at, std::uint64_t* general, MemoryView& view);
 
 }  // namespace shadowprof::emu

@@ -161,7 +161,7 @@ Stepper::State Stepper::step_instruction(int signal) {
     return State::running;
 }
 
-// Here and not by the thread, which stays stopped.
+// It is carried out here, while the thread stays stopped.
 Stepper::State Stepper::execute_cpuid() {
     const auto leaf = static_cast<unsigned>(registers_.general(decoder::rax));
     const auto subleaf = static_cast<unsigned>(registers_.general(decoder::rcx));
@@ -179,7 +179,7 @@ Stepper::State Stepper::execute_cpuid() {
     return go_on();
 }
 
-// The call's instruction is complete as soon as the call is entered: its effects are the kernel's.
+// The instruction is complete as soon as the call is entered; its effects are the kernel's.
 Stepper::State Stepper::enter_system_call(int signal) {
     complete_instruction();
     in_system_call_ = true;
@@ -224,7 +224,7 @@ Stepper::State Stepper::on_system_call_exit() {
     auto registers = thread_.registers();
     if (!registers) return thread_is_gone();
     const auto call = registers->raw.orig_rax;
-    // Called again, perhaps after a signal: the instruction counts once.
+    // The call is made again, perhaps after a signal. The instruction counts once.
     if (registers->will_call_again() ||
         (registers->in_system_call() && registers->result() == -EINTR &&
          tracer_.repair_interrupted_call(thread_))) {
@@ -247,8 +247,8 @@ Stepper::State Stepper::on_signal(const ptrace::Event& event) {
     if (!sets) return thread_is_gone();
     const auto bit = std::uint64_t{1} << (event.signal - 1);
     if (hidden_mask_ && event.signal == SIGTRAP) {
-        // It was blocked and pending, and only we unblocked it: with its mask back, delivering it
-        // makes it pending again.
+        // The signal was blocked and pending, and only we unblocked it. With the mask restored,
+        // delivering it makes it pending again.
         restore_signal_mask();
         undelivered_signal_ = event.signal;
         return finish("SIGTRAP pending");
@@ -263,7 +263,7 @@ Stepper::State Stepper::on_signal(const ptrace::Event& event) {
         }
     }
     if (!in_system_call_ && block_ && loads_trap_flag(block_->instructions[index_].mnemonic)) {
-        // Its step was not made, and left the trap flag set as if by the program.
+        // The step was not made, and left the trap flag set as if by the program.
         registers_.raw.eflags &= ~trap_flag;
         thread_.set_registers(registers_);
         undelivered_signal_ = event.signal;
@@ -280,7 +280,7 @@ Stepper::State Stepper::on_signal(const ptrace::Event& event) {
         thread_.resume_to_system_call(event.signal);
         return State::running;
     }
-    // Ignored, stops the process, or kills it: what happens next comes as an event.
+    // The signal is ignored, stops the process, or kills it; what happens next comes as an event.
     return go_on(event.signal);
 }
 

@@ -1,6 +1,6 @@
-// The stepper: the slow but unquestionable engine. The CPU executes every instruction; the kernel
-// stops the thread after each (PTRACE_SINGLESTEP), and the stepper writes down what it sees. What
-// the other engines produce is judged against this.
+// The stepper: the slow engine that is beyond doubt. The CPU executes every instruction, the kernel
+// stops the thread after each (PTRACE_SINGLESTEP), and the stepper writes down what it sees. The
+// other engines are judged against it.
 //
 // It is driven by events: after begin() the thread's events go to on_event() until that says that
 // the sample is over, so that other threads' signals never wait for it.
@@ -9,8 +9,8 @@
 //  - The trap after a step is a forced SIGTRAP. If the program blocks SIGTRAP (glibc blocks all
 //    signals in pthread_create, posix_spawn, abort …) the kernel would unblock it and reset its
 //    handler. So SIGTRAP is taken out of the thread's mask while it steps, and the program's own
-//    mask is put back whenever the program or a signal frame could see it: system calls and
-//    signal delivery. If the program ignores SIGTRAP there is no such way: the sample ends.
+//    mask is put back whenever the program or a signal frame could see it: at system calls and at
+//    signal delivery. If the program ignores SIGTRAP, nothing of this helps, and the sample ends.
 //  - System calls are not stepped over but stopped at (PTRACE_SYSCALL): no trap is forced there,
 //    and r11 holds no trap flag.
 //  - pushf stores the trap flag: it is cleared in the stored word.
@@ -43,8 +43,8 @@ class Stepper {
     State begin();
     // The same for a thread stopped by its exec event.
     State begin_after_exec();
-    // Once finished the thread is stopped where the program left it (unless it has exited) and the
-    // program's again: resume it.
+    // When the sample is finished, the thread is stopped where the program left it, unless it has
+    // exited, and belongs to the program again: it has to be resumed.
     State on_event(const ptrace::Event& event);
     // Ends the sample at the thread's next event, or now if it is stopped.
     void request_end(std::string reason);

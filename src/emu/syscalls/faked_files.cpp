@@ -8,7 +8,7 @@ namespace shadowprof::emu {
 
 namespace {
 
-// A sample that writes more is not worth the memory: what it wrote is then no longer known.
+// A sample that writes more is not worth the memory, and what it wrote is no longer kept.
 constexpr std::size_t most_pages = 8192;
 
 }  // namespace

@@ -1,11 +1,11 @@
-// What a sample was told has happened to files and has not: files as it would see them.
+// Files as a sample would see them if everything that was reported to it had happened.
 //
 // A sample's writes go nowhere. So that the sample can go on when it looks at what it "wrote", the
-// bytes are kept here, page by page, over the file as it really is; and names that it created,
-// removed or renamed are kept by the directory they are in, which has one identity however a path
-// leads there. That covers what programs do to files all day: temporary files, journals, logs.
-// What it does not cover (directories and links created, removed or renamed) makes names `unclear`,
-// and whoever then asks about any name ends the sample.
+// bytes are kept here, page by page, over the file as it really is. Names that it created, removed
+// or renamed are kept by the directory they are in, which has one identity whichever path leads
+// there. That covers what programs usually do to files: temporary files, journals, logs. It does
+// not cover directories and links that are created, removed or renamed: these make names `unclear`,
+// and then any call about a name ends the sample.
 #pragma once
 
 #include <fcntl.h>
@@ -33,16 +33,17 @@ struct FileId {
     auto operator<=>(const FileId&) const = default;
 };
 
-// The bytes of a regular file as they were in the world when the sample began, or opened it.
+// The bytes of a regular file as they really were when the sample began, or when it opened the
+// file.
 class FileContents {
   public:
     virtual ~FileContents() = default;
-    // As pread(2): how many bytes, 0 behind the end, or -errno; nothing if the file has been
-    // written to since then, for a program that reads what it wrote is ahead of its sample.
+    // As pread(2): how many bytes, 0 beyond the end, or -errno. Nothing if the file has been
+    // written to since: a program that reads what it wrote is ahead of its sample.
     virtual std::optional<std::int64_t> read(std::uint64_t offset, std::span<std::byte> into) = 0;
-    // Whether it has been written to since then, or somebody may have hidden that he has.
+    // Whether it has been written to since, or somebody may have hidden such a write.
     virtual bool has_changed() const = 0;
-    // Whether somebody else than the target has a lock that is in the way of this one.
+    // Whether anybody but the target has a lock that conflicts with this one.
     virtual std::optional<bool> is_locked_by_others(const struct flock&) { return {}; }
 };
 
@@ -50,7 +51,7 @@ class FakedFile {
   public:
     // `real` may be null, if the file can only be written.
     FakedFile(std::shared_ptr<FileContents> real, const struct stat& status);
-    // For a file that could not be read by its name but can by a descriptor.
+    // For a file that could not be read by its name but can be read by a descriptor.
     void provide(const std::shared_ptr<FileContents>& real) {
         if (!real_) real_ = real;
     }
@@ -60,7 +61,7 @@ class FakedFile {
     void write(std::uint64_t offset, std::span<const std::byte> bytes);
     void resize(std::uint64_t size);
 
-    // Nothing if it was not known to begin with, until it is set.
+    // Nothing if it was not known at first and has not been set since.
     std::optional<std::uint64_t> size() const {
         return size_is_known_ ? std::optional{size_} : std::nullopt;
     }
@@ -69,11 +70,11 @@ class FakedFile {
     std::optional<struct stat> status() const;
 
     void set_permissions(mode_t mode);
-    void set_owner(uid_t user, gid_t group);  // -1: stays
+    void set_owner(uid_t user, gid_t group);  // -1: unchanged
     bool has_other_rights() const { return has_other_rights_; }
     uid_t owner() const { return status_.st_uid; }
     gid_t group() const { return status_.st_gid; }
-    // So many names more than before; 0: another one.
+    // The file has so many names more than before; 0: another name.
     void change_names(int more);
 
     void forget_contents() { contents_are_known_ = false; }
@@ -91,7 +92,7 @@ class FakedFile {
     std::shared_ptr<FileContents> real_;
     struct stat status_;
     std::uint64_t size_;
-    std::uint64_t real_size_;  // what is left of the real bytes; behind them are pages and zeros
+    std::uint64_t real_size_;  // of the real bytes that are left; after them come pages and zeros
     std::map<std::uint64_t, std::unique_ptr<Page>> pages_;
     bool contents_are_known_ = true;
     bool status_is_known_ = true;
@@ -106,10 +107,10 @@ struct FakedNames {
 
         auto operator<=>(const Name&) const = default;
     };
-    // What a name stands for; nothing: it was removed.
+    // What a name stands for; nothing if it was removed.
     std::map<Name, std::optional<FileId>> changed;
     bool unclear = false;
-    // Of which directories: their times and sizes are not kept.
+    // The directories of these names. Their times and sizes are not kept.
     std::set<FileId> changed_directories;
 
     bool any() const { return unclear || !changed.empty(); }
@@ -121,12 +122,12 @@ struct FakedNames {
         unclear = true;
         changed_directories.insert(name.directory);
     }
-    // Of a file that exists only here.
+    // The id of a new file that exists only here.
     FileId next_file() { return {made_here, ++files_made_}; }
     static bool is_made_here(const FileId& file) { return file.device == made_here; }
 
   private:
-    static constexpr std::uint64_t made_here = ~std::uint64_t{0};  // is no device's number
+    static constexpr std::uint64_t made_here = ~std::uint64_t{0};  // no device has this number
     std::uint64_t files_made_ = 0;
 };
 
