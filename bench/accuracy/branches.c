@@ -1,6 +1,6 @@
-// branches INSTRUCTIONS: many paths that depend on data, and functions called by turns: what
-// happens in one stretch is like what happens in another. (About INSTRUCTIONS; a suffix k, M or G
-// may follow.)
+// branches INSTRUCTIONS: many paths that depend on data, and functions that are called in turn. All
+// stretches of the run are alike. It executes about INSTRUCTIONS, which may have a suffix k, M or
+// G.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-"""What the benches of accuracy share."""
+"""Shared by the benches of accuracy."""
 
 import os
 import platform
@@ -14,7 +14,7 @@ def machine():
 
 
 def build(folder, source):
-    """A program of one source file of ours."""
+    """Compiles a program of a single source file."""
     program = os.path.join(folder, source.removesuffix(".c"))
     if not os.path.exists(program):
         subprocess.run(["gcc", "-O2", "-o", program, os.path.join(HERE, source)], check=True)
@@ -22,7 +22,7 @@ def build(folder, source):
 
 
 def profile(shadowprof, options, command, out, drive=None):
-    """Addresses and hash seeds are the same in every run: what differs is no error of sampling.
+    """Profiles the command with fixed addresses and hash seeds, so that runs differ by sampling alone.
     Returns the processor time of it all, in seconds. `drive()`: what else has to be done meanwhile."""
     words = [shadowprof, "run", "-q", *options, "-o", out, "--", *command]
     return run(words, drive)

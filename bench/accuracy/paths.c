@@ -1,5 +1,6 @@
-// paths INSTRUCTIONS: very many unique paths: a small machine whose program is drawn at random and
-// much longer than any cache of paths. (About INSTRUCTIONS; a suffix k, M or G may follow.)
+// paths INSTRUCTIONS: very many different paths. A small machine executes a random program that is
+// much longer than any cache of paths. It executes about INSTRUCTIONS, which may have a suffix k, M
+// or G.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,14 +1,15 @@
-// phases INSTRUCTIONS LENGTH: phases take turns; each has LENGTH instructions on average (give or
-// take half of that) and is by equal chances one that computes, or one that waits for the second
-// level of caches, at a fifth of the rate or so. Of INSTRUCTIONS in all. Where they end follows from
-// nothing but these numbers, so every run executes the same. Both may have a suffix k, M or G.
+// phases INSTRUCTIONS LENGTH: alternating phases of LENGTH instructions on average (give or take
+// half of that), INSTRUCTIONS in all. A phase either computes or waits for the second-level cache,
+// at about a fifth of the rate, with equal probability. The phases depend on nothing but the two
+// numbers, so every run executes the same. Both may have a suffix k, M or G.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #define OWN __attribute__((noipa))
-// Of a cache line each: more than the first level has, less than the second.
+// Each has a cache line of its own. There are more than the first level holds, and fewer than the
+// second.
 enum { nodes = 1 << 11 };
 struct node {
     struct node* next;
@@ -17,7 +18,7 @@ struct node {
 static struct node* memory;
 static volatile uint64_t result;
 
-// Of six instructions and of nine a round.
+// A round has six instructions in the one and nine in the other.
 OWN static void computes(uint64_t rounds) {
     uint64_t a = rounds, b = 1;
     for (uint64_t i = 0; i < rounds; ++i) {

@@ -1,4 +1,4 @@
-"""Plots as SVG, as simple as they can be."""
+"""Simple plots as SVG."""
 
 import math
 from xml.sax.saxutils import escape
@@ -8,7 +8,7 @@ COLOURS = ["#1f6fb2", "#d1662b", "#3b8f4a", "#8a4fa3"]
 
 
 def _frame(title, low, high):
-    """The parts of every plot, and where a value is drawn."""
+    """The parts that all plots have, and where a value is drawn."""
     def y(value):
         return TOP + (HEIGHT - TOP - BOTTOM) * (1 - (value - low) / (high - low))
 

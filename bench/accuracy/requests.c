@@ -1,6 +1,6 @@
-// requests COUNT SIZE FIRST: a server that answers COUNT requests of its one client, which it reads
-// from a socket. Each takes SIZE instructions in all (give or take half), of which FIRST percent
-// follow the read at once (`after_read`) and the others come before the next read (`before_read`).
+// requests COUNT SIZE FIRST: a server that reads COUNT requests of its only client from a socket.
+// Each takes SIZE instructions (give or take half), of which FIRST percent follow the read directly
+// (`after_read`), and the others come before the next read (`before_read`).
 // Numbers may have a suffix k, M or G.
 #include <stdint.h>
 #include <stdio.h>
@@ -15,8 +15,8 @@
 static volatile uint64_t result;
 static uint32_t table[4096];
 
-// A round of each is ten instructions or so, at the same rate: their shares of instructions and of
-// time are equal.
+// A round of either is about ten instructions at the same rate, so their shares of instructions and
+// of time are equal.
 #define WORK                                                 \
     uint64_t a = rounds, b = 1;                              \
     for (uint64_t i = 0; i < rounds; ++i) {                  \

@@ -40,7 +40,7 @@ from workloads import Redis, workloads
 
 SIZES, LOADS = ["1M", "10M", "100M"], ["0.0625", "0.125", "0.25", "0.5", "1"]
 GRID_PROGRAMS = ["gzip", "sqlite3", "lua5.4"]
-# Replicas may cost what they like where the load is given.
+# The budget does not limit replicas whose load is given.
 SETS = {
     "defaults": {"shadow": "-m shadow", "burst": "-m burst"},
     "grid": {f"{size} at {load}": f"-m shadow --sample-size {size} --load {load} --overhead 50%"

@@ -1,4 +1,4 @@
-"""The programs that accuracy is measured on: Debian's, and small sources of our own for extremes."""
+"""The programs that accuracy is measured on: programs of Debian, and small ones of our own for extremes."""
 
 import contextlib
 import importlib.util
@@ -20,7 +20,7 @@ def _programs_of_full():
 
 
 def _many_functions(folder, scale):
-    """A source for compilers."""
+    """A source file for compilers."""
     path = os.path.join(folder, "many.c")
     chance = random.Random(2)
     with open(path, "w", encoding="ascii") as file:
@@ -82,7 +82,7 @@ def workloads(folder, scale):
         return ["/usr/lib/gcc/x86_64-linux-gnu/12/cc1", "-quiet", "-O2", _many_functions(folder, scale),
                 "-o", "/dev/null"]
 
-    # The three that most of the time is spent on come first, then the others.
+    # The three that take most of the time come first.
     return {
         **{name: of_full[name] for name in ("gzip", "sqlite3", "python3", "bzip2", "xz", "lua5.4", "perl")},
         "zstd": zstd,
@@ -98,7 +98,7 @@ def workloads(folder, scale):
 
 
 class Redis:
-    """Requests for a server, which then ends."""
+    """Sends requests to a server, and then ends it."""
 
     port = 36379
 

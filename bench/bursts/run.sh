@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Why do bursts end? Attaches burst mode, as often as it may, to real programs under load.
+# Why do bursts end? Attaches in mode burst, as often as possible, to real programs under load.
 #   bench/bursts/run.sh [BURSTS [SECONDS [PROGRAM...]]]    by default 20000 in all, visits of 15 s
-# In a build folder (BUILD, by default build). Prints how the bursts of each program ended and fails
-# if any ended otherwise than by having seen enough, a system call, or the thread's end.
-# Needs besides the programs themselves: redis-server, redis-tools, nodejs.
+# Uses a build folder (BUILD, by default build). Prints how the bursts of each program ended. Fails if a
+# burst did not end by reaching its length, by a system call, or by the end of the thread.
+# Besides the programs themselves it needs: redis-server, redis-tools, nodejs.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "${BUILD:-$here/../../build}" && pwd)

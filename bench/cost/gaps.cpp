@@ -1,7 +1,7 @@
-// gaps SECONDS: how long the program stood still, as it sees it itself. It reads the clock without
-// pause and notes when more than 20 µs have passed between two readings; prints how often that was
-// and the median, in µs, of the gaps from 20 µs to 1 ms: longer than an interrupt, shorter than
-// what another program takes of a core.
+// gaps SECONDS: how long the program was stopped, as seen by the program itself. It reads the clock
+// all the time and notes when more than 20 µs have passed between two readings. It prints how often
+// that happened, and the median in µs of the gaps from 20 µs to 1 ms, which are longer than an
+// interrupt and shorter than a time slice of another program.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

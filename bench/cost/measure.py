@@ -62,7 +62,7 @@ def states(pid, of_lowest_priority=True):
 
 
 def system_calls(pid):
-    """The numbers of those that a stopped process is in; -1 for none."""
+    """The numbers of the system calls that a stopped process is in; -1 for none."""
     found = set()
     for tid, _ in threads(pid, of_lowest_priority=False):
         with open(f"/proc/{pid}/task/{tid}/syscall", encoding="ascii") as call:
@@ -71,7 +71,7 @@ def system_calls(pid):
 
 
 class PersistentSession:
-    """One attach; between windows shadowprof stands still."""
+    """One attach for all windows. Between them shadowprof is stopped."""
 
     def __init__(self, target, profile, options):
         self.target = target
@@ -80,7 +80,7 @@ class PersistentSession:
         self.seconds = WARMING
         self.pause()
 
-    # It must not be stopped within a burst, nor between a burst and its entry in the books: it would
+    # shadowprof must not be stopped within a burst, nor between a burst and its entry in the books: it would
     # book the whole pause. A thread that was asked to stop must have stopped and been let go, unless
     # others of the program wait for its place. A thread that does not compute because all others
     # come first does not stop either, and need not.
@@ -99,7 +99,7 @@ class PersistentSession:
             patience = min(0.1, 1.5 * patience)
 
     def has_replicas(self):
-        """They are traced by threads of shadowprof, and are not the target."""
+        """Replicas are traced by threads of shadowprof, and are not the target."""
         ours = {tid for tid, _ in threads(self.process.pid, of_lowest_priority=False)}
         for pid in os.listdir("/proc"):
             if not pid.isdigit() or int(pid) == self.target.pid:
@@ -130,7 +130,7 @@ class PersistentSession:
 
 
 class Sessions:
-    """An attach a window."""
+    """One attach for each window."""
 
     def __init__(self, *attaching):
         self.attaching = attaching
@@ -149,13 +149,13 @@ class Sessions:
 
 
 def mappings(target):
-    """What a program has mapped; of one that itself maps memory all the time, the files."""
+    """What a program has mapped; only the files if the program maps memory all the time."""
     with open(f"/proc/{target.pid}/maps", encoding="utf-8") as maps:
         return [line for line in maps if not target.maps_memory or "/" in line]
 
 
 def without_nursery(maps):
-    """While it is profiled in mode shadow it has a small area where replicas are born."""
+    """In mode shadow the program has a small area for forking replicas meanwhile."""
     return [line for line in maps if "/memfd:shadowprof" not in line]
 
 
@@ -184,7 +184,7 @@ def speed(target, length):
 
 
 def one_four(target, length, treatment, treated_outside):
-    """The slowdown by the treatment."""
+    """The slowdown that the treatment causes."""
     speeds = {True: 0.0, False: 0.0}
     for inside in (False, True, True, False):
         treated = inside != treated_outside
@@ -210,7 +210,7 @@ def centre_of(estimates):
 
 
 def own_account(path, seconds):
-    """What the profile says that profiling cost: the slowdown while it was on."""
+    """The slowdown that the profile reports for the time while profiling was on."""
     with open(path, encoding="utf-8") as file:
         profile = json.load(file)
     cost, duration = profile["cost"], profile["run"]["duration"]

@@ -1,4 +1,4 @@
-"""What `attach` costs a running program, by what each stop of it takes. See run.sh.
+"""What `attach` costs a running program, by the progress that each stop costs. See run.sh.
 
 Where neighbours share the machine, two windows of a second differ by a tenth, and so do two windows
 of 20 ms next to each other. So short windows tell more than long ones: of these there are thousands.
@@ -42,7 +42,7 @@ TRACED = 8  # prev_state of a thread that stops for its tracer
 
 
 class Profiled:
-    """By shadowprof; the kernel's trace tells when the program was stopped."""
+    """Stops by shadowprof, whose times the kernel's trace has."""
 
     instance = f"/sys/kernel/tracing/instances/shadowprof-cost-{os.getpid()}"
 
@@ -65,7 +65,7 @@ class Profiled:
             file.write(value)
 
     def end(self):
-        """When it was stopped, and what it is said to have cost."""
+        """When the program was stopped, and what the profile says that this cost."""
         self.set("tracing_on", "0")
         with open(f"{self.instance}/trace", encoding="utf-8", errors="replace") as trace:
             moments = [float(found[1]) for line in trace if (found := re.search(r" (\d+\.\d+): sched_switch", line))]
@@ -75,7 +75,7 @@ class Profiled:
 
 
 class Known:
-    """Stopped for a known time, five times a second at random."""
+    """Stops of a known length, at random times, five a second."""
 
     def __init__(self, target, _, options):
         self.target, self.length = target, options.known / 1000
@@ -99,7 +99,7 @@ class Known:
 
 
 def record(target, seconds, every):
-    """Times, and the progress made until then, where there was any."""
+    """Times, and the progress until then, where there was any."""
     steps = []
     ends = time.monotonic() + seconds
     while (now := time.monotonic()) < ends:
@@ -115,7 +115,7 @@ def delayed(series, by):
 
 
 class Losses:
-    """Of progress, in bins, as a share of the mean bin's."""
+    """Progress in bins, as a share of the mean bin's."""
 
     def __init__(self, steps, after):
         self.edges = numpy.arange(steps[0, 0], steps[-1, 0], BIN)
@@ -134,7 +134,7 @@ class Losses:
         return numpy.histogram(moments, self.edges)[0].astype(float)
 
     def after_a_stop(self, stops):
-        """In the bins from it on, in bins."""
+        """The progress lost in the bins after a stop, in bins."""
         columns = [self.unforeseen(delayed(stops - stops.mean(), k)) for k in range(self.lags)]
         return -numpy.linalg.lstsq(numpy.column_stack(columns), self.left, rcond=None)[0]
 
@@ -144,7 +144,7 @@ class Losses:
         return share / (1 - share)
 
     def moved(self, stops):
-        """What stops that were not there seem to cost."""
+        """What stops that did not happen seem to cost."""
         chance = numpy.random.default_rng(1)
         nearest, farthest = 10 * self.lags, len(stops) - 10 * self.lags
         return numpy.array([self.slowdown(self.after_a_stop(delayed(stops, int(by))), stops)

@@ -2,10 +2,10 @@
 # What does `attach` cost a running program?
 #   bench/cost/run.sh [--mode shadow|burst] [--seconds N] [--window S] [--sessions] [--options "..."] [TARGET...]
 #   bench/cost/run.sh --moments [--mode shadow|burst] [--seconds N] [--after S] [--options "..."] [TARGET...]
-# By windows with and without profiling (measure.py) or, where neighbours share the machine, by what is
-# lost after each stop (moments.py; needs root and the numpy of PYTHON, by default python3). In a build
-# folder (BUILD, by default build). Prints a table, and fails if a 95 % interval reaches beyond 1.5 %.
-# Takes two minutes a target; the machine should have nothing else to do.
+# Measured by windows with and without profiling (measure.py) or, on a machine that is shared, by the progress
+# that is lost after each stop (moments.py, which needs root and the numpy of PYTHON, by default python3).
+# Uses a build folder (BUILD, by default build). Prints a table, and fails if a 95 % interval reaches beyond
+# 1.5 %. Takes two minutes for each target. The machine should be idle.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "${BUILD:-$here/../../build}" && pwd)

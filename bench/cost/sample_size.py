@@ -22,7 +22,7 @@ BUDGET = 0.01 * 10  # seconds of stops in the run that is extrapolated to
 
 
 def relative_variance(hotlist):
-    """Of one sample's estimate: a run of n samples has an n-th of it."""
+    """The variance of an estimate from one sample. With n samples it is an n-th of that."""
     found = []
     for entry in hotlist["entries"][:20]:
         low, high = entry["interval"]

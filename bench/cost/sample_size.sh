@@ -2,7 +2,7 @@
 # How long should a burst be? Prints, for each length, what a burst costs and how accurate a profile
 # of ten seconds at 1 % would be.
 #   bench/cost/sample_size.sh [--seconds N] [TARGET...]
-# In a build folder (BUILD, by default build). Takes a minute a target; on an idle machine, please.
+# Uses a build folder (BUILD, by default build). Takes a minute for each target, on an idle machine.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "${BUILD:-$here/../../build}" && pwd)

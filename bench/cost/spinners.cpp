@@ -1,6 +1,6 @@
-// spinners THREADS FILE: computes on so many threads until it is killed, and counts what it has
-// done in FILE, one 64-bit counter a cache line and thread. Whoever maps or reads FILE sees the
-// progress without the program's noticing.
+// spinners THREADS FILE: computes on THREADS threads until it is killed, and counts its progress in
+// FILE, where each thread has a 64-bit counter in a cache line of its own. Others can read the
+// progress there without disturbing the program.
 //
 // An item of work is some 20 µs of what programs do: fill an array, sort it, look things up in a
 // table that does not fit into the first-level cache.
@@ -58,7 +58,7 @@ Counter* map_counters(const char* path, std::size_t count) {
     return memory == MAP_FAILED ? nullptr : static_cast<Counter*>(memory);
 }
 
-std::atomic<std::uint64_t> result;  // so that nobody computes in vain
+std::atomic<std::uint64_t> result;  // so that the compiler cannot drop the work
 
 [[noreturn]] void spin(Counter& counter, std::uint64_t seed) {
     Work work{seed};

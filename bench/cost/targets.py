@@ -42,12 +42,12 @@ def detach(profiler):
 class CountersInFile:
     """A program that keeps 64-bit counters in a file; `stride` of them lie between two used ones."""
 
-    answers_itself = False  # when it is asked for its progress
+    answers_itself = False  # computes an answer when it is asked for its progress
 
     def __init__(self, command, file, stride=1, maps_memory=False, many_threads=False):
         self.file = file
-        self.maps_memory = maps_memory  # and unmaps it, all the time
-        self.many_threads = many_threads  # when one stands still another has its turn
+        self.maps_memory = maps_memory  # maps and unmaps memory all the time
+        self.many_threads = many_threads  # when one is stopped another runs
         self.stride = stride
         with open(file, "wb") as empty:
             empty.write(bytes(8))
@@ -77,7 +77,7 @@ class LinesInFile:
 
 
 class Reader:
-    """A program that reads a large file; how far it is the kernel tells."""
+    """A program that reads a large file. The kernel knows the position in it."""
 
     many_threads = False
     answers_itself = False
@@ -255,7 +255,7 @@ def perl(folder, _):
 
 def sqlite3(folder, _):
     queries = start(["yes", SQL], stdout=subprocess.PIPE)
-    # A line of output a query, not a buffer of them.
+    # Each query flushes its line of output.
     command = ["stdbuf", "-oL", "sqlite3", "-cmd", TABLE, ":memory:"]
     return LinesInFile(command, f"{folder}/results", queries.stdout)
 
@@ -270,7 +270,7 @@ TARGETS = {
     "perl": perl,
     "sqlite3": sqlite3,
     "bzip2": lambda folder, _: Reader(["bzip2", "-c"], f"{folder}/text", 2500),
-    # Progress in blocks of 100 kB, seven milliseconds each; what they are by default are 80 ms.
+    # Blocks of 100 kB take seven milliseconds each; those of the default size take 80.
     "bzip2-1": lambda folder, _: Reader(["bzip2", "-1", "-c"], f"{folder}/text", 2500),
     "xz": lambda folder, _: Reader(["xz", "-T1", "-1", "-c"], f"{folder}/text", 4000),
     "nginx": lambda folder, _: Nginx(folder),

@@ -1,6 +1,6 @@
 // The demo: a small ray tracer with something to find in it. The highlights of 30 lamps are
-// computed by power(), which multiplies as often as `exponent` says. Five of six spheres have the
-// exponent 2: who profiles its values sees so at once, and may write a fast case for it.
+// computed by power(), which multiplies `exponent` times. Five of six spheres have the exponent 2,
+// which a profile of its values shows at once. A fast case for 2 would pay.
 #include <algorithm>
 #include <array>
 #include <cmath>

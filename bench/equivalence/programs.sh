@@ -1,6 +1,6 @@
-# Real programs, each kept busy for as long as a campaign wants: sourced by the campaigns.
+# Real programs that are kept busy for as long as a campaign wants. The campaigns source this file.
 #
-# make_inputs FOLDER writes what they work on; then the array `programs` names them, and
+# make_inputs FOLDER writes the inputs. Then the array `programs` has the names, and
 # command_of NAME sets `command` to the command line.
 
 make_inputs() {

@@ -1,14 +1,13 @@
 #!/usr/bin/env bash
 # Do the engines agree on real programs?
 #   bench/equivalence/run.sh [--engine ENGINE] [BURSTS [INSTRUCTIONS [PROGRAM...]]]
-# The interpreter against ENGINE, in BURSTS (200) of INSTRUCTIONS, on all programs or those named:
-#   stepper          the CPU, step by step; 2000 instructions (the default)
-#   translator       the code cache with every value captured; 100000 instructions, and on through
-#                    system calls
-#   translator-lean  the code cache without values, with units that go where the program goes
-# In a build folder (BUILD, by default build). Prints a table; what differed is shown above it. In the
-# columns: how many bursts had the full length, the system calls they went through, how often the
-# CPU went alone where nothing can be equal (clocks), and bursts that were skipped or ended early.
+# Compares the interpreter with ENGINE, in BURSTS (200) of INSTRUCTIONS, on all programs or those named:
+#   stepper          the CPU, single-stepped; 2000 instructions (the default)
+#   translator       the code cache with every value captured; 100000 instructions, across system calls
+#   translator-lean  the code cache without values, with units that follow the program
+# Uses a build folder (BUILD, by default build). Prints differences and then a table. Its columns are: how many
+# bursts had the full length, the system calls in them, how often only the CPU executed because nothing can be
+# equal (clocks), and bursts that were skipped or ended early.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "${BUILD:-$here/../../build}" && pwd)

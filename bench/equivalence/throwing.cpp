@@ -1,4 +1,4 @@
-// Throws and catches exceptions for as long as it is let: through several frames with destructors,
+// Throws and catches exceptions without end: through several frames with destructors,
 // past handlers of other types, rethrown, and from within a handler. So the unwinder runs, with its
 // reading of unwind tables, its binary searches and its restoring of registers.
 #include <cstdio>

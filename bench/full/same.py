@@ -118,7 +118,7 @@ class Command:
 
 
 class Server:
-    """A program that is asked by `ask`, which gives what is to be compared, and then told to end."""
+    """A program that `ask` queries, which returns what is to be compared. Then the program is ended."""
 
     def __init__(self, command, port, ask, farewell):
         self.command, self.port, self.ask, self.farewell = command, port, ask, farewell
@@ -146,7 +146,7 @@ class Server:
 
 
 def compiled(folder, name, *command):
-    """The program, or nothing if there is no such compiler."""
+    """The program, or None if there is no such compiler."""
     target = os.path.join(folder, name)
     if not shutil.which(command[0]):
         return None
@@ -226,7 +226,7 @@ def nginx(folder, master):
 
 
 def programs(folder):
-    """Each by its name, as a function that prepares it; nothing if it is not there."""
+    """By name, a function that prepares the program; None if it is not installed."""
 
     def path(name):
         return os.path.join(folder, name)

@@ -1,5 +1,5 @@
-"""Programs that compute, as commands on inputs of any size (at scale 1 each takes some ten
-seconds), how long they take, and the table of that."""
+"""Programs that compute, as commands on inputs of any size (at scale 1 each takes about ten seconds), how long
+they take, and a table of the times."""
 
 import os
 import random
@@ -42,7 +42,7 @@ print(total.x, total.y, len(seen))
 
 def programs(folder, scale):
     def text(name, megabytes):
-        """Words as they occur in texts: few often, many rarely."""
+        """Words with frequencies as in texts: few are frequent, many are rare."""
         chance = random.Random(1)
         words = ["".join(chance.choices("etaoinshrdlu", k=chance.randint(2, 9))) for _ in range(5000)]
         path = os.path.join(folder, name)
@@ -77,7 +77,7 @@ def cells(ratios):
 
 
 def print_summary(table, width):
-    """Of the programs' rows, each a ratio per column."""
+    """Summarises the rows of the programs, which have a ratio in each column."""
     rows = [list(row.values()) for row in table.values()]
     for what, of in (("median", statistics.median), ("worst", max)):
         if rows:

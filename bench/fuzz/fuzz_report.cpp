@@ -1,10 +1,9 @@
-// Profiles that nobody trusts: whatever bytes come, reading them either gives a Profile that keeps
-// its invariants, survives being written and read again, can be shown, compared with itself is
-// perfect, merged with itself is the same in any grouping and does not differ from itself; or it is
-// refused.
+// Profiles that nobody trusts. Any bytes are either refused, or they give a Profile that keeps its
+// invariants, is the same after writing and reading, and can be shown. Compared with itself it is
+// perfect, merged with itself it is the same in any grouping, and it does not differ from itself.
 //
-// The first byte chooses the width of the report and whether a function is asked for; the rest is
-// the file.
+// The first byte chooses the width of the report and whether one function is shown; the rest is the
+// file.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -40,8 +39,8 @@ void compare_with_itself(const report::Profile& profile, std::size_t width) {
     static_cast<void>(report::to_json(c));
 }
 
-// Merged with itself, in either grouping, it is the same to the byte; and does not differ from
-// itself.
+// Merged with itself in either grouping a profile is the same to the byte, and it does not differ
+// from itself.
 void merge_with_itself(const report::Profile& profile) {
     const auto merged = [](std::initializer_list<const report::Profile*> all) {
         report::Merger merger;
@@ -75,7 +74,7 @@ void export_all(const report::Profile& profile) {
     for (const auto& exporter : report::exporters()) {
         try {
             static_cast<void>(exporter.run(profile, options));
-        } catch (const UserError&) {  // it lacks what the format takes
+        } catch (const UserError&) {  // it lacks what the format needs
         }
     }
 }
@@ -102,7 +101,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (data[0] >= 128) options.function = "*";
     try {
         static_cast<void>(report::render_text(profile, options));
-    } catch (const UserError&) {  // it names no functions
+    } catch (const UserError&) {  // it has no names of functions
     }
     try {
         compare_with_itself(profile, options.width);

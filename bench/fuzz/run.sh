@@ -1,6 +1,6 @@
 #!/bin/sh
 # Fuzzes the profile reader and the report: bench/fuzz/run.sh [SECONDS] (600 by default).
-# Findings are left in the build directory, which FUZZ_BUILD names (build-fuzz by default).
+# Findings are left in the build folder (FUZZ_BUILD, by default build-fuzz).
 set -eu
 seconds=${1:-600}
 top=$(cd "$(dirname "$0")/../.." && pwd)
@@ -13,7 +13,7 @@ if [ ! -e "$build/build.ninja" ]; then
 fi
 ninja -C "$build" bench/fuzz/fuzz-report tests/report/write-sample
 
-# One seed for each thing the first byte can choose: a report and a listing, narrow and wide.
+# One seed for each choice of the first byte: a report and a listing, narrow and wide.
 corpus=$build/fuzz-corpus
 mkdir -p "$corpus"
 "$build/tests/report/write-sample" "$build/sample.json"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Real programs under replicas: the same output as without, and what ended the samples.
+"""Real programs with replicas: is their output the same as without, and what ended the samples?
 
     measure.py [--native BUILD/tests/isolation/native-replicas | --shadowprof BUILD/shadowprof]
                [--seconds N] [PROGRAM…]
@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 
-# One connection each: a core is left for the replicas, which get what nobody else wants.
+# One connection each, so that a core is left for the replicas, which have the lowest priority.
 PYTHON = '''
 import json, hashlib, os, sys, tempfile
 digest = hashlib.sha256()
@@ -102,7 +102,7 @@ class Server:
                       if re.search('error|Non-2xx', line, re.I)]
             return load.returncode, errors, self.ask(directory)
         finally:
-            # Itself, not whoever runs it.
+            # The program itself, not a wrapper that runs it.
             subprocess.run(self.stop, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
             server.wait(60)
 

@@ -1,11 +1,10 @@
 #!/usr/bin/env bash
 # Kills shadowprof in the modes burst and shadow (MODES) at random moments, fifty times (ROUNDS) in
 # each way with each program, and checks that the programs go on unharmed:
-# tests/programs/burst_killed.py, for longer, and servers.py. Then kills a profiler that makes
-# programs give birth at every one of its ptrace requests, and shadowprof at its requests drawn at
-# random, beside programs that sleep: tests/inject/births_killed.py. Needs
-# redis-server, redis-tools and nodejs.
-# In a build folder (BUILD, by default build).
+# tests/programs/burst_killed.py, for longer, and servers.py. Then kills a profiler that forks replicas
+# at every one of its ptrace requests, and shadowprof at random ones, beside programs that sleep:
+# tests/inject/births_killed.py. Needs redis-server, redis-tools and nodejs.
+# Uses a build folder (BUILD, by default build).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(cd "${BUILD:-$here/../../build}" && pwd)

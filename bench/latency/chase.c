@@ -1,5 +1,5 @@
-// Follows pointers through every line of so many bytes, in random order, and tells what a step
-// takes by its own clock, which stands while others have the processor.
+// Follows pointers through every line of BYTES bytes, in random order, and prints what a step takes
+// by its own CPU clock.
 //
 //     chase BYTES SECONDS
 #include <stdint.h>
@@ -44,7 +44,8 @@ int main(int argc, char** argv) {
         order[other] = kept;
     }
     for (size_t i = 0; i < lines; ++i)
-        *(void**)(memory + (size_t)order[i] * line) = memory + (size_t)order[(i + 1) % lines] * line;
+        *(void**)(memory + (size_t)order[i] * line) =
+            memory + (size_t)order[(i + 1) % lines] * line;
     free(order);
 
     void** place = (void**)memory;

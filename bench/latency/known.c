@@ -1,5 +1,5 @@
-// Programs of which it is known which load waits: `__attribute__((noinline))` functions named after
-// what they do; the line of the load that waits says so.
+// Programs whose waiting loads are known: functions that are named after what they do. The line of
+// the load that waits has a comment.
 //
 //     known multiply|join|list|rows|columns|tree SECONDS
 #include <stdint.h>
@@ -14,7 +14,7 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-// From the first question on.
+// From the first call on.
 static int is_time(double seconds) {
     static double end;
     if (end == 0) end = now() + seconds;
@@ -32,7 +32,8 @@ static inline uint64_t next_random(void) {
 
 static void* filled(size_t bytes) {
     char* const memory = aligned_alloc(4096, bytes);
-    for (size_t i = 0; i < bytes; i += 8) *(uint64_t*)(memory + i) = 0x3ff0000000000000u + i;  // as a double: about 1
+    for (size_t i = 0; i < bytes; i += 8)
+        *(uint64_t*)(memory + i) = 0x3ff0000000000000u + i;  // as a double: about 1
     return memory;
 }
 
@@ -45,10 +46,11 @@ __attribute__((noinline)) uint64_t multiply(const uint64_t* far, const uint64_t*
     for (; steps > 0; --steps) {
         at = at * 6364136223846793005u + 1442695040888963407u;
         uint64_t a, b;
-        __asm__("movq (%2,%4,8), %0  # waits\n\t"
-                "movq (%3,%5,8), %1"
-                : "=&r"(a), "=&r"(b)
-                : "r"(far), "r"(near), "r"(at >> 39), "r"(at >> 55));
+        __asm__(
+            "movq (%2,%4,8), %0  # waits\n\t"
+            "movq (%3,%5,8), %1"
+            : "=&r"(a), "=&r"(b)
+            : "r"(far), "r"(near), "r"(at >> 39), "r"(at >> 55));
         sum += a * b;
     }
     state = at | 1;
@@ -132,8 +134,7 @@ static struct tree_node* make_tree(void) {
         const uint64_t span = UINT64_MAX / of_level;
         for (size_t n = 0; n < of_level; ++n) {
             struct tree_node* const node = &tree[first + n];
-            for (int i = 0; i < 7; ++i)
-                node->keys[i] = n * span + span / 8 * (uint64_t)(i + 1);
+            for (int i = 0; i < 7; ++i) node->keys[i] = n * span + span / 8 * (uint64_t)(i + 1);
             node->first_child = first + of_level + 8 * n;
         }
         first += of_level;
@@ -169,7 +170,8 @@ int main(int argc, char** argv) {
         const struct node* place = all;
         while (is_time(seconds)) sum += (double)walk(&place, 100000);
     } else if (!strcmp(what, "rows") || !strcmp(what, "columns")) {
-        const double *const a = filled((size_t)side * side * 8), *const b = filled((size_t)side * side * 8);
+        const double *const a = filled((size_t)side * side * 8), *const b = filled((size_t)side *
+                                                                                   side * 8);
         for (int row = 0; is_time(seconds); row = (row + 1) % side)
             sum += *what == 'r' ? by_rows(a, b, row) : by_columns(a, b, row);
     } else if (!strcmp(what, "tree")) {

@@ -31,7 +31,7 @@ def profile(options, command):
 
 
 def slowest(found):
-    """The load that waits most, and where it is."""
+    """The load that waits most, and its place."""
     if not found["latencies"]["entries"]:
         sys.exit("nothing was seen of the program: let it run longer (--seconds), or on a less busy machine")
     entry = found["latencies"]["entries"][0]
@@ -51,10 +51,9 @@ def beyond(entry):
 
 
 def chase(options):
-    # A set of lines touched over and over, each with one load: where all fit into the second level, times of
-    # more than its limit are misses that the program would not have without us, or that somebody else makes.
-    # Where neighbours share the third level and memory, what the program measures while it is profiled is the
-    # better comparison.
+    # A set of lines that is touched over and over, with one load for each line. If all fit into the second
+    # level, longer times are misses that we or other programs have caused. Where neighbours share the third
+    # level and memory, it is better to compare with what the program measures while it is profiled.
     print(f"{'size':8} {'native':>8} {'profiled':>8} {'timed':>8} {'error':>7} {'timed n':>8} {'beyond L2':>9} "
           f"{'disturbed':>9}  model")
     for name, size in SIZES.items():
@@ -70,7 +69,7 @@ def chase(options):
 
 
 def lines_that_wait():
-    """By function: from its first line to its last, those that say so."""
+    """By function, the lines with the comment."""
     with open(SOURCE, encoding="utf-8") as file:
         return {number for number, line in enumerate(file, 1) if "waits" in line and not line.startswith("//")}
 
@@ -100,19 +99,19 @@ def far_operand(found, entry):
     return found["locations"][entry["location"]]["offset"] == loads[0]
 
 
-# Each prints the processor time it took at the end of its output.
+# Each prints its processor time at the end of its output.
 WORK = "import time; s = {}; \nfor i in range(3000000): s[i % 997] = s.get(i % 991, 0) + i\nprint(time.process_time())"
 LUA = "local s = {} for i = 1, 30000000 do s[i % 997] = (s[i % 991] or 0) + i end print(os.clock())"
 
 
 def cost(options):
-    """What latency adds to what translated code takes, in mode full: replicas run the same code."""
+    """What latencies add to the time of translated code, in mode full. Replicas run the same code."""
     commands = {"python": [sys.executable, "-c", WORK], "lua": ["lua5.4", "-e", LUA]}
     print(f"{'program':8} {'without':>8} {'with':>8} {'ratio':>6}")
     for name, command in commands.items():
         times = {"path,edge,value": [], "path,edge,value,latency": []}
         for _ in range(options.repeat):
-            for profiles, of_them in times.items():  # in turns: the machine's speed changes
+            for profiles, of_them in times.items():  # in turn, because the machine's speed changes
                 options.profiles, options.mode = profiles, "full"
                 of_them.append(float(profile(options, command)[1].split()[-1]))
         without, with_it = (statistics.median(each) for each in times.values())

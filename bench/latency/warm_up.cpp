@@ -1,10 +1,11 @@
-// How long it takes until a replica's loads take what they will take: its core's caches are cold
-// when it begins, its page tables are empty where they map files, and pages it writes are copied.
+// How long it takes until a replica's loads have their usual times. When it begins, the caches of
+// its core are cold, its page tables are empty where they map files, and pages that it writes are
+// copied.
 //
 //     bench-warm-up PROGRAM [ARG...]
 //
-// Replicas time loads from their first unit on; the mean of each burst is told by the burst's place
-// in its replica's life. A burst comes every 131,072 units, on average.
+// Replicas time loads from their first unit on. The bench prints the means of bursts by the burst's
+// place in the life of its replica. On average there is a burst every 131,072 units.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Merged profiles: the same whatever order and grouping, and nearer to the truth than any of them.
+"""Merged profiles: the same in any order and grouping, and nearer to the truth than each of their parts.
 
     bench/merge/run.py [--runs N] [--mode burst] [--overhead 1%] SHADOWPROF -- PROGRAM [ARG...]
 

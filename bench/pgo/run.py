@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What profiles of shadowprof are worth to compilers: a program optimised by them, beside the same
+"""What shadowprof's profiles are worth to compilers: a program optimised by them, beside the same
 program optimised by exhaustive profiles.
 
     bench/pgo/run.py build   FOLDER SHADOWPROF PROGRAM SOURCE    PROGRAM: lua or sqlite; resumes
@@ -37,7 +37,7 @@ from random import Random
 
 HERE = Path(__file__).resolve().parent
 CLANG = shutil.which("clang-16") or "clang"
-# Its runtime library is found beside the program, not beside a link to it.
+# The runtime library is found beside the program, not beside a link to it.
 BOLT = os.path.realpath(shutil.which("llvm-bolt-16") or shutil.which("llvm-bolt") or "llvm-bolt")
 PROFGEN = shutil.which("llvm-profgen-16") or "llvm-profgen"
 PROFDATA = shutil.which("llvm-profdata-16") or "llvm-profdata"

@@ -33,9 +33,9 @@ class EvenlySpacedFunctions : public FunctionMap {
     }
 };
 
-// A program of functions, each a loop of branches around a call to the next function, of
-// `values_per_block` captured values a block. Nine of ten executions of a branch go the way it
-// usually goes.
+// A program of functions. Each is a loop of branches around a call of the next function, and each
+// block has `values_per_block` captured values. Nine of ten executions of a branch go the usual
+// way.
 class SyntheticProgram {
   public:
     SyntheticProgram(std::size_t functions, std::size_t values_per_block) {
@@ -64,7 +64,7 @@ class SyntheticProgram {
             if (i % blocks_per_chunk == 0) chunks.emplace_back();
             auto& chunk = chunks.back();
             chunk.blocks.push_back(ids[i]);
-            // The usual: constants, a few values, counters.
+            // Usual values: constants, a few values, counters.
             const auto slots = table.at(ids[i]).slots.size();
             for (std::size_t s = 0; s < slots; ++s)
                 chunk.values.push_back(s % 3 == 0 ? 1 : s % 3 == 1 ? random.below(6) : 8 * i);
@@ -111,7 +111,7 @@ class SyntheticProgram {
     std::vector<Function> functions_;
 };
 
-// Of this thread, so that what else runs does not count.
+// The CPU time of this thread, so that other programs do not count.
 double processor_time() {
     timespec now{};
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -130,7 +130,7 @@ double seconds_for(Profiler& profiler, const std::vector<trace::TraceChunk>& chu
     return processor_time() - began;
 }
 
-// The best of several readings after a first one, in which what can be learnt once is.
+// The best of several readings after a first one, in which what is learnt once is learnt.
 void print_speeds(const char* what, std::size_t functions, std::size_t values_per_block,
                   std::size_t blocks, const std::set<std::string>& names) {
     SyntheticProgram program{functions, values_per_block};

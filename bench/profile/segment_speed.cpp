@@ -1,6 +1,6 @@
-// What counting segments costs: nanoseconds a segment for the three kinds of programs that there
-// are for it. A few loops, an interpreter and a compiler differ in how many states times segments
-// they have, and so in which cache holds them.
+// What counting segments costs: nanoseconds a segment for three kinds of programs. A few loops, an
+// interpreter and a compiler differ in how many states times segments they have, and so in which
+// cache holds them.
 #include <time.h>
 
 #include <algorithm>

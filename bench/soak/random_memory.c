@@ -1,7 +1,7 @@
-// A program whose memory is never the same: it maps, unmaps, protects, moves and grows memory at
-// random places. As `code` it also writes functions into it and calls them; as `all` it also loads
-// and unloads a library, starts and ends threads, opens and closes files. Every result has one right
-// value. Ends after SECONDS and prints how many steps it made, or says what was wrong.
+// A program whose memory always changes: it maps, unmaps, protects, moves and grows memory at
+// random places. As `code` it also writes functions into it and calls them. As `all` it also loads
+// and unloads a library, starts and ends threads, and opens and closes files. Every result has one
+// right value. It ends after SECONDS and prints how many steps it made, or what was wrong.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -40,7 +40,7 @@ def look(profiler, program):
 
 
 class Heap:
-    """What the allocator of a process has, as told_heap.c tells it."""
+    """What the allocator of a process has, as told_heap.c wrote it."""
 
     def __init__(self, folder):
         library, self.told = os.path.join(folder, "told_heap.so"), os.path.join(folder, "heap")

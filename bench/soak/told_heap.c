@@ -1,6 +1,6 @@
-// To be preloaded into shadowprof: writes what the allocator has to the file TOLD_HEAP, every five seconds, a line
-// each: bytes that the program holds, and bytes that are free but kept. A thread of its own asks, as one that is
-// interrupted in the allocator could not.
+// To be preloaded into shadowprof. Every five seconds it writes a line to the file TOLD_HEAP: the
+// bytes that the program holds, and the bytes that are free but kept. It uses a thread of its own,
+// because a thread that is interrupted in the allocator could not ask.
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-// The last of its kind in the allocator's own account: the sums over all arenas stand there.
+// The last element of this kind in the allocator's report has the sums over all arenas.
 static unsigned long long last(const char* account, const char* what, const char* amount) {
     unsigned long long value = 0;
     for (const char* at = account; (at = strstr(at, what)) != NULL; at += strlen(what)) {
@@ -40,7 +40,7 @@ __attribute__((constructor)) static void begin(void) {
     const char* const name = getenv("TOLD_HEAP");
     FILE* const file = name ? fopen(name, "ae") : NULL;
     if (!file) return;
-    // Signals are for the program's own threads.
+    // Signals go to the program's own threads.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
