@@ -10,7 +10,7 @@
 // Three hardware rules make this less simple than it sounds. rm = 4 means that a SIB byte follows,
 // so rsp and r12 as a base need one. mod = 0 with base 5 means "no base", so rbp and r13 need a
 // displacement of zero. And REX counts only directly before the opcode: one that was made
-// ineffective by a prefix behind it must not come to life when that prefix is dropped.
+// ineffective by a prefix after it must not come to life when that prefix is dropped.
 #include "decoder/encoder.h"
 
 #include <algorithm>

@@ -27,7 +27,7 @@ std::string brief(const Operand& operand) {
     return "[" + address + "]:" + role(operand);
 }
 
-// All operands but the instruction pointer and the flags; hidden ones behind a bar.
+// All operands but the instruction pointer and the flags; hidden ones after a bar.
 std::string operands(const std::string& code) {
     const auto instruction = decoded(code);
     std::string result;

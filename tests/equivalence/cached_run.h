@@ -25,7 +25,7 @@ class CachedRun {
         : tracer_(tracer), code_(code), random_(seed) {}
 
     enum class End : std::uint8_t {
-        units,        // at the beginning of a block; status flags that nobody will read are void
+        units,        // at the beginning of a block; status flags that will not be read are void
         system_call,  // stopped at its entry
         fault,        // stopped in the delivery of its signal, as under `units`
         unsupported,  // an instruction that is not translated

@@ -110,7 +110,7 @@ TranslatorComparison::Next TranslatorComparison::compare_piece(ptrace::Thread& t
         return Next::end;
     }
 
-    // To where the thread came; where it came too far, the lengths will differ.
+    // Up to where the thread came. If it came too far, the lengths will differ.
     run = interpretation_.run(std::min(done, limit), true);
     interpreted = instructions_of(run.trace, blocks_);
     const auto translated = instructions_of(
@@ -154,7 +154,7 @@ std::optional<std::string> TranslatorComparison::state_differences(
         registers.rcx = interpreted.registers.raw.rcx;
         registers.r11 = interpreted.registers.raw.r11;
     }
-    // Of the x87 unit's last instruction: where it was executed.
+    // Where the x87 unit's last instruction was executed.
     constexpr std::size_t x87_instruction_pointer = 8, pointer_size = 8;
     if (interpreted.extended.present() & translated.extended.present() & 1)
         std::memcpy(translated.extended.area().data() + x87_instruction_pointer,
@@ -214,7 +214,7 @@ bool TranslatorComparison::go_through_system_call(ptrace::Thread& thread, Outcom
     return false;
 }
 
-// The CPU goes on alone until it is behind.
+// The CPU goes on alone until it is past it.
 bool TranslatorComparison::step_over_exception(ptrace::Thread& thread, Outcome& outcome) {
     constexpr std::uint64_t at_a_time = 16;
     auto instructions = before_exception_ + 1;

@@ -3,7 +3,7 @@
 // The interpreter goes first and a little further than wanted: then it is known what comes, and up
 // to where the two can be equal. Then the thread itself executes, units at a time, until it has
 // done enough or cannot go on; and then the interpreter once more, exactly as far as the thread
-// came. System calls are left to the kernel: behind one both begin anew, from the same state.
+// came. System calls are left to the kernel; after one both begin anew, from the same state.
 #pragma once
 
 #include "cached_run.h"

@@ -10,7 +10,7 @@
 
 namespace shadowprof::trace {
 
-// Code at one address; nothing is readable before or behind it.
+// Code at one address; nothing is readable before or after it.
 class TestCode : public CodeSource {
   public:
     TestCode(Address start, std::vector<std::byte> bytes)

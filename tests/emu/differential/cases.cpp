@@ -206,7 +206,7 @@ void Differential::count(const emu::Stop& stop, const NativeEnd& native,
                          const std::string& differences) {
     const bool leaves_address_space =
         steps_.back().instruction.flow != decoder::Flow::next && !is_canonical(interpreted_.rip);
-    // What is not aligned is no fault to the engines.
+    // For the engines an address that is not aligned is not a fault.
     const bool is_checked =
         native.signal == SIGBUS && (native_.rflags & emu::translator::alignment_check_flag) != 0;
     const bool expected =

@@ -1,4 +1,4 @@
-// What the engines left behind, beside what the CPU did.
+// Compares the state that the engines left with the CPU's.
 #include <fmt/format.h>
 
 #include <algorithm>

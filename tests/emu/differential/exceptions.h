@@ -97,11 +97,11 @@ const Exception* exception_for(const decoder::Instruction& i);
 
 // mov to, and pop of, a segment register.
 bool loads_segment_register(const decoder::Instruction& i);
-// xsave and its like, with a 32-bit address and a segment base.
+// xsave and similar instructions, with a 32-bit address and a segment base.
 bool saves_to_narrow_segment(const decoder::Instruction& i);
 // What it saves depends on which registers the CPU knows to be in their initial state.
 bool tells_what_is_in_use(const decoder::Instruction& i);
-// Who is moved to another processor meanwhile sees another number.
+// A thread that is moved to another processor meanwhile sees another number.
 bool tells_processor(const decoder::Instruction& i);
 // A segment base that the kernel does not keep for the thread.
 bool writes_base_that_is_lost(const decoder::Instruction& i);

@@ -180,7 +180,7 @@ void collect_legacy(Collector& collector) {
                     for (std::uint8_t reg = 0; reg < 8; ++reg) {
                         e.w = w;
                         e.reg = reg;
-                        // x87, 0f 01 and 0f 1e (endbr) are told apart by rm as well.
+                        // x87, 0f 01 and 0f 1e (endbr) are distinguished by rm as well.
                         const bool by_rm = (map == 0 && opcode >= 0xd8 && opcode <= 0xdf) ||
                                            (map == 1 && (opcode == 0x01 || opcode == 0x1e));
                         with_operand_shapes(e, by_rm ? 8 : 2,

@@ -138,7 +138,7 @@ bool Differential::add_step(const std::vector<std::size_t>& extensions, bool may
             if (!instruction) return false;
         }
         if (is_branch && instruction->target.value != 0) {
-            // Behind the way back, or before the code; int3 is there.
+            // After the way back, or before the code; int3 is there.
             const auto before = static_cast<std::int64_t>(instruction->end() - start_);
             const std::int64_t distance =
                 random_.chance(0.5) ? static_cast<std::int64_t>(20 + random_.below(80))
@@ -164,7 +164,7 @@ bool Differential::add_bytes(std::initializer_list<unsigned> bytes) {
     return true;
 }
 
-// Indirect ones are told their target by a lea in front of them.
+// Indirect ones get their target from a lea before them.
 bool Differential::add_inner_branch() {
     if (random_.chance(0.5)) {
         const auto form = direct_branches_[random_.below(direct_branches_.size())];

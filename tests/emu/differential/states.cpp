@@ -110,7 +110,7 @@ void randomise_extended(emu::GuestState& state, Random& random) {
 
 }  // namespace
 
-// Anywhere an operand of that size may get into trouble.
+// A place where an operand of that size may fault or cross a boundary.
 Address Differential::operand_address(unsigned bits) {
     const auto bytes = std::max(bits / 8, 1u);
     const auto end_of = [](std::size_t page) { return Arena::begin + (page + 1) * page_size; };

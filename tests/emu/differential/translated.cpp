@@ -155,7 +155,7 @@ TranslatedCode::End TranslatedCode::run(NativeCode& native, emu::GuestState& sta
 }
 
 // In some virtual machines the way back from a system call faults if the stack pointer is not
-// canonical. Nobody but us sees the one that asks for the profiler: go on behind it.
+// canonical. Only we see the one that asks for the profiler; it goes on after it.
 NativeEnd TranslatedCode::run_cached(NativeCode& native, emu::GuestState& state) {
     const auto end = native.run(state);
     return end.signal == SIGSEGV && !is_canonical({state.general[decoder::rsp]}) &&

@@ -32,7 +32,7 @@ class TranslatedCode {
         NativeEnd native;  // as if the code had run by itself
         bool unsupported =
             false;  // it went on by itself from an instruction that is not translated
-        // Status flags that nobody was to read and a fault laid open.
+        // Status flags that no code would have read, and that a fault made visible.
         std::uint64_t void_flags = 0;
         std::vector<trace::BlockId> blocks;
         std::vector<std::uint64_t> values;  // in the version for them

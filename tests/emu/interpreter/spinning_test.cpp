@@ -1,4 +1,4 @@
-// A thread that waits in a loop for what nobody will do is told from one that works in a loop.
+// A thread that waits in a loop in vain is distinguished from one that works in a loop.
 #include "emu/interpreter/spinning.h"
 
 #include <doctest/doctest.h>

@@ -1,4 +1,4 @@
-// What a burst is told, and what ends it.
+// What is answered to a burst, and what ends it.
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <linux/futex.h>

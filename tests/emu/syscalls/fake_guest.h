@@ -26,7 +26,7 @@ class FakeMemory : public GuestMemory {
         return true;
     }
 
-    // Places a value and tells where.
+    // Places a value and returns its address.
     template <typename T>
     std::uint64_t put(const T& value) {
         next_ = (next_ + 15) & ~std::uint64_t{15};

@@ -11,7 +11,7 @@ TEST_CASE("open") {
     const auto terminal = guest.memory.put_text("/dev/tty");
     const auto relative = guest.memory.put_text("other");
     CHECK(guest.replica(SYS_open, {file, O_RDONLY | O_CLOEXEC}) == opens(cwd, file, O_CLOEXEC));
-    // It may be gone by now, or be a pipe that nobody writes to.
+    // The file may be gone by now, or be a pipe that nobody writes to.
     const std::uint64_t creates = O_RDONLY | O_CREAT | O_CLOEXEC;
     CHECK(guest.replica(SYS_open, {file, creates, 0644}) == opens(cwd, file, O_CLOEXEC));
     CHECK(guest.replica(SYS_openat, {5, file, creates, 0644}) == opens(cwd, file, O_CLOEXEC));
@@ -87,7 +87,7 @@ TEST_CASE("what is not known of a descriptor ends the sample") {
               ReplicaAction{End{system_call_end_reason(call) + unknown}});
         CHECK(guest.replica(call, {no_fd, 0x10000, 5}) == answer(-EBADF));
     }
-    // It may be a file, of which the bytes would have to be kept.
+    // It may be a file, and then its bytes would have to be kept.
     CHECK(guest.replica(SYS_write, {21, 0x10000, 5}) == ends("write"));
 
     SUBCASE("its number cannot be given away") {
@@ -203,7 +203,7 @@ TEST_CASE("fcntl and ioctl") {
     CHECK(guest.replica(SYS_ioctl, {2, FIONCLEX}) == answer(0));
     CHECK(guest.replica(SYS_fcntl, {2, F_GETFD}) == answer(0));
     CHECK(guest.replica(SYS_fcntl, {3, F_SETOWN, 1}) == answer(0));
-    // Nobody can tell of a real file here; one that exists only in the replica has no locks.
+    // Locks of the real file are not known here; one that exists only in the replica has none.
     struct flock lock {};
     lock.l_type = F_WRLCK;
     CHECK(guest.replica(SYS_fcntl, {3, F_SETLK, guest.memory.put(lock)}) == answer(-EBADF));
@@ -230,7 +230,7 @@ TEST_CASE("fcntl and ioctl") {
     CHECK(guest.replica(SYS_flock, {3, LOCK_EX | LOCK_NB}) == ends("flock"));
     CHECK(guest.replica(SYS_flock, {3, LOCK_EX}) == answer(0));
     CHECK(guest.replica(SYS_flock, {3, LOCK_UN | LOCK_NB}) == answer(0));
-    // Locks are got where nobody else has one.
+    // A lock is granted if nobody else has one.
     auto& contents = static_cast<FakeContents&>(*guest.queries.files[3].file->contents);
     const auto wanted = guest.memory.put(lock);
     for (const int what : {F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW}) {

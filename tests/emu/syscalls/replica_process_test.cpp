@@ -110,7 +110,7 @@ TEST_CASE("what the program has used is the target's and the replica's") {
     CHECK(now <= times(&unused));
     CHECK(guest.memory.read_as<struct tms>({0x10000})->tms_utime == 40 * ticks + 51 * ticks / 100);
     CHECK(guest.memory.read_as<struct tms>({0x10000})->tms_stime == 2 * ticks);
-    // Of children that there were it is not told exactly how long they ran.
+    // It is not known exactly how long earlier children ran.
     guest.queries.usages[RUSAGE_CHILDREN].ru_utime = {3, 0};
     guest.queries.usages[RUSAGE_CHILDREN].ru_minflt = 1;
     CHECK(guest.replica(SYS_getrusage, {children, 0x10000}) == ends("getrusage"));
@@ -143,7 +143,8 @@ TEST_CASE("signals, processes and options") {
     CHECK(guest.replica(SYS_personality, {0x0400000}) == ends("personality"));
     CHECK(guest.replica(SYS_setitimer, {ITIMER_REAL, 0x10000, 0}) == answer(0));
     CHECK(guest.replica(SYS_setitimer, {ITIMER_REAL, 0x10000, 0x11000}) == ends("setitimer"));
-    CHECK(guest.replica(SYS_alarm, {5}) == ends("alarm"));  // tells what was left of another
+    CHECK(guest.replica(SYS_alarm, {5}) ==
+          ends("alarm"));  // it would return what was left of an earlier alarm
     CHECK(guest.replica(SYS_epoll_ctl, {2, 1, 0, 0x10000}) == ends("epoll_ctl"));
     CHECK(guest.replica(SYS_epoll_ctl, {2, 1, 3, 0x10000}) == answer(-EPERM));
     CHECK(guest.replica(SYS_exit_group, {0}) == ends("exit_group"));

@@ -118,9 +118,9 @@ TEST_CASE("what was pretended to be written is read back") {
     const auto pieces = guest.memory.put(piece);
     CHECK(guest.replica(SYS_pwritev2, {4, pieces, 1, 0, 0, 0}) == answer(5));
     CHECK(guest.replica(SYS_pwritev2, {4, pieces, 1, 0, 0, 0x10}) == ends("pwritev2"));  // append
-    // Other files are what they are.
+    // Other files are unchanged.
     CHECK(guest.replica(SYS_pread64, {3, 0x11000, 100, 4094}) == answer(2));
-    // Output to a pipe, a terminal or a socket is seen by nobody here.
+    // The sample never sees output to a pipe, a terminal or a socket again.
     CHECK(guest.replica(SYS_write, {1, 0x10000, 10}) == answer(10));
     CHECK(guest.replica(SYS_fstat, {1, 0x11000}) == answer(0));
 }

@@ -21,7 +21,7 @@ namespace {
 
 constexpr Address start = NativeCode::begin;
 
-// Blocks in this process, of which segments are made by hand.
+// Blocks in this process. Segments of them are made by hand.
 struct Program {
     explicit Program(bool may_change = false)
         : code(::getpid(), blocks, modules, trace::CapturePlan{}) {

@@ -17,7 +17,7 @@ using emu::translator::Version;
 
 namespace {
 
-// Snippets of code in this process, with a cache; behind each is the way back.
+// Snippets of code in this process, with a cache. After each comes the way back.
 struct Snippets {
     explicit Snippets(bool may_change = false,
                       TranslatedCode::Place place = TranslatedCode::Place::near)

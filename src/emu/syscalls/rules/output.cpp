@@ -160,7 +160,7 @@ MaybeAnswer sendmmsg_accepted(Request& request) {
     return Answer{static_cast<std::int64_t>(count)};
 }
 
-// To a socket or pipe, where nobody here will see the bytes.
+// Only to a socket or pipe: the sample never sees the bytes again.
 ReplicaAction send_file(Request& request) {
     const auto& out = request.file(0);
     auto& in = request.file(1);

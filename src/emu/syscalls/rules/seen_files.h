@@ -1,5 +1,5 @@
-// Files as the sample sees them: as they would be if what it was told had happened (see
-// faked_files.h).
+// Files as the sample sees them: as they would be if every effect that was reported to it had
+// happened (see faked_files.h).
 #pragma once
 
 #include "emu/syscalls/rules/rule.h"
