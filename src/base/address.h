@@ -1,5 +1,5 @@
-// base: the words every room shares and nothing else: addresses, errors, random numbers.
-// It knows no other room.
+// base: the few words that every room shares: addresses, errors, time, random numbers. It must not
+// know any other room.
 #pragma once
 
 #include <compare>

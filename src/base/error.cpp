@@ -9,9 +9,10 @@ namespace shadowprof {
 std::string describe_error(const std::exception& error) {
     const auto* of_system = dynamic_cast<const std::system_error*>(&error);
     if (of_system && of_system->code() == std::errc::resource_unavailable_try_again)
-        return "no thread can be had: raise the limit on processes (ulimit -u, or the container's) "
+        return "no thread can be created: raise the limit on processes (ulimit -u, or the "
+               "container's) "
                "or on memory (ulimit -v)";
-    // Where there is no memory, that of std::bad_alloc needs none.
+    // This needs no memory, for there may be none: std::bad_alloc keeps its text.
     return error.what();
 }
 

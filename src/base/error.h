@@ -1,10 +1,10 @@
 // How failures travel. Three kinds, kept apart:
-//   - what the user can mend (no such process, not permitted, a broken file): UserError, one clear
-//     line with its remedy, thrown where it is found and printed once, in src/cli;
+//   - a mistake that the user can mend (no such process, not permitted, a broken file): UserError,
+//     one clear line with its remedy, thrown where it is found and printed once, in src/cli;
 //   - a guest that has gone away: a value (std::optional, bool), never an exception;
 //   - a broken invariant of ours: SHADOWPROF_ASSERT, which stays on in release builds. It throws
-//     where it is and why, and who can do without that part of profiling does: shadowprof stays, so
-//     that whoever waits for the program gets the program's status.
+//     where it is and why, and a caller that can do without that part of profiling catches it:
+//     shadowprof stays, so that its own caller gets the program's status.
 #pragma once
 
 #include <exception>
@@ -41,7 +41,7 @@ class BrokenInvariant : public std::logic_error {
     using std::logic_error::logic_error;
 };
 
-// What the user is told of a failure: its line, or the remedy where no thread can be had.
+// What is reported to the user of a failure: its line, or the remedy if no thread can be created.
 std::string describe_error(const std::exception&);
 
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line,

@@ -1,5 +1,5 @@
-// What memory is mapped, protected and copied by. Includes nothing that needs more than general
-// registers (emu/core.h).
+// Pages: the unit in which memory is mapped, protected and copied. This header includes nothing
+// that needs more than general registers, for code of the translator that may not use others.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Threads that are good to have: there may be as many as there may be (a limit on processes, which
-// containers have), and then what they would have done is done otherwise, or not.
+// Threads that are good to have, but not needed. A limit on processes, as containers have, may
+// forbid one more; then its work is done in another way, or not at all.
 #pragma once
 
 #include <system_error>
@@ -8,7 +8,7 @@
 
 namespace shadowprof {
 
-// Not joinable if there can be none.
+// The thread is not joinable if it could not be created.
 template <class Work>
 std::thread thread_if_any(Work work) {
     try {

@@ -4,13 +4,13 @@
 //                   If the program has the filters that we have, a child of ours tries. Other
 //                   filters could be suspended (PTRACE_O_SUSPEND_SECCOMP), but not beyond our end.
 //   shadow stacks   The stub and translated code return where nobody called from.
-//   pid namespaces  The init of one cannot have siblings and adopts every orphan; and whoever has a
-//                   new namespace for its children would have the replica as that one's init.
-//   memory          What program and replica write is copied, in the worst case all.
-//   processes       A replica is one of its user's, and of its control group's. Where few are
-//                   allowed (RLIMIT_NPROC, pids.max), the program could not fork itself, nor start
-//                   a thread, because of them.
-//   its end         When a program's first thread has ended, others may go on; but /proc tells
+//   pid namespaces  The init of one cannot have siblings and adopts every orphan. And if a process
+//                   has a new namespace for its children, the replica would become its init.
+//   memory          What program and replica write is copied, in the worst case everything.
+//   processes       A replica counts as a process of its user and of its control group. Where few
+//                   are allowed (RLIMIT_NPROC, pids.max), replicas could keep the program from
+//                   forking, or from starting a thread.
+//   its end         When a program's first thread has ended, others may go on; but /proc says
 //                   nothing of its memory and descriptors any more.
 #include "inject/fork_conditions.h"
 
@@ -70,7 +70,7 @@ std::string last_word(const std::string& text) {
     return text.substr(text.find_last_of(" \t") + 1);
 }
 
-// Clones one that may share our stack, and therefore ends at once. What clone(2) returned.
+// Clones a process that may share our stack, and therefore ends at once. Returns what clone(2) did.
 std::int64_t clone_and_exit(unsigned long flags) {
     std::int64_t result = 0;
     register std::uint64_t parent_tid asm("r10") = 0;
@@ -90,7 +90,7 @@ std::int64_t clone_and_exit(unsigned long flags) {
     return result;
 }
 
-// Those that it made and that are our children.
+// The processes that the trying child created, which may be our children.
 struct Tried {
     volatile pid_t intermediary, newborn;
 };
@@ -134,9 +134,8 @@ bool may_make_calls(bool launched) {
     return status == 0;
 }
 
-// Far above what a user has, and what replicas add: to know how many he has, all processes of the
-// machine would have to be asked. It does not bind the real user 0. (Read from /proc, for
-// prlimit(2) tells others only with CAP_SYS_RESOURCE, which containers lack.)
+// The limit does not bind the real user 0. It is read from /proc, for prlimit(2) reports other
+// processes' limits only with CAP_SYS_RESOURCE, which containers lack.
 bool may_have_few_processes(pid_t pid) {
     constexpr std::string_view key = "Max processes";
     const auto limits = proc::read_proc_file(fmt::format("/proc/{}/limits", pid));
@@ -148,7 +147,7 @@ bool may_have_few_processes(pid_t pid) {
            std::atol(&limits[value]) < tuning::enough_processes;
 }
 
-// For more processes, in the groups that the program is in.
+// How many more processes there is room for in the groups that the program is in.
 double room_in_groups(pid_t pid) {
     const auto room = [](const std::string& folder) {
         std::istringstream most_text{proc::read_proc_file(folder + "/pids.max")};
@@ -200,7 +199,7 @@ void ChildrensNamespace::look_at(pid_t tid) {
     tid_ = tid;
 }
 
-// Empty as long as it has no first process.
+// Empty as long as the children's namespace has no first process.
 std::string ChildrensNamespace::of_children() const {
     std::array<char, 64> text{};
     const auto length = readlinkat(link_, "", text.data(), text.size());

@@ -1,4 +1,4 @@
-// Whether a process can be made to fork replicas without harm. Private to the room.
+// Whether a process can be made to fork replicas without harm.
 #pragma once
 
 #include <sys/types.h>
@@ -9,8 +9,8 @@
 
 namespace shadowprof::inject {
 
-// One clause that says why not, for good; empty if nothing is against it. `launched`: we are the
-// parent of the process.
+// One clause that says why the process must never be made to fork; empty if nothing is against it.
+// `launched`: we are the parent of the process.
 std::string why_never_to_fork(pid_t pid, pid_t tid, bool launched);
 
 inline constexpr const char* because_it_adopts =
@@ -18,17 +18,18 @@ inline constexpr const char* because_it_adopts =
 inline constexpr const char* because_it_dispatches_its_calls =
     "it answers system calls itself (PR_SET_SYSCALL_USER_DISPATCH)";
 
-// What came up since.
+// What forbids a fork at some later moment.
 struct Obstacle {
     std::string why;
-    bool may_pass = false;  // by itself
+    bool may_pass = false;  // it may go away by itself
 };
-// Whether there is memory for what a fork may copy, and /proc still tells of the process.
+// What is against a fork now: too little memory or room for processes, or a process of which /proc
+// says nothing any more.
 std::optional<Obstacle> obstacle_now(pid_t pid);
 
-// Whether processes that a thread makes are in its own pid namespace. After unshare(CLONE_NEWPID)
-// the next one would be the init of another, whose end ends it. It is asked while the thread waits:
-// so what is asked stays open.
+// Whether processes that a thread creates are in its own pid namespace. After unshare(CLONE_NEWPID)
+// the next one would be the init of a new namespace, which ends with it. The question is asked
+// while the thread waits, so the file that answers it stays open.
 class ChildrensNamespace {
   public:
     explicit ChildrensNamespace(pid_t pid);
@@ -39,7 +40,7 @@ class ChildrensNamespace {
     bool is_its_own(pid_t tid);
 
     static constexpr const char* is_another =
-        "its children are in another pid namespace than it, or may be: /proc does not tell";
+        "its children are in another pid namespace than it, or may be: /proc does not say";
 
   private:
     std::string of_children() const;
@@ -51,7 +52,7 @@ class ChildrensNamespace {
     int link_ = -1;
 };
 
-// What of a thread's restrictions must not have changed since.
+// The restrictions of a thread that must not have changed since the area was put in.
 struct Confinement {
     int seccomp_mode = 0;
     int seccomp_filters = 0;
@@ -60,12 +61,12 @@ struct Confinement {
     bool operator==(const Confinement&) const = default;
 };
 std::optional<Confinement> confinement_of(pid_t pid, pid_t tid);
-// As its file "status" tells; nothing if that is empty.
+// From the text of its file "status"; nothing if that is empty.
 std::optional<Confinement> confinement_in(std::string_view status);
 
-// The process's pid namespace is ours: pids are the same for it and us.
+// Whether the process's pid namespace is ours: pids are the same for it and us.
 bool shares_pid_namespace(pid_t pid);
-// Of the process that has pid `number` in the pid namespace of `neighbour`.
+// The pid, in our namespace, of the process that has pid `number` in the namespace of `neighbour`.
 std::optional<pid_t> pid_in_our_namespace(pid_t number, pid_t neighbour);
 
 }  // namespace shadowprof::inject

@@ -13,7 +13,8 @@ namespace {
 constexpr std::uint64_t trap_flag = 0x100;
 constexpr std::uint64_t no_system_call = ~std::uint64_t{0};
 
-// The sequence that the thread last said it is in. (The kernel tells the place since 5.13.)
+// The sequence that the thread was in last, by its own word. (The kernel reports the place of that
+// word since 5.13.)
 Address restartable_sequence(pid_t tid) {
     constexpr auto get_configuration = static_cast<__ptrace_request>(0x420f);
     struct {
@@ -27,8 +28,8 @@ Address restartable_sequence(pid_t tid) {
     return Address{ptrace::word_at(tid, {configuration.area + sequence_at}).value_or(0)};
 }
 
-// A thread interrupted within a restartable sequence goes on where the sequence says, as the kernel
-// would see to if the thread did not go elsewhere first.
+// A thread that is interrupted within a restartable sequence has to go on where the sequence says.
+// The kernel sees to that itself, but not if the thread goes elsewhere first.
 void leave_restartable_sequence(pid_t tid, ptrace::Registers& registers) {
     const auto sequence = restartable_sequence(tid);
     if (sequence == Address{}) return;
@@ -45,7 +46,7 @@ void leave_restartable_sequence(pid_t tid, ptrace::Registers& registers) {
 
 }  // namespace
 
-// The kernel tells since 6.4.
+// The kernel reports it since 6.4.
 bool dispatches_system_calls(pid_t tid) {
     constexpr auto get_configuration = static_cast<__ptrace_request>(0x4211);
     struct {

@@ -5,18 +5,17 @@
 //     rt_sigprocmask(the program's mask)
 //     mov $register, %register …; jmp to the program
 //
-// It saves nothing and so can lose nothing: every register is known when the code is written, the
-// stack is not used, and of flags and extended state nothing changes, as moves and system calls
-// leave them alone. What the profiler does around it, so that it may be killed between any two
-// steps:
+// The code saves nothing and so can lose nothing: every register is known when it is written, the
+// stack is not used, and flags and extended state do not change, for moves and system calls leave
+// them alone. What the profiler does around it, so that it may be killed between any two steps:
 //
 //   1. write the code               where nobody executes it
 //   2. set the registers            from here on the thread completes the calls by itself
-//   3. block its signals            only then: whoever blocked first and died, blocked forever
+//   3. block its signals            only then: if we died between the two, they would stay blocked
 //   4. let it go from call to call  and look at what they return
 //   5. at rt_sigprocmask, set the mask, then the registers, then take the code away
 //
-// A signal that comes between 2 and 3, which takes our death, finds the program's stack as it was;
+// A signal can come between 2 and 3 only if we die there. It finds the program's stack as it was;
 // its handler returns, or leaves by longjmp, as ever.
 #include "inject/planned_calls.h"
 
@@ -40,7 +39,7 @@
 namespace shadowprof::inject {
 namespace {
 
-// Hardware numbers of the registers: of arguments in their order, and of those that keep results.
+// Hardware numbers of registers: those for arguments, in order, and those that keep results.
 constexpr unsigned argument_registers[] = {7, 6, 2, 10, 8, 9};
 constexpr unsigned result_registers[] = {3, 5, 12, 13, 14, 15};
 constexpr unsigned rsp = 4;
@@ -79,7 +78,7 @@ class CodeOfCalls {
         put({0xff, 0x25, 0, 0, 0, 0});
         put_value(to.value);
     }
-    // Data; its address.
+    // Adds data and returns its address.
     Address append(std::span<const std::byte> data) {
         const auto at = here();
         bytes_.insert(bytes_.end(), data.begin(), data.end());
@@ -109,7 +108,7 @@ struct Program {
     Address entry;
 };
 
-// The same length wherever it is put.
+// Its length does not depend on the place (but see carry_out()).
 Program compile(const Plan& plan, const ThreadState& back, Address place) {
     SHADOWPROF_ASSERT(plan.calls.size() <= std::size(result_registers), "results need registers");
     CodeOfCalls code{place};
@@ -153,7 +152,7 @@ Program compile(const Plan& plan, const ThreadState& back, Address place) {
     return program;
 }
 
-// Zeros at the end of a mapping of code, so many that they are no code.
+// A place in zeros at the end of a mapping of code, with so many zeros that they are no code.
 std::optional<Address> find_padding(pid_t pid, std::size_t size) {
     const auto maps = proc::Maps::without_modules(pid);
     if (!maps) return {};
@@ -185,8 +184,9 @@ bool poke(pid_t tid, Address to, std::span<const std::byte> bytes) {
     return true;
 }
 
-// Others whose calls may have been broken off by us: who finishes them (rest_of_call.h) may be
-// waiting for us to have done. So they wait for that as well, and are then told of again.
+// Events of other threads, whose calls we may have broken off. The part of the profiler that would
+// finish those calls (rest_of_call.h) may be waiting for us to be done. So the events wait as well,
+// and are given back afterwards.
 class Postponed {
   public:
     explicit Postponed(ptrace::Tracer& tracer) : tracer_(tracer) {}
@@ -197,7 +197,7 @@ class Postponed {
     Postponed(const Postponed&) = delete;
     Postponed& operator=(const Postponed&) = delete;
 
-    // False if it need not wait.
+    // False if the event need not wait.
     bool take(const ptrace::Event& event) {
         if (event.kind == ptrace::EventKind::thread_gone)
             std::erase_if(events_,
@@ -215,8 +215,9 @@ class Postponed {
     std::vector<ptrace::Event> events_;
 };
 
-// Until one of these kinds happens to the thread, which meanwhile moves on as it was asked to;
-// false if it ended, which the next wait() tells. Everything else happens as it would without us.
+// Waits until an event of one of two kinds happens to the thread, which meanwhile moves on as it
+// was asked to. False if it ended; the next wait() reports that. Everything else happens as it
+// would without us.
 bool wait_for(ptrace::Tracer& tracer, ptrace::Thread& thread, ptrace::EventKind one,
               ptrace::EventKind other, ptrace::EventKind& which) {
     Postponed postponed{tracer};
@@ -264,7 +265,7 @@ PlannedArgument PlannedArgument::the_text() {
 bool carry_out(ptrace::Tracer& tracer, ptrace::Thread& thread, const Plan& plan,
                const std::function<void(std::size_t call, std::int64_t result)>& returned,
                std::string& why) {
-    // Stopped in the course of an exec, or behind a system call, the thread has yet to come out.
+    // A thread that is stopped in an exec, or behind a system call, has yet to leave the kernel.
     const bool is_in_kernel = thread.stopped_by() == ptrace::EventKind::exec ||
                               thread.stopped_by() == ptrace::EventKind::system_call_exit;
     if (ptrace::EventKind which{};
@@ -277,7 +278,7 @@ bool carry_out(ptrace::Tracer& tracer, ptrace::Thread& thread, const Plan& plan,
     const auto back = state_if_movable(thread);
     why.clear();
     if (!back) return false;
-    // Where it is put does not change the length but for addresses below 4 GB, which are shorter.
+    // The code is shorter only at a place below 4 GB, whose address takes fewer bytes.
     const auto longest = compile(plan, *back, {~0ull - 4096}).bytes.size();
     const auto place = find_padding(tracer.pid(), longest);
     if (!place) {

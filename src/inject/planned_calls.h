@@ -1,5 +1,5 @@
-// A few system calls that a thread of the target makes for us by itself, once begun: it completes
-// them and goes on with the program even if we are killed at any moment.
+// A few system calls that a thread of the target makes for us. Once it has begun, it completes them
+// and goes on with the program by itself, even if we are killed at any moment. Private to the room.
 #pragma once
 
 #include <array>
@@ -13,11 +13,12 @@
 
 namespace shadowprof::inject {
 
-// An argument: a number, or what an earlier call of the plan returned, or where its text lies.
+// An argument: a number, or what an earlier call of the plan returned, or where the plan's text
+// lies.
 struct PlannedArgument {
     enum class Kind : std::uint8_t { number, result, text };
     Kind kind = Kind::number;
-    std::uint64_t value = 0;  // of a result: which call's
+    std::uint64_t value = 0;  // the number, or which call the result is of
 
     PlannedArgument(std::uint64_t number) : value(number) {}  // NOLINT: as if it were one
     static PlannedArgument result_of(std::uint64_t call, std::uint64_t plus = 0);
@@ -36,9 +37,10 @@ struct Plan {
     std::string text;
 };
 
-// The thread is stopped, `interrupted` or at an exec or a system call's exit, and is afterwards
-// `interrupted`. `returned` is told what each call returned while the thread is still stopped
-// behind it. False, and why, if nothing was done; or if the thread or its process ended meanwhile.
+// The thread is stopped, `interrupted` or at an exec or a system call's exit, and is `interrupted`
+// afterwards. `returned` is called with the result of each call while the thread is still stopped
+// behind that call. False, and `why`, if nothing was done, or if the thread or its process ended
+// meanwhile.
 bool carry_out(ptrace::Tracer& tracer, ptrace::Thread& stopped, const Plan& plan,
                const std::function<void(std::size_t call, std::int64_t result)>& returned,
                std::string& why);

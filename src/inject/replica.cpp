@@ -1,10 +1,10 @@
-// A newborn waits in the stub, without anything of the program's in its registers. We seize it,
-// with PTRACE_O_EXITKILL in the same request, so that it is never ours without dying with us; stop
-// it; see that it is where newborns wait; and only then give it the program's registers. Its
-// memory, extended state and signal handlers it has from the fork, and all its signals are blocked.
+// A newborn waits in the stub, with nothing of the program's in its registers. We seize it, with
+// PTRACE_O_EXITKILL in the same request, so that it is never ours without dying with us; stop it;
+// see that it is where newborns wait; and only then give it the program's registers. It has its
+// memory, extended state and signal handlers from the fork, and all its signals are blocked.
 //
-// Signals are not for it: whatever is reported about one is dropped, but for the faults that its
-// own instructions cause. So is a stop of its whole group.
+// Signals that are sent to a replica are dropped; only the faults that its own instructions cause
+// are reported. Stops of its whole group are ignored as well.
 #include "inject/replica.h"
 
 #include <fcntl.h>
@@ -92,7 +92,8 @@ bool Replica::take_hold(const Newborns& newborns, const PendingReplica& pending)
     return false;
 }
 
-// What runs in the program's place has precedence over it, and it is the first to go.
+// The program has precedence over its replicas, and a replica is the first to be killed where
+// memory is short.
 void Replica::give_way_to_program() const {
     const sched_param none{};
     if (sched_setscheduler(pid_, SCHED_IDLE, &none) != 0)
@@ -235,7 +236,7 @@ std::optional<std::int64_t> Replica::call(std::uint64_t number,
     std::size_t at = 0;
     for (const auto argument : arguments) calling.raw.*places[at++] = argument;
     if (!set_registers(calling)) return {};
-    // If it stands at a call that was not executed, the first exit is that one's.
+    // If it stands at a call that was not executed, the first exit belongs to that call.
     bool entered = false;
     while (const auto signal = go(Way::system_calls)) {
         if (*signal != ptrace::system_call_stop) continue;

@@ -1,10 +1,10 @@
-// A replica: a forked copy of the target, with the one thread it was forked by, that belongs to us.
+// A replica: a forked copy of the target that belongs to us, with the one thread that forked it.
 //
-// It is held by the thread of the profiler that took it, whichever that is: replicas are not the
-// Tracer's business, and what happens to them never keeps the target waiting. It dies with whoever
-// holds it (PTRACE_O_EXITKILL is in force before any code of the program can run in it), and its
-// system calls stop before they are executed (PTRACE_SYSEMU): what becomes of them is for others to
-// decide.
+// A replica is held by the thread of the profiler that took it, which may be any: replicas are not
+// the Tracer's business, and what happens to them never keeps the target waiting. It dies with the
+// thread that holds it (PTRACE_O_EXITKILL is in force before any code of the program can run in
+// it). Its system calls stop before they are executed (PTRACE_SYSEMU): others decide what becomes of
+// them.
 #pragma once
 
 #include <signal.h>
@@ -26,12 +26,12 @@ namespace shadowprof::inject {
 
 class Replica {
   public:
-    // Waits for the newborn and takes hold of it; nothing and `why` if there is none. It is stopped
-    // as the thread was that it was forked by: same registers, same everything, all signals
-    // blocked.
+    // Waits for the newborn and takes hold of it; nothing and `why` if there is none. The replica
+    // is stopped where the thread that forked it was: with the same registers and the same
+    // everything, but all signals are blocked.
     static std::unique_ptr<Replica> take(ForkSite& fork_site, const PendingReplica& pending,
                                          std::string& why);
-    // Kills it. Nothing of it remains.
+    // Kills and reaps it.
     ~Replica();
     Replica(const Replica&) = delete;
     Replica& operator=(const Replica&) = delete;
@@ -46,7 +46,7 @@ class Replica {
 
     enum class StopKind : std::uint8_t {
         system_call,  // not executed; rip is behind it, orig_rax its number
-        signal,       // that it raised itself: a fault
+        signal,       // a fault of its own
         gone,
         late,  // see run_for()
     };
@@ -56,22 +56,22 @@ class Replica {
     };
     // Lets it go on until something happens.
     Stop run();
-    // The same; but `late` if it has computed for so many nanoseconds before anything happens.
+    // The same; but `late` once it has computed for so many nanoseconds.
     Stop run_for(std::uint64_t nanoseconds);
-    // One instruction; it is `late` afterwards.
+    // Executes one instruction; it is `late` afterwards.
     Stop step();
 
-    // Also where its memory is write-protected.
+    // Works also where its memory is write-protected.
     bool write_code(Address to, std::span<const std::byte> bytes);
 
-    // A system call executed by it, for real; the registers are afterwards as they were. What the
-    // call returned: an errno is negative. Nothing if the replica is gone.
+    // Makes it execute a system call for real, and returns the result: an errno is negative. The
+    // registers are as before afterwards. Nothing if the replica is gone.
     std::optional<std::int64_t> call(std::uint64_t number,
                                      std::initializer_list<std::uint64_t> arguments);
 
-    // From any thread: makes run() and call() come back, for it is gone.
+    // From any thread. Makes run() and call() return, for the replica is gone then.
     void kill();
-    // Kills it. The nanoseconds of processor time that it took, its end included.
+    // Kills it. Returns the nanoseconds of processor time that it took, its end included.
     std::uint64_t end();
 
   private:
@@ -79,12 +79,13 @@ class Replica {
 
     enum class Way : std::uint8_t { program, step_of_program, system_calls };
     Stop run(Way way, std::optional<std::uint64_t> until);
-    // Lets it go on until it stops otherwise than because its group was stopped or continued;
-    // nothing if it is gone, `was_stopped` if its processor time had come to `until`.
+    // Lets it go on until it stops for another reason than that its group was stopped or continued.
+    // Returns the signal; nothing if it is gone, `was_stopped` if its processor time came to
+    // `until`.
     static constexpr int was_stopped = 0;
     std::optional<int> go(Way way, std::optional<std::uint64_t> until = {});
     bool await_stop(int& status, std::optional<std::uint64_t> until);
-    // waitpid(2); what became of it is remembered if it is gone.
+    // waitpid(2). If the replica is gone, its processor time is remembered.
     pid_t wait(int& status, int flags = 0);
     bool take_hold(const Newborns& newborns, const PendingReplica& pending);
     void give_way_to_program() const;

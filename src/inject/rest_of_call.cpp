@@ -31,12 +31,12 @@ constexpr Argument first = &user_regs_struct::rdi, second = &user_regs_struct::r
                    third = &user_regs_struct::rdx, fourth = &user_regs_struct::r10,
                    fifth = &user_regs_struct::r8;
 
-// Where pieces lie, behind the code.
+// The pieces lie behind the code.
 constexpr std::size_t pieces_at = 128;
 static_assert(pieces_at + RestOfCall::most_pieces * sizeof(iovec) == RestOfCall::room);
 
-// What else there must be for an answer to be short because of us. What a file had no room for, or
-// a pipe no bytes, was not our doing.
+// What else must be so for an answer to be short because of us: a file without room, or a pipe
+// without bytes, is not our doing.
 enum class Condition {
     none,
     to_stream,
@@ -73,7 +73,7 @@ constexpr Call calls[] = {
     {SYS_getrandom, Condition::none, second, first},
 };
 
-// What the kernel does by one call at most (MAX_RW_COUNT, UIO_MAXIOV).
+// The most that the kernel does in one call (MAX_RW_COUNT, UIO_MAXIOV).
 constexpr std::uint64_t most_bytes = 0x7ffff000, most_messages = 1024;
 
 bool is_endless(const struct stat& status) {
@@ -89,16 +89,15 @@ int option_of(int socket, int option) {
     return getsockopt(socket, SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
 }
 
-// Of a stream all that was asked for will come, but for what lies behind urgent data. Messages end
-// where they end.
+// A stream delivers all that was asked for, up to urgent data. Messages end where they end.
 bool waits_for_all(int socket) {
     int at_mark = 0;
     return option_of(socket, SO_TYPE) == SOCK_STREAM &&
            (ioctl(socket, SIOCATMARK, &at_mark) != 0 || at_mark == 0);
 }
 
-// The same for those whose sandbox lets them have no second descriptor, by the number that /proc
-// knows a socket by: it tells no mark.
+// The same for a process whose sandbox does not let us have a second descriptor: by the number of
+// the socket in /proc, which says nothing about urgent data.
 bool is_known_stream(pid_t tid, int descriptor) {
     std::error_code error;
     const auto link =
@@ -122,8 +121,8 @@ bool is_known_stream(pid_t tid, int descriptor) {
     return false;
 }
 
-// Why no more messages came the socket tells whoever asks first, and that should be us: it is
-// nothing that a program ever sees.
+// The socket reports once why no more messages came. We should be the one to ask: programs never
+// see this reason.
 bool waited_for_messages(int socket) {
     constexpr int to_be_restarted = 512;  // ERESTARTSYS
     return option_of(socket, SO_ERROR) == to_be_restarted;
@@ -144,12 +143,12 @@ bool holds(Condition condition, pid_t process, pid_t tid, const ptrace::Register
     const auto status = proc::status_of_descriptor(tid, descriptor);
     if (!status) return false;
     if (condition == Condition::from_endless_device) return is_endless(*status);
-    // A pipe is only given what it has room for.
+    // The kernel gives a pipe only what it has room for.
     if (condition == Condition::to_no_pipe) return !S_ISFIFO(status->st_mode);
     return S_ISFIFO(status->st_mode) || S_ISSOCK(status->st_mode) || S_ISCHR(status->st_mode);
 }
 
-// After a handler the program expects that.
+// Whether a handler runs next: then the program expects a short answer.
 bool has_cause_of_its_own(pid_t process, const ptrace::Thread& stopped) {
     const auto sets = proc::signal_sets(process, stopped.tid());
     if (!sets) return true;
@@ -160,8 +159,8 @@ bool has_cause_of_its_own(pid_t process, const ptrace::Thread& stopped) {
     return false;
 }
 
-// What is left of an array of pieces; nothing if it is not to be had, or has too many, or all is
-// done.
+// What is left of an array of pieces; nothing if the array cannot be read, has too many pieces, or
+// all is done.
 std::optional<std::vector<iovec>> rest_of_pieces(pid_t tid, const ptrace::Registers& registers,
                                                  std::uint64_t done) {
     constexpr std::uint64_t most = 64;

@@ -9,11 +9,11 @@
 
 namespace shadowprof::proc {
 
-// Of the folder of a group; infinite if it has none.
+// The limit that the folder of a group sets; infinite if it sets none.
 using LimitOfGroup = std::function<double(const std::string& folder)>;
 
-// The tightest of those that a controller ("cpu") sets the process: a group's limit holds for all
-// groups within it. Version 2 has all controllers in one tree, version 1 a tree for each.
+// The tightest limit that a controller ("cpu") sets for the process: a group's limit holds for all
+// groups within it. Version 2 has all controllers in one tree, version 1 has a tree for each.
 double tightest_limit(pid_t pid, std::string_view controller, const LimitOfGroup& in_version_2,
                       const LimitOfGroup& in_version_1);
 

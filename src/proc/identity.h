@@ -1,4 +1,4 @@
-// Who a thread is in its own eyes: its ids as its own namespaces number them.
+// The ids of a thread as the thread itself sees them: as its own namespaces number them.
 #pragma once
 
 #include <sys/types.h>
@@ -18,10 +18,10 @@ struct Identity {
 
 // Nothing if the thread is gone.
 std::optional<Identity> identity_of(pid_t pid, pid_t tid);
-// As its file "status" tells.
+// From the text of its file "status".
 std::optional<Identity> identity_in(std::string_view status);
 
-// Whether the profiler's clocks are the process's, boot and monotonic ones included.
+// Whether the process has the same clocks as the profiler, boot and monotonic clocks included.
 bool shares_time_namespace(pid_t pid);
 
 }  // namespace shadowprof::proc

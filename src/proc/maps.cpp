@@ -1,6 +1,6 @@
 // Modules are recognised by their ELF headers in the process's own memory: what is mapped is what
-// runs, even if the file was replaced or is out of our sight in a container. Only an image whose
-// headers are not readable in memory is looked up in its file.
+// runs, even if the file was replaced or is out of our sight in a container. Only if the headers of
+// an image are not readable in memory are they read from its file.
 #include "proc/maps.h"
 
 #include <elf.h>
@@ -17,11 +17,10 @@
 #include "proc/memory.h"
 #include "proc/page_map.h"
 #include "proc/proc_text.h"
+#include "proc/tuning.h"
 
 namespace shadowprof::proc {
 namespace {
-
-constexpr std::uint64_t largest_notes = 65536;
 
 // Takes fields off the front of a line of /proc/PID/maps.
 class Fields {
@@ -93,7 +92,7 @@ std::optional<Mapping> parse_line(std::string_view line) {
     return m;
 }
 
-// The file behind a mapping, as the process sees it; closed on destruction.
+// The file behind a mapping, as the process sees it.
 class MappedFile {
   public:
     MappedFile(pid_t pid, const Mapping& mapping) {
@@ -165,7 +164,7 @@ class ModuleFinder {
                   });
     }
 
-    // The mapping places the loadable segment it holds, and that one places all others.
+    // The mapping says where the load segment in it is placed, and that says where all others are.
     void add(const Mapping& mapping, const std::vector<LoadSegment>& segments,
              const MappedFile* file = nullptr) {
         const auto is_loaded = [](const LoadSegment& s) { return s.type == PT_LOAD; };
@@ -192,7 +191,7 @@ class ModuleFinder {
         module.range = {{begin}, {end}};
         for (const auto& s : segments) {
             if (s.type != PT_NOTE || !module.build_id.empty()) continue;
-            std::vector<std::byte> notes(std::min(s.file_size, largest_notes));
+            std::vector<std::byte> notes(std::min(s.file_size, tuning::most_notes));
             const Address at{s.address + module.bias};
             notes.resize(file ? file->read(s.file_offset, notes) : memory_.read(at, notes));
             module.build_id = build_id_in(notes);
@@ -202,8 +201,8 @@ class ModuleFinder {
             modules_.push_back(std::move(module));
     }
 
-    // Of the same file, or what has been put in its place (a program may copy its code into large
-    // pages).
+    // Code of the same file, or what has been put in its place: a program may copy its code into
+    // large pages.
     bool has_code(Address address, const Mapping& of) const {
         return std::any_of(mappings_.begin(), mappings_.end(), [&](const Mapping& m) {
             const bool is_anonymous = m.path.empty() || m.path.starts_with("[anon");

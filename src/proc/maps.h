@@ -19,8 +19,8 @@ struct Mapping {
     std::uint64_t device = 0, inode = 0;
     std::string path;  // as /proc/PID/maps names it, " (deleted)" removed; "" if anonymous
     bool deleted = false;
-    // Pages of code that are the process's own, in the place of the file's: somebody has changed
-    // them. In order; once it has been looked for.
+    // Pages of code that are the process's own and no longer the file's, because they were changed.
+    // In order. Filled in by look_for_changed_code().
     std::vector<Address> changed_code;
 
     bool is_file() const { return inode != 0; }
@@ -35,7 +35,7 @@ struct MappedModule {
 
 class Maps {
   public:
-    // Nothing if the process is gone, or goes meanwhile: part of its mappings would look as if it
+    // Nothing if the process is gone, or ends meanwhile: a part of its mappings would look as if it
     // had unmapped the others.
     static std::optional<Maps> of(pid_t pid);
     static std::optional<Maps> without_modules(pid_t pid);
@@ -46,7 +46,7 @@ class Maps {
     const Mapping* mapping_at(Address) const;      // nullptr if unmapped
     const MappedModule* module_at(Address) const;  // nullptr for code that belongs to no ELF image
 
-    // Takes as long again as to find all else: some 3 µs for each MB of code.
+    // This takes as long as everything else together: some 3 us for each MB of code.
     void look_for_changed_code(pid_t pid);
 
   private:

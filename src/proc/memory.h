@@ -1,4 +1,4 @@
-// Another process's memory, read and written in bulk. Any thread of the profiler may use it.
+// Another process's memory, read and written in bulk, by any thread of the profiler.
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +18,7 @@ class Memory {
     // How many bytes from the start on could be read: short at the first unreadable page, 0 if
     // the process is gone.
     std::size_t read(Address from, std::span<std::byte> into) const;
-    // Honours page protections; false unless all was written.
+    // Page protections hold. False unless everything was written.
     bool write(Address to, std::span<const std::byte> bytes) const;
 
     template <typename T>

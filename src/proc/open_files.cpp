@@ -78,28 +78,28 @@ std::vector<int> numbers_in(DIR* directory) {
     return numbers;
 }
 
-timespec time_of(const statx_timestamp& told) {
-    return {told.tv_sec, told.tv_nsec};
+timespec time_of(const statx_timestamp& stamp) {
+    return {stamp.tv_sec, stamp.tv_nsec};
 }
 
 // See status_of_descriptor.
 std::optional<struct stat> status_at(int directory, const char* path) {
-    struct statx told {};
-    if (statx(directory, path, AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &told) != 0) return {};
+    struct statx found {};
+    if (statx(directory, path, AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &found) != 0) return {};
     struct stat status {};
-    status.st_dev = makedev(told.stx_dev_major, told.stx_dev_minor);
-    status.st_ino = told.stx_ino;
-    status.st_nlink = told.stx_nlink;
-    status.st_mode = told.stx_mode;
-    status.st_uid = told.stx_uid;
-    status.st_gid = told.stx_gid;
-    status.st_rdev = makedev(told.stx_rdev_major, told.stx_rdev_minor);
-    status.st_size = static_cast<off_t>(told.stx_size);
-    status.st_blksize = told.stx_blksize;
-    status.st_blocks = static_cast<blkcnt_t>(told.stx_blocks);
-    status.st_atim = time_of(told.stx_atime);
-    status.st_mtim = time_of(told.stx_mtime);
-    status.st_ctim = time_of(told.stx_ctime);
+    status.st_dev = makedev(found.stx_dev_major, found.stx_dev_minor);
+    status.st_ino = found.stx_ino;
+    status.st_nlink = found.stx_nlink;
+    status.st_mode = found.stx_mode;
+    status.st_uid = found.stx_uid;
+    status.st_gid = found.stx_gid;
+    status.st_rdev = makedev(found.stx_rdev_major, found.stx_rdev_minor);
+    status.st_size = static_cast<off_t>(found.stx_size);
+    status.st_blksize = found.stx_blksize;
+    status.st_blocks = static_cast<blkcnt_t>(found.stx_blocks);
+    status.st_atim = time_of(found.stx_atime);
+    status.st_mtim = time_of(found.stx_mtime);
+    status.st_ctim = time_of(found.stx_ctime);
     return status;
 }
 
@@ -129,10 +129,6 @@ std::optional<std::vector<int>> open_numbers(pid_t pid) {
     return numbers_in(directory.get());
 }
 
-std::optional<std::vector<OpenDescriptor>> open_descriptors(pid_t pid) {
-    return OpenFilesWatch{pid}.all();
-}
-
 std::optional<std::vector<OpenDescriptor>> OpenFilesWatch::all() {
     if (directory_)
         rewinddir(directory_.get());
@@ -147,7 +143,7 @@ std::optional<std::vector<OpenDescriptor>> OpenFilesWatch::all() {
         const auto status = status_at(dirfd(directory_.get()), name.c_str());
         if (!status) continue;
         open.status = *status;
-        // What a descriptor is for is told by its link, which holds nothing.
+        // The permissions of its link say what a descriptor is for; asking holds nothing open.
         struct stat link {};
         open.is_read_end =
             S_ISFIFO(open.status.st_mode) &&
@@ -257,7 +253,7 @@ std::optional<bool> is_locked_by_others(pid_t pid, const struct stat& file,
             std::string_view{end.data()} == "EOF" ? end_of_file : std::atoll(end.data());
         if (!may_share && first <= last && wanted.l_start <= until) return true;
     }
-    // Otherwise the numbers are others, as they are on some file systems.
+    // If not, /proc/locks may number the file differently, as it does for some file systems.
     return has_one_itself ? std::optional{false} : std::nullopt;
 }
 
@@ -293,9 +289,9 @@ std::set<std::uint64_t> made_up_devices(pid_t pid) {
 
 std::set<std::uint64_t> devices_told_of_closing(pid_t pid) {
     return devices_of(pid, [](std::string_view name) {
-        constexpr std::string_view told[] = {"nfs", "nfs4",     "cifs",     "smb3",
-                                             "afs", "virtiofs", "ecryptfs", "orangefs"};
-        return name.starts_with("fuse") || std::ranges::count(told, name) > 0;
+        constexpr std::string_view others[] = {"nfs", "nfs4",     "cifs",     "smb3",
+                                               "afs", "virtiofs", "ecryptfs", "orangefs"};
+        return name.starts_with("fuse") || std::ranges::count(others, name) > 0;
     });
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "proc/page_map.h"
+#include "proc/tuning.h"
 
 namespace shadowprof::proc {
 
@@ -22,9 +23,8 @@ std::uint64_t bytes_copied_on_write(const Maps& maps) {
 }
 
 PagesInMemory pages_in_memory(pid_t pid, const Maps& maps) {
-    constexpr std::uint64_t most_looked_at = 1ull << 30;
     PagesInMemory pages;
-    if (bytes_copied_on_write(maps) > most_looked_at) return pages;
+    if (bytes_copied_on_write(maps) > tuning::most_memory_looked_at) return pages;
     const PageMap map{pid};
     for (const auto& mapping : maps.mappings()) {
         if (!is_copied_on_write(mapping)) continue;
@@ -36,11 +36,11 @@ PagesInMemory pages_in_memory(pid_t pid, const Maps& maps) {
     return pages;
 }
 
-// The kernel makes all pages of a piece the process's own before it looks for what is to be written
-// there; and that cannot be read. So nothing is written, which might be what the process has just
-// overwritten.
+// The kernel makes all pages of a piece the process's own before it reads what is to be written
+// there; and that is unreadable. So nothing is written: it could overwrite what the process has
+// just stored.
 void make_own(pid_t pid, std::span<const Address> pages) {
-    constexpr std::size_t most_pages = 1024;
+    constexpr auto most_pages = tuning::most_pages_at_once;
     static void* const unreadable =
         mmap(nullptr, most_pages * page_size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (unreadable == MAP_FAILED) return;

@@ -1,4 +1,4 @@
-// The pages of a process that it shares with nobody, and how it gets some.
+// Pages that a process shares with no other process, and making more of its pages so.
 #pragma once
 
 #include <sys/types.h>
@@ -12,19 +12,19 @@
 
 namespace shadowprof::proc {
 
-// Where it gets a page of its own when it writes to one that it shares.
+// Whether a write to a shared page of the mapping gives the process a page of its own.
 bool is_copied_on_write(const Mapping& mapping);
 std::uint64_t bytes_copied_on_write(const Maps& maps);
 
-// Those pages there that are in memory, by whether anybody else has them; in order. Nothing if
-// there is too much to look at.
+// The pages in memory of such mappings, in order, by whether another process has them too. None if
+// there is too much memory to look at.
 struct PagesInMemory {
     std::vector<Address> own, shared;
 };
 PagesInMemory pages_in_memory(pid_t pid, const Maps& maps);
 
-// Each becomes its own, as if it had written there what is there already. It may be running. They
-// are in order.
+// Makes each of the pages, which are in order, the process's own, as if it had written there what
+// is there already. The process may be running.
 void make_own(pid_t pid, std::span<const Address> pages);
 
 }  // namespace shadowprof::proc

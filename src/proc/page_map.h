@@ -29,7 +29,7 @@ class PageMap {
       private:
         std::uint64_t bits_ = 0;
     };
-    // One after the other, as far as they can be read: visit(Address, Entry).
+    // Calls visit(Address, Entry) for one page after the other, as far as they can be read.
     template <typename Visit>
     void for_each(AddressRange range, Visit visit) const {
         std::array<Entry, 4096> entries;

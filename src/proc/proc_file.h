@@ -1,5 +1,5 @@
-// Files of /proc that are read again and again. They stay open, for to open one takes longer than
-// to read it, and whom it tells of may have to wait meanwhile.
+// Files of /proc that are read again and again. They stay open: opening one takes longer than
+// reading it, and the thread that it describes may have to wait meanwhile.
 #pragma once
 
 #include <sys/types.h>
@@ -17,8 +17,8 @@ class ProcFile {
     ProcFile(ProcFile&& other) noexcept;
     ProcFile& operator=(ProcFile&& other) noexcept;
 
-    // As it is now; empty if it cannot be read, as when whom it tells of is gone. For files that
-    // the kernel writes in one go (not the lists). Good until the next call.
+    // The present text; empty if the file cannot be read, as when its process is gone. Only for
+    // files that the kernel writes in one go (not for lists). Valid until the next call.
     std::string_view read();
 
   private:
@@ -26,7 +26,8 @@ class ProcFile {
     std::string text_;
 };
 
-// What a file of that name says about a thread: about one after another, mostly the same.
+// What the file of a given name says about a thread. Mostly the same thread is asked about again,
+// so the last one's file stays open.
 class ThreadFile {
   public:
     explicit ThreadFile(std::string name) : name_(std::move(name)) {}

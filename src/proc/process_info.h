@@ -1,4 +1,7 @@
-// What /proc tells about processes and threads without touching them.
+// proc: reads what the kernel says of processes, in /proc, in control groups and in their memory,
+// without stopping them. It must not call ptrace(2), and knows nothing of profiling.
+//
+// This file: facts about processes and threads.
 #pragma once
 
 #include <sys/types.h>
@@ -34,7 +37,7 @@ struct ThreadStat {
 };
 
 std::optional<ThreadStat> thread_stat(pid_t pid, pid_t tid);
-// The same again and again.
+// The same, for reading it again and again.
 class ThreadStatWatch {
   public:
     std::optional<ThreadStat> of(pid_t pid, pid_t tid);
@@ -45,11 +48,11 @@ class ThreadStatWatch {
 // Nanoseconds on a CPU (schedstat); nothing if gone.
 std::optional<std::uint64_t> thread_cpu_time(pid_t pid, pid_t tid);
 std::optional<SignalSets> signal_sets(pid_t pid, pid_t tid);
-// As the thread's file "status" tells; nothing if that is empty.
+// From the text of the thread's file "status"; nothing if that is empty.
 std::optional<SignalSets> signal_sets_in(std::string_view status);
 // How often the thread has gone to sleep, in system calls and in ptrace stops.
 std::optional<std::uint64_t> times_slept(pid_t pid, pid_t tid);
-// Nanoseconds that all its threads have run, to the nanosecond.
+// Nanoseconds that all threads of the process have run, exact to the nanosecond.
 std::optional<std::uint64_t> process_cpu_time(pid_t pid);
 // What the kernel has counted of a process, or of one of its threads. Time is in clock ticks.
 struct UsageCounts {
@@ -59,26 +62,26 @@ struct UsageCounts {
 };
 std::optional<UsageCounts> usage_counts(pid_t pid);
 std::optional<UsageCounts> usage_counts(pid_t pid, pid_t tid);
-// Kilobytes that it had in memory at its peak.
+// Kilobytes that the process had in memory at its peak.
 std::optional<std::uint64_t> peak_memory(pid_t pid);
 // Page faults of the process so far that needed no reading.
 std::optional<std::uint64_t> minor_faults(pid_t pid);
 // Pages in memory that are no file's.
 std::optional<std::uint64_t> anonymous_pages(pid_t pid);
 std::vector<pid_t> threads_of(pid_t pid);
-// When a process's first thread has ended its number stands for nothing any more: one of the
-// others, whose memory is the same. Otherwise the process.
+// The id by which a process's memory can be read. When the first thread of a process has ended, its
+// pid stands for nothing any more, so this is another thread's id; otherwise it is the pid.
 pid_t one_with_memory(pid_t pid);
 std::vector<std::string> command_line(pid_t pid);
 // Where the kernel put the random bytes that a program makes its stack protector's value of.
 std::optional<Address> random_bytes_of(pid_t pid);
 
-// Sleeps in a system call that goes on as if nothing had been when the thread is stopped and let
-// go.
+// Whether the thread sleeps in a system call that is not disturbed when the thread is stopped and
+// let go on.
 bool sleeps_soundly(pid_t pid, pid_t tid);
 
-// Runs on a CPU or waits for one, and is not inside a system call: may be interrupted at any time
-// (sleeping ones could see an EINTR they did not cause).
+// Whether the thread runs on a CPU or waits for one, and is not inside a system call. Such a thread
+// may be interrupted at any time; a sleeping one might see an EINTR that it did not cause.
 bool is_running(pid_t pid, pid_t tid);
 
 // Where a thread that sleeps or is stopped will go on; nothing if it runs.

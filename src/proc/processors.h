@@ -1,6 +1,7 @@
 // How many processors there are for a program and its children: those that this process may use,
-// less what a control group withholds. A container that may use one processor's time on a machine
-// of many is not slowed down by others' work, but by all of its own, at whatever priority.
+// less what a control group withholds. A container that may use the time of one processor, on a
+// machine of many, is not slowed down by the work of others, but it is by all work of its own,
+// whatever its priority.
 #pragma once
 
 #include <sys/types.h>
@@ -25,17 +26,17 @@ Cores usable_cores(const std::string& of_system = "/sys/devices/system/cpu");
 // … of which a hypervisor makes what it likes.
 bool are_virtual_processors();
 
-// How many threads have or want a processor, at a moment.
+// How many threads have or want a processor at a moment.
 class RunningThreads {
   public:
-    // Without this one. Nothing where that is not to be known.
+    // Not counting the calling thread. Nothing if that cannot be known.
     std::optional<double> others() const;
 
   private:
     mutable ProcFile file_{"/proc/loadavg"};
 };
 
-// From now on the thread (0: this one) runs there and nowhere else.
+// From now on the thread (0: the calling one) runs on that processor and no other.
 bool confine_to(int processor, pid_t tid = 0);
 
 }  // namespace shadowprof::proc

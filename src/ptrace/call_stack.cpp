@@ -3,12 +3,13 @@
 // libunwind walks a stack through callbacks: registers and stack bytes come from the snapshot,
 // everything else (code, and the unwind tables that every module carries for exceptions) from the
 // process's memory as it is now; those do not change while the module is mapped. The tables are
-// found through the program headers in memory, so neither ELF files nor ptrace are needed, the vDSO
+// found through the program headers in memory. So neither ELF files nor ptrace are needed, the vDSO
 // and deleted files work like all others, and any thread of the profiler may unwind.
 //
 // libunwind remembers the unwind instructions it has seen, which makes the next walk through the
 // same functions cheap; so its state for a process is kept until the process's mappings of code and
-// constants change. Every thread that unwinds keeps its own, as libunwind serves one at a time.
+// constants change. Every thread that unwinds keeps a state of its own, for libunwind serves one
+// thread at a time.
 #include "ptrace/call_stack.h"
 
 #include <elf.h>

@@ -1,5 +1,5 @@
 // The call stack of a stopped thread by remote unwinding (libunwind). The snapshot is taken while
-// the thread is stopped and is cheap; unwinding it is slow and may happen on any thread later.
+// the thread is stopped and is cheap; unwinding it is slow and may happen later, on any thread.
 #pragma once
 
 #include <sys/types.h>

@@ -1,6 +1,6 @@
-// Keeps the calling thread on the CPU on which another thread runs. Handing control back and forth
-// between two threads, as stepping does, costs a wake-up of a distant CPU each time if they are
-// apart. Only the caller's own affinity is changed, and given back.
+// Keeps the calling thread on the CPU on which another thread runs. Stepping hands control back and
+// forth between the two threads, and each time wakes a distant CPU if they are apart. Only the
+// caller's own affinity is changed, and restored at the end.
 #pragma once
 
 #include <sched.h>
@@ -15,7 +15,7 @@ class CpuFollower {
     CpuFollower(const CpuFollower&) = delete;
     CpuFollower& operator=(const CpuFollower&) = delete;
 
-    // Called at every stop; looks where the thread is now and then, as looking is slow.
+    // To be called at every stop. It looks only now and then where the thread is, for that is slow.
     void stopped() {
         if (--stops_until_look_ == 0) look();
     }

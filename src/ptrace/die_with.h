@@ -1,4 +1,4 @@
-// A child by which something is measured must not outlive us, with what we have open.
+// A child that is forked for a measurement must not outlive us, with the files that we have open.
 #pragma once
 
 #include <signal.h>
@@ -7,7 +7,7 @@
 
 namespace shadowprof::ptrace {
 
-// For the child to say first. (The kernel takes the thread that forked for the parent.)
+// To be called first by the child. (To the kernel, the parent is the thread that forked.)
 inline void die_with(pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);

@@ -41,8 +41,8 @@ bool is_thread_of(pid_t pid, pid_t tid) {
     return tgkill(pid, tid, 0) == 0 || errno == EPERM;
 }
 
-// A trap of the kernel's after a step, in contrast to a SIGTRAP that the program would have had
-// without us: sent by somebody, or by int3 (SI_KERNEL) or int1 (TRAP_BRKPT).
+// Whether this is the kernel's trap after a step, and not a SIGTRAP that the program would have had
+// without us: one that a process sent, or that int3 (SI_KERNEL) or int1 (TRAP_BRKPT) raised.
 bool is_end_of_step(const Thread& thread, const siginfo_t& info) {
     constexpr int entered_handler = SIGTRAP;
     if (info.si_code == TRAP_TRACE || info.si_code == entered_handler) return true;

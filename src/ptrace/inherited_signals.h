@@ -1,5 +1,5 @@
-// The signal mask and the ignored signals that shadowprof was started with. It changes its own, yet
-// a program that it launches must begin with those it would have had without us.
+// The signal mask and the ignored signals that shadowprof was started with. Shadowprof changes its
+// own, but a program that it launches must begin with what it would have had without us.
 #pragma once
 
 #include <signal.h>

@@ -35,8 +35,9 @@ struct Call {
     int timed_out;      // the answer when time is over
 };
 
-// signal(7), "Interruption of system calls and library functions by stop signals", and what has
-// come since. Reading and writing answer EINTR for sockets with a timeout, and for FUSE files.
+// From signal(7), "Interruption of system calls and library functions by stop signals", with the
+// calls that came since. Reading and writing answer EINTR for sockets with a timeout, and for FUSE
+// files.
 constexpr Call calls[] = {
     {SYS_epoll_wait, Timeout::in_milliseconds, fourth, 0},
     {SYS_epoll_pwait, Timeout::in_milliseconds, fourth, 0},

@@ -6,10 +6,12 @@
 // ptrace it does: PTRACE_INTERRUPT wakes a sleeper, and so does a signal that the program ignores,
 // which the kernel queues only because a tracer might want to see it. For the calls listed here the
 // remedy is to do what the kernel does for the others: put the call's number back into rax and rip
-// back onto the instruction. They answer EINTR only when they have done nothing yet.
+// back onto the instruction. That is right because they answer EINTR only when they have done
+// nothing yet. This file knows the calls; call_repair.h decides when to repair one.
 //
-// Issued again, a call waits for its whole timeout again. Disturbed often enough it would never
-// end, so a call that has waited long enough in all is answered as if its time were over.
+// A call that is issued again waits for its whole timeout again. If it were disturbed often enough
+// it would never end, so a call that has waited long enough in all is answered as if its time were
+// over.
 #pragma once
 
 #include <sys/types.h>
@@ -23,7 +25,7 @@
 
 namespace shadowprof::ptrace {
 
-// The thread is past a system call that answered EINTR and is one of those.
+// Whether the thread is past a system call that answered EINTR and is one of the listed ones.
 bool answered_eintr(const Registers&);
 
 bool is_system_call_at(pid_t process, Address);
@@ -32,7 +34,7 @@ void issue_again(Registers&);
 void answer_eintr(Registers&);  // undoes issue_again()
 void answer_timed_out(Registers&);
 
-// How long the call would have waited; nothing if forever, or unknown.
+// How long the call would have waited; nothing if forever, or if that is unknown.
 std::optional<std::chrono::nanoseconds> timeout_of_call(pid_t process, const Registers&);
 
 }  // namespace shadowprof::ptrace

@@ -1,9 +1,9 @@
-// Starting a program so that it cannot tell it from being started by the shell.
+// Starting a program so that it cannot distinguish that from being started by the shell.
 //
 // The child is forked by a thread of its own (parent_thread.h), waits until it is seized, puts back
-// the signals that shadowprof was started with and executes the program. What it inherits besides
-// (files, directory, process group, limits) is what we inherited: all our own files are closed on
-// exec. It outlives us if we die.
+// the signals that shadowprof was started with and executes the program. Everything else that the
+// program inherits (files, directory, process group, limits) is what we inherited: all our own
+// files are closed on exec. The program outlives us if we die.
 #include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -72,7 +72,8 @@ std::string find_program(const std::string& name) {
     return {};
 }
 
-// A traced program that gains privileges by being executed does not get them, silently.
+// A program that would gain privileges by being executed does not get them if it is traced, and the
+// kernel does not report that.
 bool would_lose_privileges(const std::string& program) {
     struct stat file {};
     struct statvfs file_system {};
@@ -92,12 +93,13 @@ bool is_elf(const std::string& path) {
            std::memcmp(magic.data(), ELFMAG, magic.size()) == 0;
 }
 
-// `binary` is the path of an ELF file, or empty: execvp(3) gives to the shell what the kernel does
-// not execute, and the shell would read a binary for another machine as a script.
+// `binary` is the path of an ELF file, or empty for everything else. It must not go to execvp(3),
+// which hands to the shell what the kernel does not execute: the shell would read a binary for
+// another machine as a script.
 [[noreturn]] void become_program(const std::string& binary, char* const* arguments,
                                  const Pipe& start, const Pipe& failure, bool fixed_addresses) {
     char byte = 0;
-    // Nothing comes if the profiler could not seize us, or died.
+    // No byte comes if the profiler could not seize us, or died.
     if (read(start.read_end(), &byte, 1) != 1) _exit(static_cast<int>(ExitStatus::profiler_failed));
     InheritedSignals::restore();
     if (fixed_addresses) personality(personality(0xffffffff) | ADDR_NO_RANDOMIZE);

@@ -3,9 +3,8 @@
 
 namespace shadowprof::ptrace {
 
-// Whether a thread that steps over cpuid is only stopped behind the instruction after it. Some
-// hypervisors carry cpuid out and forget the trap that should follow. Tried once, on a child of our
-// own.
+// Whether a thread that steps over cpuid stops only behind the next instruction: some hypervisors
+// execute cpuid and forget the trap that should follow. This is tried once, on a child of our own.
 bool loses_step_over_cpuid();
 
 }  // namespace shadowprof::ptrace

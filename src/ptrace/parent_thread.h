@@ -1,8 +1,8 @@
-// The thread of the profiler that a launched program is a child of: another one than traces it.
+// The thread of the profiler whose child a launched program is: not the thread that traces it.
 //
 // Replicas of the program become children of its parent (CLONE_PARENT). The Tracer waits for
-// whatever happens to children and tracees of its thread, and must not be told of replicas: these
-// are the business of the threads that hold them. This one waits for nothing.
+// everything that happens to children and tracees of its thread, and replicas must not be reported
+// to it: they belong to the threads that hold them. The parent thread waits for nothing.
 #pragma once
 
 #include <sys/types.h>
@@ -17,8 +17,8 @@ class ParentThread {
   public:
     // Forks a child that calls `become_program`, which does not return.
     explicit ParentThread(const std::function<void()>& become_program);
-    // As long as the child lives, so does its parent, which may be what it has asked to be told of
-    // (PR_SET_PDEATHSIG).
+    // The thread lives on as long as the child does, for the child may have asked for a signal when
+    // its parent ends (PR_SET_PDEATHSIG).
     ~ParentThread();
     ParentThread(const ParentThread&) = delete;
     ParentThread& operator=(const ParentThread&) = delete;

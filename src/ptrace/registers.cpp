@@ -1,6 +1,6 @@
 // The extended state arrives in XSAVE's standard format: at 0 the 512 bytes of FXSAVE (x87, mxcsr,
 // xmm), at 512 the bit set of the components present, and every further component at an offset
-// that cpuid tells and that differs between processors. A vector register is spread over up to
+// that cpuid reports and that differs between processors. A vector register is spread over up to
 // three of them: zmm3 is xmm3 (SSE), the upper half of ymm3 (AVX) and the upper half of zmm3
 // (ZMM_Hi256); zmm16 … zmm31 are one piece (Hi16_ZMM).
 #include "ptrace/registers.h"

@@ -25,14 +25,15 @@ struct Registers {
     // Stopped in or just after a system call (orig_rax says which).
     bool in_system_call() const { return static_cast<std::int64_t>(raw.orig_rax) >= 0; }
     std::int64_t result() const { return static_cast<std::int64_t>(raw.rax); }
-    // Its answer is one for the kernel itself, which will make the call again on the way back to
-    // the program: ERESTARTSYS, …NOINTR, …NOHAND, …_RESTARTBLOCK (and not ENOIOCTLCMD, -515).
+    // The answer of the call is one for the kernel itself, which will make the call again on the
+    // way back to the program: ERESTARTSYS, …NOINTR, …NOHAND, …_RESTARTBLOCK (not ENOIOCTLCMD,
+    // -515).
     bool will_call_again() const {
         return in_system_call() && -516 <= result() && result() <= -512 && result() != -515;
     }
 };
 
-// Of syscall, and of int 0x80 and sysenter.
+// The length of syscall; int 0x80 and sysenter are as long.
 inline constexpr std::uint64_t system_call_length = 2;
 
 // x87, SSE, AVX, AVX-512 … state as XSAVE lays it out (NT_X86_XSTATE, standard format).

@@ -1,4 +1,4 @@
-// Taking hold of a thread, and saying why it cannot be. Private to the room.
+// Seizing a thread, and saying why that failed. Private to the room.
 #pragma once
 
 #include <sys/ptrace.h>
@@ -11,7 +11,7 @@ namespace shadowprof::ptrace {
 inline constexpr unsigned long seize_options =
     PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_TRACESYSGOOD;
 
-// False and errno if not.
+// False, and errno is set, if that fails.
 bool seize(pid_t tid);
 
 // One line with the remedy, for a process whose seizing failed with `error`.

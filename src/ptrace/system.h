@@ -1,4 +1,4 @@
-// The one spelling of ptrace(2) that this room uses. Private to the room.
+// The one spelling of ptrace(2), for this room and inject.
 #pragma once
 
 #include <sys/ptrace.h>

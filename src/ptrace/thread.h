@@ -29,7 +29,7 @@ class Thread {
     bool set_extended_state(const ExtendedState&);
     std::optional<std::uint64_t> signal_mask() const;
     bool set_signal_mask(std::uint64_t);
-    // Of a thread stopped in a signal's delivery: what its handler will be told.
+    // Of a thread stopped in a signal's delivery: the information that its handler will get.
     bool set_signal_info(siginfo_t);
     // From now on, of a stopped thread and of those it starts, `thread_exiting` is reported.
     bool report_exit();
@@ -40,7 +40,7 @@ class Thread {
     bool resume(int signal = 0);
     bool resume_to_system_call(int signal = 0);  // stops at the entry or the exit of the next one
     bool step(int signal = 0);
-    bool listen();  // stay in a group stop, yet hear of its end
+    bool listen();  // stays in a group stop, whose end is reported
 
     // Of a stopped thread: it is let go on and stopped again before it executes anything, which is
     // an `interrupted` event; `signal` is delivered first, so that it then stands before its
@@ -55,14 +55,14 @@ class Thread {
     // woken, which shows unless it sleeps_soundly() (process_info.h) or its system call is issued
     // again (Tracer::repair_interrupted_call): so usually only for threads that is_running().
     bool interrupt();
-    // By interrupt(), and has not answered yet.
+    // Whether interrupt() has asked the thread to stop and it has not answered yet.
     bool is_asked() const { return interrupt_wanted_; }
     // When the calling thread last asked any thread to stop.
     static Clock::time_point last_asked() { return last_asked_; }
     // False if the thread has ended already and nothing more will be reported of it: that is so of
     // a first thread that ends before the others.
     bool will_be_heard_of() const;
-    // How often it was let go on so far.
+    // How often the thread was let go on so far.
     std::uint64_t times_let_go() const { return times_let_go_; }
 
   private:
@@ -71,13 +71,13 @@ class Thread {
     friend class CallRepair;
     friend class Detacher;
 
-    // What was asked of the thread when it was last let go: how to let it go on after a stop that
-    // its user is not to see.
+    // How the thread was last let go on: so it goes on again after a stop that its user is not to
+    // see.
     enum class Motion : std::uint8_t { run, to_system_call, step };
     bool go(Motion, int signal);
     bool release(int signal);  // of a stopped thread, for good
 
-    // A system call that was set to be issued again, and the registers with which.
+    // A system call that will be issued again.
     struct Reissue {
         Registers registers;
         Clock::time_point first;          // when it was first done to this call

@@ -23,7 +23,7 @@ bool is_traced_by_us(std::string_view status) {
     return proc::status_field(status, "TracerPid") == std::to_string(gettid());
 }
 
-// One that a thread of ours started is ours already, and will report itself.
+// A thread that was started by one of our tracees is ours already, and will report itself.
 bool has_ended_or_is_ours(pid_t pid, pid_t tid) {
     const auto status = status_of(pid, tid);
     const auto state = proc::status_field(status, "State");

@@ -1,5 +1,5 @@
-// The state of a stopped tracee, whoever traces it. Private to the room. What these return is
-// nothing, or false, if the tracee has died.
+// The state of a stopped tracee of the calling thread: a thread of the target, or a replica. The
+// functions return nothing, or false, if the tracee has died.
 #pragma once
 
 #include <sys/types.h>
@@ -19,7 +19,8 @@ bool set_extended_state_of(pid_t tid, const ExtendedState&);
 std::optional<std::uint64_t> signal_mask_of(pid_t tid);
 bool set_signal_mask_of(pid_t tid, std::uint64_t mask);
 
-// Eight bytes of its memory, in less time than Memory takes; nothing also if not all are readable.
+// Eight bytes of its memory, in less time than proc::Memory takes; also nothing if not all of them
+// are readable.
 std::optional<std::uint64_t> word_at(pid_t tid, Address at);
 
 inline constexpr std::uint64_t all_signals = ~std::uint64_t{0};

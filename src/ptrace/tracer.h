@@ -6,9 +6,9 @@
 // is released.
 //
 // Everything here belongs to one thread of the profiler, the one that created the Tracer: ptrace
-// binds to it. Waiting is all it may do slowly, for whatever it waits for, the target's signals
-// wait for. When that thread ends the kernel releases every tracee, sleeping ones undisturbed:
-// this is how a process is detached.
+// binds to it. That thread must do nothing slowly but wait in wait(), for the target's signals wait
+// for it. When it ends, the kernel releases every tracee and leaves sleeping ones undisturbed: this
+// is how a process is detached.
 //
 // Threads are seized, which does not stop them. A thread runs freely until it is interrupted or
 // something happens to it; then wait() returns an Event, the thread is stopped, and the caller
@@ -42,9 +42,8 @@ class Tracer {
   public:
     // Starts a program as the shell would (PATH search, inherited files, signal dispositions as
     // they were when shadowprof was started) and stops it before its first instruction: the first
-    // event is `exec`. Throws UserError with exit status 126 or 127.
-    // Without address randomisation if `fixed_addresses`; that is inherited by what the program
-    // starts.
+    // event is `exec`. Throws UserError with exit status 126 or 127. With `fixed_addresses` the
+    // program, and what it starts, runs without address randomisation.
     static std::unique_ptr<Tracer> launch(const std::vector<std::string>& command,
                                           bool fixed_addresses = false);
     // Seizes all threads of a running process without stopping any. Throws UserError with the
@@ -67,25 +66,26 @@ class Tracer {
 
     // Called when a signal (SIGSTOP, Ctrl-Z …) has stopped the program and was passed on, whoever
     // waited for the event.
-    void when_stopped(std::function<void(int signal)> told) { when_stopped_ = std::move(told); }
+    void when_stopped(std::function<void(int signal)> call) { when_stopped_ = std::move(call); }
 
-    // Of the last event: wait() returns it again, for it is somebody else's.
+    // Makes wait() return the last event again, for another part of the profiler to deal with.
     void give_back(const Event&);
 
-    // Lets happen what would have happened without us. In a signal event: delivers it, and if the
-    // program ignores it, repairs a system call that only our presence made return EINTR.
+    // Lets happen what would have happened without us. Delivers the signal of a signal event; if
+    // the program ignores that signal, repairs a system call that returned EINTR only because the
+    // program is traced.
     void pass_on(const Event&);
 
-    // Of a stopped thread: if our interruption, or a signal that the program ignores and that woke
-    // the thread only because it is traced, made a system call return EINTR, lets it be issued
-    // again. True if it had to.
+    // Lets a stopped thread issue its system call again if the call returned EINTR only because of
+    // us: by our interruption, or by a signal that the program ignores and that woke the thread
+    // only because it is traced. True if that was so.
     bool repair_interrupted_call(Thread&);
 
-    // To stop (Thread::interrupt), and it has not answered yet.
+    // Whether any thread has been asked to stop (Thread::interrupt) and has not answered yet.
     bool is_anyone_asked() const;
 
-    // Steps fast: keeps the calling thread, never the target, on the CPU where the target's thread
-    // runs, for a step that crosses CPUs takes four times as long.
+    // Makes steps fast: keeps the calling thread, never the target, on the CPU where the target's
+    // thread runs. A step that crosses CPUs takes four times as long.
     void follow(const Thread&);
     void stop_following();
 

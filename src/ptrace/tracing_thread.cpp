@@ -35,8 +35,8 @@ void prepare_tracing_thread() {
     pthread_sigmask(SIG_BLOCK, &alarm, nullptr);
 }
 
-// Fair scheduling lets a thread that wakes up displace another if it wants to run for a shorter
-// time. This is the shortest that can be asked for; it is a request, not a limit.
+// Fair scheduling lets a thread that wakes up displace another one if it asks for a shorter slice.
+// The slice is a request, not a limit.
 void wake_up_promptly() {
     SchedulingAttributes attributes{};
     if (syscall(SYS_sched_getattr, 0, &attributes, sizeof attributes, 0) != 0) return;

@@ -3,16 +3,16 @@
 
 namespace shadowprof::ptrace {
 
-// Remembers the signals shadowprof was started with, and sees to it that this thread can wait for
-// news of its tracees (wait timer.h).
+// Remembers the signals that shadowprof was started with, and prepares the calling thread for
+// waiting for its tracees (wait_timer.h).
 void prepare_tracing_thread();
 
-// When this thread wakes up, it comes before threads that have been running for a while, whatever
-// they are (Linux 6.12). Where all processors are busy it would otherwise have to wait until one of
-// them sleeps, and that may be the target: it would never be seen running.
+// Lets the calling thread, when it wakes up, come before all threads that have been running for a
+// while (since Linux 6.12). Otherwise, where all processors are busy, it would have to wait until a
+// thread sleeps; that may be the target, which would then never be seen running.
 void wake_up_promptly();
 
-// Has the capability to trace any process (of this user namespace), whoever owns it.
+// Whether we have the capability to trace all processes of this user namespace, of any owner.
 bool may_trace_anything();
 
 }  // namespace shadowprof::ptrace

@@ -40,7 +40,7 @@ WaitTimer::WaitTimer() {
     event.sigev_signo = signal();
     event._sigev_un._tid = gettid();
     if (timer_create(CLOCK_MONOTONIC, &event, &timer_) != 0)
-        throw UserError(std::string{"no timer can be had: "} + std::strerror(errno),
+        throw UserError(std::string{"no timer can be created: "} + std::strerror(errno),
                         ExitStatus::profiler_failed);
 }
 

@@ -1,11 +1,11 @@
 // Sleeping until something happens to a tracee of this thread, or a point in time, or until another
 // thread wants it to end. Private to the room.
 //
-// One sleeps in waitid(2) itself: nobody else's tracees wake the sleeper. A replica may stop a
-// hundred thousand times a second, and would by every signal that told of it (SIGCHLD, which is
-// therefore not sent for stops, see prepare_tracing_thread()). Waitid knows no timeout; a signal
-// has to end it, and is let in just for the time of the call. As it might still come too early, the
-// handler does not return, but leaves the call or what precedes it by a long jump.
+// The thread sleeps in waitid(2) itself, so that only its own tracees wake it. If it slept until
+// SIGCHLD came, every replica would wake it, and one may stop a hundred thousand times a second.
+// (SIGCHLD is therefore not sent for stops, see install().) Waitid knows no timeout; a signal has
+// to end it, and is unblocked just for the time of the call. As the signal might still come too
+// early, its handler does not return, but leaves the call, or what precedes it, by a long jump.
 #pragma once
 
 #include <time.h>
@@ -24,14 +24,14 @@ class WaitTimer {
     WaitTimer& operator=(const WaitTimer&) = delete;
 
     void sleep_until_status(std::chrono::steady_clock::time_point deadline);
-    // Makes a system call that may sleep, and leaves it at the deadline, or earlier. Whether it had
-    // been carried out by then has to be found out.
+    // Makes a system call that may sleep, and leaves it at the deadline, or earlier. The caller has
+    // to find out whether the call was carried out by then.
     void leave_at(std::chrono::steady_clock::time_point deadline,
                   const std::function<void()>& call);
 
-    // The signal: sent to a thread it ends its sleep, now or at once when it begins.
+    // The signal that ends a thread's sleep: now, or as soon as a sleep begins.
     static int signal();
-    // Of the whole process: what the signal does. Threads block it.
+    // Sets what the signal does, for the whole process. All threads block it.
     static void install();
 
   private:

@@ -1,7 +1,8 @@
 // Which threads may just have been woken from a sleep and have not got round to reporting it.
 //
-// Nobody tells: such a thread is runnable, as others are. But it reports before it does anything
-// else. So those are others that have computed, or gone to sleep, since one first looked.
+// The kernel does not say: such a thread is runnable, as others are. But it reports the wake-up
+// before it does anything else. So a thread that has computed, or gone to sleep, since it was first
+// looked at is none of these.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +16,7 @@ class WokenThreads {
   public:
     explicit WokenThreads(pid_t process) : process_(process) {}
 
-    // As far as is known by now: to be asked again.
+    // What is known by now; ask again later.
     bool may_include(pid_t tid);
 
   private:
