@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/completion.h"
 #include "cli/profiling.h"
 
 namespace shadowprof::cli {
@@ -24,8 +25,11 @@ void add_attach(CLI::App& app, Action& action) {
     auto options = std::make_shared<AttachOptions>();
     auto* command = app.add_subcommand("attach", "Profile a process that is already running");
     options->profiling.add_to(*command);
-    command->add_option("PID", options->pid, "The process")->required()->check(CLI::PositiveNumber);
-    command->footer("Ctrl-C detaches and writes the profile; the process runs on.");
+    command->add_option("PID", options->pid, "The process")
+        ->required()
+        ->type_name(process_type)
+        ->check(CLI::PositiveNumber.description(""));
+    command->footer("Ctrl-C detaches and writes the profile; the process keeps running.");
     command->callback([&action, options] { action = [options] { return attach(*options); }; });
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/completion.h"
 #include "cli/diff.h"
 
 namespace shadowprof::cli {
@@ -28,8 +29,8 @@ report::GateLimits limits_of(const CheckOptions& options) {
     limits.least_share = options.output.least_share;
     if (limits.empty())
         throw UserError(
-            "no limit was given: see --max-instructions, --max-any-function and "
-            "--max-latency",
+            "no limit was given: see --max-instructions, --max-function, --max-any-function "
+            "and --max-latency",
             ExitStatus::bad_usage);
     return limits;
 }
@@ -37,7 +38,7 @@ report::GateLimits limits_of(const CheckOptions& options) {
 int check(const CheckOptions& options) {
     const auto limits = limits_of(options);
     if (options.profiles.size() < 2)
-        throw UserError("two profiles are needed: a baseline, or several, and then the new one",
+        throw UserError("at least two profiles are needed: one or more baselines, then the new one",
                         ExitStatus::bad_usage);
     std::vector<report::NamedProfile> bases;
     for (const auto& file : options.profiles) bases.push_back(named_profile(file));
@@ -54,24 +55,27 @@ int check(const CheckOptions& options) {
 void add_check(CLI::App& app, Action& action) {
     auto options = std::make_shared<CheckOptions>();
     auto* command =
-        app.add_subcommand("check", "Whether a program got slower than limits allow, for CI");
+        app.add_subcommand("check", "Fail if a program got slower than limits allow, for CI");
     command
-        ->add_option("PROFILE", options->profiles,
-                     "Baselines, of several runs so that their variation is known, and last the "
-                     "new profile")
-        ->required();
+        ->add_option(
+            "PROFILE", options->profiles,
+            "Baselines, best of several runs so that their variation is known, and the new "
+            "profile last")
+        ->required()
+        ->type_name(file_type);
     command->add_option("--max-instructions", options->instructions,
-                        "Limit of the instructions of a run: +2%, or a number, +10k");
+                        "How much the instructions of a run may grow: +2%, or a number, +10k");
     command
         ->add_option("--max-function", options->functions,
-                     "Limit of a function: NAME=+5%; NAME may be a pattern; repeatable")
+                     "How much a function may grow: NAME=+5%; NAME may be a pattern; repeatable")
         ->allow_extra_args(false);
     command->add_option("--max-any-function", options->any_function,
-                        "Limit of each function that has at least --min-share");
+                        "How much each function with at least --min-share may grow");
     command
-        ->add_option("--max-latency", options->latencies,
-                     "Limit of what loads wait: +10%, or NAME=+10% for those of a function; "
-                     "repeatable")
+        ->add_option(
+            "--max-latency", options->latencies,
+            "How much the waiting of loads may grow: +10%, or NAME=+10% for the loads of a "
+            "function; repeatable")
         ->allow_extra_args(false);
     options->output.add_options(*command);
     command->callback([&action, options] { action = [options] { return check(*options); }; });

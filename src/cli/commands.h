@@ -1,6 +1,6 @@
-// cli: the commands, one file each; the table of contents of the tool. A command's file carries its
-// options and its help, parses, calls the rooms below, and turns errors into one line and an exit
-// status.
+// cli: the commands, one file each; this is the table of contents of the tool. The file of a
+// command holds its options and its help, and calls the rooms below. Errors end in main.cpp, which
+// turns them into one line and an exit status.
 #pragma once
 
 #include <functional>
@@ -11,7 +11,7 @@ class App;
 
 namespace shadowprof::cli {
 
-// Adds the command to the application. When it was chosen, `run` is set to what it does; that
+// Each adds a command to the application. If the command is chosen, it sets the action, which
 // returns the exit status.
 using Action = std::function<int()>;
 void add_run(CLI::App& app, Action& action);

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/completion.h"
 #include "cli/page.h"
 #include "report/compare/compare_json.h"
 #include "report/compare/compare_text.h"
@@ -38,16 +39,20 @@ int compare(const CompareOptions& options) {
 
 void add_compare(CLI::App& app, Action& action) {
     auto options = std::make_shared<CompareOptions>();
-    auto* command = app.add_subcommand("compare", "How accurate a sampled profile is");
-    command->add_option("SAMPLED", options->sampled, "The profile to judge")->required();
+    auto* command = app.add_subcommand("compare", "Measure how accurate a sampled profile is");
+    command->add_option("SAMPLED", options->sampled, "The profile to judge")
+        ->required()
+        ->type_name(file_type);
     command
         ->add_option("PERFECT", options->perfect,
-                     "What really happened: a profile of the whole run")
-        ->required();
-    command->add_flag("--json", options->json, "JSON; functions included");
-    command->add_flag("--functions", options->functions, "Each function by itself as well");
-    command->add_option("--top", options->top, "Functions told")->capture_default_str();
-    command->add_flag("--no-color", options->no_color, "Plain text (also: NO_COLOR)");
+                     "A profile of the whole run, which is what really happened")
+        ->required()
+        ->type_name(file_type);
+    command->add_flag("--json", options->json, "Print JSON, with all functions");
+    command->add_flag("--functions", options->functions, "Show each function by itself as well");
+    command->add_option("--top", options->top, "Functions that are shown")->capture_default_str();
+    command->add_flag("--no-color", options->no_color,
+                      "Print plain text (so does NO_COLOR in the environment)");
     command->callback([&action, options] { action = [options] { return compare(*options); }; });
 }
 

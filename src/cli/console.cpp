@@ -9,7 +9,7 @@ namespace shadowprof::cli {
 
 namespace {
 
-// One write, so that lines of several processes do not mix. There is nobody to tell if it fails.
+// One write, so that lines of several processes do not mix. A failure cannot be reported anywhere.
 void write_to_stderr(const std::string& text) {
     [[maybe_unused]] const auto ignored = write(STDERR_FILENO, text.data(), text.size());
 }
@@ -23,7 +23,7 @@ bool is_same_file(const std::string& path, int fd) {
 
 }  // namespace
 
-// What closes on exec would not have come to us.
+// A descriptor that closes on exec cannot have been inherited.
 InheritedFiles::InheritedFiles() {
     for (const int number : proc::open_numbers(getpid()).value_or(std::vector<int>{})) {
         const int flags = ::fcntl(number, F_GETFD);

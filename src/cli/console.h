@@ -1,4 +1,4 @@
-// What shadowprof says to the user: one line at a time, on stderr; stdout is the program's.
+// Messages to the user, one line at a time. They go to stderr, because stdout is the program's.
 #pragma once
 
 #include <fmt/format.h>
@@ -11,16 +11,17 @@ namespace shadowprof::cli {
 
 void say_line(const std::string& line);
 
-// What we have inherited is the program's. Our own copies would keep pipes open that it has closed,
-// whose other ends would wait until the profile is written, and hold locks that it has given back.
+// The files that we have inherited belong to the program. If we kept our copies open, readers of
+// pipes that the program has closed would wait until the profile is written, and locks that it has
+// released would still be held.
 class InheritedFiles {
   public:
-    InheritedFiles();  // before we have any of our own
-    // When it has been started. Keeps stderr, and what is the output file.
+    InheritedFiles();  // to be made before we open any file ourselves
+    // To be called when the program has been started. Keeps stderr and the output file open.
     void leave_to_program(const std::string& output);
 
   private:
-    std::vector<int> others_;  // than the three streams
+    std::vector<int> others_;  // all but the three standard streams
 };
 
 template <typename... Args>

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/completion.h"
 #include "cli/page.h"
 #include "report/diff/diff_json.h"
 #include "report/diff/diff_text.h"
@@ -10,23 +11,23 @@
 namespace shadowprof::cli {
 
 void DiffOutput::add_options(CLI::App& command) {
-    command.add_option("--format", format, "How to tell it")
+    command.add_option("--format", format, "How the differences are written")
         ->check(CLI::IsMember({"text", "markdown", "json", "github-action-benchmark", "bencher"}))
         ->capture_default_str();
     command.add_flag_callback(
         "--markdown", [this] { format = "markdown"; },
-        "For a comment on a pull request: --format markdown");
+        "The same as --format markdown, for a comment on a pull request");
     command.add_flag_callback(
-        "--json", [this] { format = "json"; }, "--format json");
+        "--json", [this] { format = "json"; }, "The same as --format json");
     command.add_option("--top", top, "Rows in each table")->capture_default_str();
     command
         .add_option("--min-share", least_share,
-                    "Functions with a smaller share of the instructions are not looked at one "
-                    "by one")
+                    "Functions with a smaller share of the instructions are not judged one by one")
         ->transform([](const std::string& text) { return std::to_string(parse_share(text)); })
         ->default_str("0.1%");
-    command.add_flag("--any-machine", any_machine, "Compare although the processors differ");
-    command.add_flag("--no-color", no_color, "Plain text (also: NO_COLOR)");
+    command.add_flag("--any-machine", any_machine, "Compare even if the processors differ");
+    command.add_flag("--no-color", no_color,
+                     "Print plain text (so does NO_COLOR in the environment)");
 }
 
 void DiffOutput::print(const report::Diff& diff, const report::GateResult* gate) const {
@@ -65,9 +66,13 @@ int diff(const DiffOptions& options) {
 void add_diff(CLI::App& app, Action& action) {
     auto options = std::make_shared<DiffOptions>();
     auto* command =
-        app.add_subcommand("diff", "What changed from one profile of a program to another");
-    command->add_option("BASE", options->base, "The profile before")->required();
-    command->add_option("NEW", options->now, "The profile after")->required();
+        app.add_subcommand("diff", "Show what changed between two profiles of a program");
+    command->add_option("BASE", options->base, "The profile before the change")
+        ->required()
+        ->type_name(file_type);
+    command->add_option("NEW", options->now, "The profile after the change")
+        ->required()
+        ->type_name(file_type);
     options->output.add_options(*command);
     command->callback([&action, options] { action = [options] { return diff(*options); }; });
 }

@@ -1,4 +1,4 @@
-// What `diff` and `check` have in common: how differences are told.
+// What `diff` and `check` have in common: how differences are written.
 #pragma once
 
 #include <CLI/CLI.hpp>

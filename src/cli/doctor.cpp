@@ -1,4 +1,5 @@
-// doctor: tries what shadowprof needs on this machine, one line each: fine, or how to mend it.
+// doctor: tries what shadowprof needs on this machine. Each attempt prints one line, which says how
+// to repair what does not work.
 #include <elfutils/libdwfl.h>
 #include <fmt/format.h>
 #include <linux/capability.h>
@@ -51,7 +52,7 @@ Finding kernel() {
             fmt::format("Linux {} is too old: shadowprof needs 5.3 or newer", name.release)};
 }
 
-// The proof of the pudding: everything a profile needs, on a program that does nothing.
+// The real test: everything that a profile needs, on a program that does nothing.
 Finding tracing() {
     std::string problem;
     // Tracees belong to the thread that traces them and are released when it ends.
@@ -86,7 +87,8 @@ Finding tracing() {
     return {Verdict::broken, problem};
 }
 
-// Effective, not merely allowed: a program with file capabilities has them without root.
+// The effective set, not the permitted one. A program with file capabilities has them without being
+// root.
 bool may_trace_anything() {
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct sets[2]{};
@@ -96,16 +98,17 @@ bool may_trace_anything() {
 
 Finding ptrace_scope() {
     const auto scope = first_line("/proc/sys/kernel/yama/ptrace_scope");
-    if (scope.empty()) return {Verdict::fine, "no Yama in this kernel: nothing beyond the usual"};
+    if (scope.empty())
+        return {Verdict::fine, "this kernel has no Yama: the usual permissions apply"};
     if (scope == "0") return {Verdict::fine, "0: your own processes can be attached to"};
     if (scope == "3")
         return {Verdict::broken,
                 "3: nothing may be traced until the next boot without kernel.yama.ptrace_scope=3"};
     if (may_trace_anything())
-        return {Verdict::fine, fmt::format("{}: no hindrance with CAP_SYS_PTRACE", scope)};
+        return {Verdict::fine, fmt::format("{}: does not matter with CAP_SYS_PTRACE", scope)};
     return {
         scope == "2" ? Verdict::broken : Verdict::limited,
-        fmt::format("{}: {}; mend: sudo sysctl kernel.yama.ptrace_scope=0", scope,
+        fmt::format("{}: {}; to repair it: sudo sysctl kernel.yama.ptrace_scope=0", scope,
                     scope == "2" ? "only administrators may trace" : "run works, attach does not")};
 }
 
@@ -113,16 +116,16 @@ Finding capabilities() {
     if (may_trace_anything())
         return {Verdict::fine, "CAP_SYS_PTRACE: processes of every user can be attached to"};
     return {Verdict::fine,
-            "no CAP_SYS_PTRACE: your own processes only; others: run as root, or sudo setcap "
+            "no CAP_SYS_PTRACE: only your own processes; for others run as root, or sudo setcap "
             "cap_sys_ptrace+ep $(command -v shadowprof)"};
 }
 
 Finding seccomp() {
     const int mode = prctl(PR_GET_SECCOMP);
-    if (mode == 0) return {Verdict::fine, "no seccomp filter in the way"};
+    if (mode == 0) return {Verdict::fine, "there is no seccomp filter"};
     return {
         Verdict::limited,
-        "a seccomp filter is in force (a container?); programs started with run share it and "
+        "a seccomp filter is in force (a container?); programs that run starts share it and "
         "work; if attach is refused: --cap-add=SYS_PTRACE or --security-opt seccomp=unconfined"};
 }
 
@@ -132,7 +135,7 @@ Finding huge_pages() {
         return {Verdict::fine, fmt::format("transparent huge pages: {}",
                                            setting.empty() ? "not in this kernel" : setting)};
     return {Verdict::fine,
-            fmt::format("transparent huge pages: {} (bursts leave them whole)", setting)};
+            fmt::format("transparent huge pages: {} (mode burst leaves them whole)", setting)};
 }
 
 Finding debug_information() {
@@ -140,10 +143,11 @@ Finding debug_information() {
     std::error_code ignored;
     const bool separate = fs::is_directory("/usr/lib/debug/.build-id", ignored);
     return {separate ? Verdict::fine : Verdict::limited,
-            separate ? "separate debug files are installed (/usr/lib/debug)"
-                     : "no separate debug files in /usr/lib/debug: system libraries show function "
-                       "names, no source lines; mend: install the -dbg or -dbgsym packages "
-                       "(libc6-dbg first), compile your own program with -g"};
+            separate
+                ? "separate debug files are installed (/usr/lib/debug)"
+                : "no separate debug files in /usr/lib/debug: system libraries show function "
+                  "names but no source lines; to repair it: install the -dbg or -dbgsym packages "
+                  "(libc6-dbg first), compile your own program with -g"};
 }
 
 Finding libraries() {
@@ -157,7 +161,7 @@ Finding cores() {
     const auto count = std::thread::hardware_concurrency();
     if (count > 1) return {Verdict::fine, fmt::format("{} cores", count)};
     return {Verdict::limited,
-            "one core: profiles are digested on the core that the program runs on"};
+            "one core: profiles are computed on the core that the program runs on"};
 }
 
 int doctor() {
@@ -187,8 +191,8 @@ int doctor() {
 }  // namespace
 
 void add_doctor(CLI::App& app, Action& action) {
-    auto* command =
-        app.add_subcommand("doctor", "What works on this machine, and how to mend what does not");
+    auto* command = app.add_subcommand(
+        "doctor", "Check what works on this machine and say how to repair what does not");
     command->callback([&action] { action = doctor; });
 }
 

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/completion.h"
 #include "cli/console.h"
 #include "cli/page.h"
 #include "report/exports/exports.h"
@@ -22,7 +23,7 @@ const report::Exporter& exporter_of(const std::string& format) {
         if (e.name == format) return e;
     std::string known;
     for (const auto& e : report::exporters()) known += fmt::format(" {}", e.name);
-    throw UserError(fmt::format("no format {}; there are:{}", format, known),
+    throw UserError(fmt::format("there is no format {}; the formats are:{}", format, known),
                     ExitStatus::bad_usage);
 }
 
@@ -42,18 +43,28 @@ int export_profile(const ExportCommandOptions& options) {
 
 void add_export(CLI::App& app, Action& action) {
     auto options = std::make_shared<ExportCommandOptions>();
-    auto* command = app.add_subcommand("export", "A profile for other tools");
+    auto* command = app.add_subcommand("export", "Convert a profile for other tools");
     std::string formats = "Formats:";
     for (const auto& e : report::exporters())
         formats += fmt::format("\n  {:<19}{}", e.name, e.about);
     command->footer(formats);
-    command->add_option("--format", options->format, "One of those below")->required();
-    command->add_option("-o,--output", options->output, "Where to; standard output otherwise");
-    command->add_option("--module", options->more.module,
-                        "The program or library that is told, where a format tells one; by default "
-                        "the program");
+    std::vector<std::string> names;
+    for (const auto& e : report::exporters()) names.emplace_back(e.name);
+    command->add_option("--format", options->format, "A format, see below")
+        ->required()
+        ->type_name("FORMAT")
+        ->check(suggest(names));
+    command
+        ->add_option("-o,--output", options->output,
+                     "The converted file (standard output if there is none)")
+        ->type_name(file_type);
+    command->add_option(
+        "--module", options->more.module,
+        "The program or library to convert, for formats that hold a single one (by default "
+        "the program)");
     command->add_option("PROFILE", options->profile, "The profile file")
-        ->default_str("shadowprof.json");
+        ->default_str("shadowprof.json")
+        ->type_name(file_type);
     command->callback([&action, options] {
         if (options->profile.empty()) options->profile = "shadowprof.json";
         action = [options] { return export_profile(*options); };

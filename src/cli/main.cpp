@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/completion.h"
 #include "cli/console.h"
 #include "cli/version.h"
 #include "ptrace/inherited_signals.h"
@@ -13,7 +14,8 @@ namespace shadowprof::cli {
 
 namespace {
 
-// Bad usage of `run` must not be mistaken for the program's own exit status.
+// The status of bad usage must not be mistaken for the exit status of the program that `run`
+// starts.
 int usage_status(const CLI::App& app) {
     return static_cast<int>(app.got_subcommand("run") ? ExitStatus::profiler_failed
                                                       : ExitStatus::bad_usage);
@@ -24,11 +26,11 @@ int usage_status(const CLI::App& app) {
 int main(int argc, char** argv) {
     ptrace::InheritedSignals::remember();
 
-    CLI::App app{"Tells which paths a program takes and which values its instructions see.",
+    CLI::App app{"Shows which paths a program takes and which values its instructions see.",
                  "shadowprof"};
     app.set_version_flag("--version", std::string{"shadowprof "} + version);
     app.require_subcommand(1);
-    app.footer("COMMAND --help tells the options of a command. See also shadowprof(1).");
+    app.footer("COMMAND --help lists the options of a command. See also shadowprof(1).");
     Action action;
     add_run(app, action);
     add_attach(app, action);
@@ -39,6 +41,7 @@ int main(int argc, char** argv) {
     add_export(app, action);
     add_merge(app, action);
     add_doctor(app, action);
+    add_completion(app);
 
     try {
         app.parse(argc, argv);

@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/completion.h"
 #include "report/model/json_reader.h"
 #include "report/model/json_writer.h"
 #include "report/model/output_file.h"
@@ -29,12 +30,15 @@ int merge(const MergeOptions& options) {
 
 void add_merge(CLI::App& app, Action& action) {
     auto options = std::make_shared<MergeOptions>();
-    auto* command = app.add_subcommand("merge", "Many profiles of a program into one");
-    command->add_option("-o,--output", options->output, "The merged profile")->required();
+    auto* command = app.add_subcommand("merge", "Merge profiles of a program into one");
+    command->add_option("-o,--output", options->output, "The merged profile")
+        ->required()
+        ->type_name(file_type);
     command
         ->add_option("PROFILE", options->profiles,
-                     "Profiles of runs, here or on other machines, taken alike")
-        ->required();
+                     "Profiles that were taken with the same options, on any machines")
+        ->required()
+        ->type_name(file_type);
     command->callback([&action, options] { action = [options] { return merge(*options); }; });
 }
 

@@ -1,4 +1,4 @@
-// What a command prints on stdout for a person to read: how wide, with colours or without.
+// Printing for people on stdout: how wide the terminal is, and whether it shows colours.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace shadowprof::cli {
 
-// Wide enough for the tables even where no terminal says how wide it is.
+// A width that the tables fit into if there is no terminal.
 std::size_t page_width();
 bool wants_color(bool forbidden);
 

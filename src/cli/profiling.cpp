@@ -11,6 +11,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "cli/completion.h"
 #include "cli/console.h"
 #include "cli/signals.h"
 #include "cli/units.h"
@@ -179,25 +180,29 @@ report::RunFacts facts_of(const ProfilingOptions& options, const sampling::Optio
     if (undisturbed > 0 && !result.exhaustive)
         facts.cost.slowdown = result.cost.price.count() / undisturbed;
     facts.coverage = {result.coverage.samples, result.coverage.instructions, result.coverage.blocks,
-                      result.coverage.ended, result.coverage.weighted_instructions};
+                      result.coverage.ended};
     return facts;
 }
 
 }  // namespace
 
 void ProfilingOptions::add_to(CLI::App& command) {
-    command.add_option("-o,--output", output, "The profile")->capture_default_str();
+    command.add_option("-o,--output", output, "The profile")
+        ->capture_default_str()
+        ->type_name(file_type);
+    auto profile_names = profile::profile_names();
+    profile_names.emplace_back("all");
     command
         .add_option("-m,--mode", mode,
                     "How to sample: shadow (the default) runs forked replicas on other cores,\n"
                     "burst emulates a stopped thread's next instructions, full translates\n"
                     "the whole program, step single-steps it, slowly and beyond doubt")
-        ->check(CLI::IsMember({"shadow", "burst", "full", "step"}));
-    command
-        .add_option(
-            "-p,--profile", profiles,
-            "Which profiles: path, edge, call, method, value, latency, or all (the default)")
-        ->delimiter(',');
+        ->check(CLI::IsMember({"shadow", "burst", "full", "step"}))
+        ->type_name("MODE");
+    command.add_option("-p,--profile", profiles, "Which profiles (by default all)")
+        ->delimiter(',')
+        ->type_name("TYPE")
+        ->check(suggest(profile_names));
     const auto count = [&command](const char* name, std::optional<std::uint64_t>& into,
                                   const char* help) {
         command.add_option_function<std::string>(

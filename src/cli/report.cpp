@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "cli/commands.h"
+#include "cli/completion.h"
 #include "cli/page.h"
 #include "report/model/json_reader.h"
 #include "report/model/output_file.h"
@@ -40,15 +41,20 @@ int report(const ReportOptions& options) {
 
 void add_report(CLI::App& app, Action& action) {
     auto options = std::make_shared<ReportOptions>();
-    auto* command = app.add_subcommand("report", "Read a profile as a person");
+    auto* command = app.add_subcommand("report", "Show a profile");
     command->add_option("PROFILE", options->profile, "The profile file")
-        ->default_str("shadowprof.json");
+        ->default_str("shadowprof.json")
+        ->type_name(file_type);
     command->add_option("--top", options->top, "Rows in each table")->capture_default_str();
-    command->add_option("--function", options->function,
-                        "Annotated listing of one function: its name, a part of it, or a pattern");
-    command->add_option("--html", options->html,
-                        "Write the report as one HTML file that needs no network");
-    command->add_flag("--no-color", options->no_color, "Plain text (also: NO_COLOR)");
+    command->add_option(
+        "--function", options->function,
+        "Show the annotated code of one function: its name, a part of it, or a pattern");
+    command
+        ->add_option("--html", options->html,
+                     "Write the report as one HTML file that needs no network")
+        ->type_name(file_type);
+    command->add_flag("--no-color", options->no_color,
+                      "Print plain text (so does NO_COLOR in the environment)");
     command->callback([&action, options] {
         if (options->profile.empty()) options->profile = "shadowprof.json";
         action = [options] { return report(*options); };

@@ -17,8 +17,8 @@ struct RunOptions {
     std::vector<std::string> command;
 };
 
-// Whoever waits for us waits for the program. Ctrl-C reaches it as well, and its answer counts;
-// what else we are sent does to us what it does to anybody.
+// Whoever waits for us waits for the program. Ctrl-C reaches the program as well, which decides
+// what happens. Other signals to us have their usual effect.
 std::optional<int> await_end_of(pid_t program) {
     sigset_t not_ours;
     sigemptyset(&not_ours);
@@ -33,8 +33,8 @@ std::optional<int> await_end_of(pid_t program) {
 
 int run(const RunOptions& options) {
     auto result = profile_target(options.profiling, sampling::Launch{options.command});
-    const bool were_told_to_end = result.stopped_by == "SIGTERM";
-    if (!result.ended && !were_told_to_end) result.exit_status = await_end_of(result.pid);
+    const bool was_asked_to_end = result.stopped_by == "SIGTERM";
+    if (!result.ended && !was_asked_to_end) result.exit_status = await_end_of(result.pid);
     return result.exit_status ? shell_status(*result.exit_status) : 128 + SIGTERM;
 }
 
@@ -44,7 +44,7 @@ void add_run(CLI::App& app, Action& action) {
     auto options = std::make_shared<RunOptions>();
     auto* command = app.add_subcommand("run", "Start a program and profile it");
     options->profiling.add_to(*command);
-    // What follows the program is the program's, options or not.
+    // All words after the program are the program's, even if they look like options.
     command->positionals_at_end();
     command->add_option("PROGRAM", options->command, "The program and its arguments")
         ->expected(-1)

@@ -13,8 +13,8 @@ sigset_t watched_signals() {
     return set;
 }
 
-// SIGPIPE and SIGTTOU would end or stop us because nobody reads what we say; SIGCHLD is the
-// tracer's, which waits for it.
+// SIGPIPE and SIGTTOU would end or stop us if nobody reads our messages. The tracer waits for
+// SIGCHLD.
 sigset_t blocked_signals() {
     auto set = watched_signals();
     for (const int signal : {SIGPIPE, SIGTTOU, SIGCHLD}) sigaddset(&set, signal);

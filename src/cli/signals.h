@@ -1,6 +1,6 @@
-// Signals to shadowprof itself, as calls. All are blocked in every thread before any is started
-// (programs that are launched get back what they would have had, see ptrace/inherited_signals.h)
-// and taken one by one by a thread that does nothing else.
+// Turns signals to shadowprof itself into calls. They are blocked in every thread, and a thread
+// that does nothing else takes them one by one. A program that is launched gets the mask and the
+// dispositions that it would have had without us (see ptrace/inherited_signals.h).
 #pragma once
 
 #include <csignal>
@@ -22,8 +22,8 @@ class SignalWatch {
     std::thread thread_;
 };
 
-// A program's signals to its group, or to its parent, are not for who launched it on somebody's
-// behalf, and would end us before it. Before it is launched; it gets back what it would have had.
+// Signals that a program sends to its process group or to its parent are not meant for us, and
+// would end us before it. To be called before the program is launched.
 void ignore_what_the_program_sends();
 
 }  // namespace shadowprof::cli

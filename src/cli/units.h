@@ -1,5 +1,5 @@
-// Numbers as people write them on a command line. All throw CLI::ValidationError, which is bad
-// usage.
+// Reads numbers as people write them on a command line. All functions throw CLI::ValidationError,
+// which is reported as bad usage.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@
 namespace shadowprof::cli {
 
 std::uint64_t parse_count(const std::string& text);  // 500, 10k, 1M, 2G
-// 48k,2M,32M; a level left out, or 0, is one there is not
+// 48k,2M,32M; a level that is left out or 0 does not exist
 std::array<machine::CacheGeometry::Level, 3> parse_caches(const std::string& text);
 double parse_seconds(const std::string& text);  // 2, 2s, 500ms, 1m, 100us
 double parse_share(const std::string& text);    // 1%, 0.5 (percent), as a fraction
