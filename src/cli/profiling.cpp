@@ -180,7 +180,7 @@ report::RunFacts facts_of(const ProfilingOptions& options, const sampling::Optio
     if (undisturbed > 0 && !result.exhaustive)
         facts.cost.slowdown = result.cost.price.count() / undisturbed;
     facts.coverage = {result.coverage.samples, result.coverage.instructions, result.coverage.blocks,
-                      result.coverage.ended};
+                      result.coverage.ended, result.coverage.weighted_instructions};
     return facts;
 }
 
