@@ -3,8 +3,8 @@
 // A replica is held by the thread of the profiler that took it, which may be any: replicas are not
 // the Tracer's business, and what happens to them never keeps the target waiting. It dies with the
 // thread that holds it (PTRACE_O_EXITKILL is in force before any code of the program can run in
-// it). Its system calls stop before they are executed (PTRACE_SYSEMU): others decide what becomes of
-// them.
+// it). Its system calls stop before they are executed (PTRACE_SYSEMU): others decide what becomes
+// of them.
 #pragma once
 
 #include <signal.h>
