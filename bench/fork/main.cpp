@@ -1,12 +1,12 @@
-// How long a program stands still when a replica of it is born, beside its own fork(2), by the size
-// of its memory: the table of bench/fork/run.sh.
+// How long a program stands still when it is made to fork a replica, beside its own fork(2), by the
+// size of its memory: the table of bench/fork/run.sh.
 //
 //   fork-bench [ROUNDS [MEGABYTES...]]
 //
-// For each size a program (this one again) touches that much memory and then does nothing but read
-// the clock. In turns it forks by itself, and notes how long the call took; and is made to fork a
-// replica, and notes the longest time between two readings. A replica is taken and killed before
-// the next turn. Medians, and the ninth decile of births.
+// For each size, a program (this one again) touches that much memory and then does nothing but read
+// the clock. In turns it forks by itself, and notes how long the call took; and it is made to fork
+// a replica, and notes the longest time between two readings. The replica is taken and killed
+// before the next turn. The table has medians, and the ninth decile of the times for replicas.
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -44,7 +44,7 @@ namespace {
 constexpr std::size_t megabyte = 1 << 20;
 constexpr std::size_t file_size = megabyte;
 
-// What program and bench tell each other, in a file that both map.
+// What program and bench share, in a file that both map.
 struct Board {
     std::atomic<std::uint32_t> forks_wanted{0};
     std::atomic<std::uint32_t> forks_done{0};
@@ -108,7 +108,7 @@ int be_program(int file, std::size_t megabytes, bool huge) {
 
 // --- the bench -----------------------------------------------------------------------------------
 
-// Meanwhile what happens to the program happens.
+// Meanwhile everything that happens to the program is passed on.
 void wait_until(Tracer& tracer, const std::function<bool()>& condition) {
     while (tracer.alive() && !condition())
         if (const auto event = tracer.wait(Clock::now() + std::chrono::microseconds{200}))
@@ -125,8 +125,8 @@ std::optional<double> time_fork(Tracer& tracer, Board& board) {
     return microseconds(board.nanoseconds);
 }
 
-// As a session does it (shadow/bursts.cpp), but for displacing the thread first.
-std::optional<PendingReplica> give_birth(Tracer& tracer, ForkSite& fork_site, Thread& thread) {
+// As a session does it, but without keeping the processor from the thread first.
+std::optional<PendingReplica> fork_replica(Tracer& tracer, ForkSite& fork_site, Thread& thread) {
     if (!is_running(tracer.pid(), thread.tid())) return {};
     if (!thread.interrupt()) return {};
     fork_site.look_ahead(thread);
@@ -147,17 +147,17 @@ std::optional<PendingReplica> give_birth(Tracer& tracer, ForkSite& fork_site, Th
     return {};
 }
 
-// The longest time that the program had no turn since the last such call.
+// The longest time that the program stood still since the last such call.
 double longest_gap(Tracer& tracer, Board& board) {
     const auto wanted = ++board.watches_wanted;
     wait_until(tracer, [&] { return board.watches_begun == wanted; });
     return microseconds(board.nanoseconds);
 }
 
-std::optional<double> time_birth(Tracer& tracer, ForkSite& fork_site, Thread& thread,
-                                 Board& board) {
+std::optional<double> time_replica(Tracer& tracer, ForkSite& fork_site, Thread& thread,
+                                   Board& board) {
     longest_gap(tracer, board);
-    const auto birth = give_birth(tracer, fork_site, thread);
+    const auto birth = fork_replica(tracer, fork_site, thread);
     if (!birth) return {};
     bool taken = false;
     std::thread{[&] {
@@ -218,10 +218,10 @@ Row measure(std::size_t megabytes, bool huge, bool launched, int rounds) {
                 tracer->pass_on(*event);
             }
         }
-        // The first of each finds things as they will not be again.
+        // The first round finds caches and tables as they will not be again.
         for (int round = -1; round < rounds && tracer->alive(); ++round) {
             const auto fork_time = time_fork(*tracer, board);
-            const auto birth_time = time_birth(*tracer, *fork_site, *thread, board);
+            const auto birth_time = time_replica(*tracer, *fork_site, *thread, board);
             if (round < 0) continue;
             if (fork_time) row.forks.push_back(*fork_time);
             if (birth_time) row.births.push_back(*birth_time);

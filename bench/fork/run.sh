@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The time that a program stands still for the birth of a replica, as the program sees it, beside
+# The time that a program stands still while a replica of it is forked, as the program sees it, beside
 # its own fork(2): for programs of 10 MB to 4 GB, with huge pages and without, launched and attached
 # to. Arguments: as fork-bench's. In a build folder (BUILD, by default build); with nothing else
 # running.

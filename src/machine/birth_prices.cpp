@@ -77,7 +77,7 @@ std::optional<Seconds> write_to_shared(volatile char* memory, std::size_t pages,
     return took;
 }
 
-// A process that shares our memory, as births have it (ptrace/nursery_stub.cpp).
+// A process that shares our memory, as births have it (inject/fork_stub.cpp).
 struct OneBetween {
     static constexpr std::size_t stack_size = 1 << 16;
     pid_t pid = 0;  // until it has ended

@@ -67,7 +67,7 @@ std::vector<std::size_t> instructions_from(std::size_t entry) {
     put(forever);
     if (!fork_site->fork(thread)) _exit(5);
     std::this_thread::sleep_for(2ms);
-    // If it is this thread that came there, it is stopped just there; else it is the one between,
+    // If this thread came there, it is stopped just there; else it is the intermediary,
     // or the newborn.
     thread.interrupt();
     pass_on_for(tracer, 20ms, [&](Tracer&, const Event& event) {

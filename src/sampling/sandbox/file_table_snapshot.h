@@ -2,7 +2,7 @@
 // of it is born.
 //
 // The kernel could give the replica a table of descriptors as it is at that moment, but whatever is
-// in a second table stays open: so the newborn has none (see ptrace/nursery_stub.cpp). We look at
+// in a second table stays open: so the newborn has none (see inject/fork_stub.cpp). We look at
 // the target's from outside. How far a file has been read is asked while the thread is stopped: it
 // is different a moment later, and asking holds the file, which the thread may be about to close.
 // What else there is we see while the thread is still forking, which takes it a hundred

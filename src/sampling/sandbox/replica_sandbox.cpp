@@ -127,7 +127,7 @@ std::unique_ptr<ReplicaSandbox> ReplicaSandbox::settle(
 }
 
 bool ReplicaSandbox::close_everything() {
-    // It did so at birth (ptrace/nursery_stub.cpp), unless that call is unknown, as before
+    // It did so at birth (inject/fork_stub.cpp), unless that call is unknown, as before
     // Linux 5.9, or forbidden by a filter.
     if (replica_.call(SYS_close_range, {0, ~0u, CLOSE_RANGE_UNSHARE}) == 0) return true;
     if (replica_.call(SYS_unshare, {CLONE_FILES}) != 0) return false;
