@@ -1,43 +1,38 @@
 #include "report/exports/gzip.h"
 
-#include <algorithm>
-#include <array>
-#include <cstdint>
+#include <zlib.h>
+
+#include "base/error.h"
 
 namespace shadowprof::report {
 
-namespace {
-
-std::uint32_t checksum(std::string_view bytes) {
-    std::uint32_t crc = ~std::uint32_t{0};
-    for (const char c : bytes) {
-        crc ^= static_cast<unsigned char>(c);
-        for (int bit = 0; bit < 8; ++bit) crc = crc & 1 ? crc >> 1 ^ 0xedb88320u : crc >> 1;
-    }
-    return ~crc;
-}
-
-void little_endian(std::string& to, std::uint64_t value, int size) {
-    for (int i = 0; i < size; ++i, value >>= 8) to += static_cast<char>(value & 0xff);
-}
-
-}  // namespace
-
 std::string gzip(std::string_view bytes) {
-    constexpr std::size_t most = 0xffff;  // in a block
-    static constexpr std::array<unsigned char, 10> header{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255};
-    std::string out(header.begin(), header.end());
-    auto rest = bytes;
-    do {
-        const auto block = rest.substr(0, std::min(most, rest.size()));
-        rest.remove_prefix(block.size());
-        out += static_cast<char>(rest.empty() ? 1 : 0);  // the last one; stored
-        little_endian(out, block.size(), 2);
-        little_endian(out, ~block.size(), 2);
-        out += block;
-    } while (!rest.empty());
-    little_endian(out, checksum(bytes), 4);
-    little_endian(out, bytes.size(), 4);
+    constexpr int gzip_wrapper = 16;  // added to the size of the window: gzip, not zlib
+    z_stream stream{};
+    const auto ready = deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED,
+                                    MAX_WBITS + gzip_wrapper, MAX_MEM_LEVEL, Z_DEFAULT_STRATEGY);
+    SHADOWPROF_ASSERT(ready == Z_OK, "zlib is of another version than its header");
+    std::string out;
+    std::string_view rest = bytes;
+    int result = Z_OK;
+    // zlib counts its input in 32 bits.
+    constexpr std::size_t step = std::size_t{1} << 20;
+    while (result != Z_STREAM_END) {
+        if (stream.avail_in == 0 && !rest.empty()) {
+            const auto part = rest.substr(0, step);
+            rest.remove_prefix(part.size());
+            // It reads from there, although it is not declared const.
+            stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(part.data()));
+            stream.avail_in = static_cast<uInt>(part.size());
+        }
+        const auto done = out.size();
+        out.resize(done + step);
+        stream.next_out = reinterpret_cast<Bytef*>(out.data() + done);
+        stream.avail_out = static_cast<uInt>(step);
+        result = deflate(&stream, rest.empty() ? Z_FINISH : Z_NO_FLUSH);
+        out.resize(out.size() - stream.avail_out);
+    }
+    deflateEnd(&stream);
     return out;
 }
 

@@ -1,5 +1,4 @@
-// Wraps bytes as gzip (RFC 1952), which some readers insist on. Nothing is compressed: deflate has
-// blocks for that (RFC 1951, 3.2.4), and profiles are small.
+// The gzip format (RFC 1952), which readers of pprof's files insist on.
 #pragma once
 
 #include <string>
