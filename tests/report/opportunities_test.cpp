@@ -131,6 +131,7 @@ TEST_CASE("loads that wait for what was known, or for a pointer") {
     Profile p;
     p.modules = {{"/no/such/program", "00"}};
     p.coverage.instructions = 100'000;
+    p.coverage.weighted_instructions = 100'000;
     const auto at = [&](std::uint64_t offset, const char* text) {
         Location l;
         l.offset = offset;
@@ -231,6 +232,7 @@ TEST_CASE("loads that wait for what was known, or for a pointer") {
         for (auto& e : list.entries) e.picoseconds = static_cast<std::int64_t>(e.timed * 9000);
         CHECK(find_opportunities(p, symbols).empty());
         p.coverage.instructions = 1'000'000'000;
+        p.coverage.weighted_instructions = 1'000'000'000;
         list.entries[0].picoseconds = 50'000 * 2000;
         settle();
         CHECK(find_opportunities(p, symbols).empty());

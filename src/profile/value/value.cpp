@@ -107,7 +107,7 @@ class ValueProfiler : public Profiler {
     std::vector<Streams> by_block_;          // in unknown context
     FlatMap<Streams> by_block_and_context_;  // in known ones
     OpenSamples<std::uint64_t> samples_;     // values seen
-    std::vector<std::uint64_t> counted_;     // executions by block; empty if none are counted
+    std::vector<std::uint64_t> counted_;     // executions by block, weighted
     Totals totals_;
 };
 
@@ -120,6 +120,8 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
           values_of_sample_(profiler.samples_.open(start.sample)),
           sample_(start.sample),
           trace_(start.trace),
+          // What parts of other Traces execute is counted with these.
+          weight_(start.contents == trace::Contents::everything ? start.weight_in_all() : 0),
           walker_(profiler.blocks_) {
         if (profiler.options_.with_context) contexts_.emplace(profiler.contexts_, start);
     }
@@ -127,6 +129,8 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
     void digest(const trace::TraceChunk& chunk) override {
         if (profiler_.by_block_.size() < profiler_.blocks_.size())
             profiler_.by_block_.resize(profiler_.blocks_.size());
+        if (profiler_.counted_.size() < profiler_.blocks_.size())
+            profiler_.counted_.resize(profiler_.blocks_.size());
         values_ = chunk.values;
         walker_.digest(chunk, *this);
         while (added_ != arrived_) add_oldest();
@@ -152,6 +156,7 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
 
   private:
     void read_values(trace::BlockId id) {
+        profiler_.counted_[static_cast<std::uint32_t>(id)] += weight_;
         const auto context = contexts_ ? contexts_->current() : ContextId::unknown;
         const auto& streams = profiler_.streams_of(id, context);
         SHADOWPROF_ASSERT(streams.count <= values_.size(), "values of a block are missing");
@@ -193,6 +198,7 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
     std::uint64_t& values_of_sample_;
     trace::SampleId sample_;
     trace::TraceId trace_;
+    std::uint64_t weight_;
     Walker walker_;
     std::optional<ContextStack> contexts_;
     std::span<const std::uint64_t> values_;  // of the chunk, not yet read

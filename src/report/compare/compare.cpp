@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "report/model/utf8.h"
 #include "report/text/format.h"
+#include "report/views/shares.h"
 
 namespace shadowprof::report {
 
@@ -193,7 +194,7 @@ class Comparer {
     void measure_methods(const MethodSection& sampled, const MethodSection& perfect) {
         auto pair = pair_of(sampled, perfect);
         const auto share = [](const MethodEntry* e, const MethodSection& list) {
-            return e ? profile::estimate_share(e->instructions, list.instructions).share : 0.0;
+            return e ? share_of(e->instructions, list.instructions).share : 0.0;
         };
         join(methods_names, sampled, perfect,
              [&](const MethodEntry& entry, const MethodEntry* in_s, const MethodEntry* in_p) {

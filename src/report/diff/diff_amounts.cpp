@@ -11,6 +11,7 @@
 #include "report/text/format.h"
 #include "report/text/latency_notes.h"
 #include "report/text/value_notes.h"
+#include "report/views/shares.h"
 
 namespace shadowprof::report {
 
@@ -53,7 +54,7 @@ Amount amount_of(const Statistics& s, const Totals& totals, const Profile& p) {
         const auto n = per_run(s.count, p);
         return {n, n, n, 1};
     }
-    const auto e = profile::estimate_share(s, totals);
+    const auto e = share_of(s, totals);
     return {e.share, e.low, e.high, presence_of(s, totals)};
 }
 
@@ -113,7 +114,7 @@ Amounts functions_by_paths(const Profile& p, const PathSection& paths, const Sha
         out.absence.samples = paths.totals.samples;
     double least = all;
     for (const auto& e : paths.entries) {
-        const auto share = profile::estimate_share(e.statistics, paths.totals);
+        const auto share = share_of(e.statistics, paths.totals);
         const auto relative = [&](double x) { return share.share > 0 ? x / share.share : 1; };
         for (const auto& b : e.blocks) {
             const auto n = static_cast<double>(e.statistics.count) * b.instructions;
@@ -167,7 +168,7 @@ Amounts amounts_of_waiting(const Profile& p, const std::vector<std::string>& nam
     }
     for (const auto& [name, joint] : by_name) {
         const auto statistics = joint.of(list.totals);
-        const auto e = profile::estimate_share(statistics, list.totals);
+        const auto e = share_of(statistics, list.totals);
         const auto both = [&](double of_share) {
             return whole->value * std::hypot(of_share, e.share * error);
         };
@@ -187,25 +188,18 @@ bool looks_like_address(std::uint64_t value, const ValueEntry& e) {
     return e.bits == 64 && (value >> 28) != 0 && (value >> 48) == 0;
 }
 
-struct ShareRange {
-    double share, low, high;
-};
-ShareRange share_of_value(const ValueEntry& e, std::uint64_t value) {
+Share share_of_value(const ValueEntry& e, std::uint64_t value) {
     for (const auto& v : e.top)
-        if (v.value == value) {
-            const auto s =
-                profile::estimate_value_share(v.statistics, e.executions, e.probability_inverse);
-            return {s.share, s.low, s.high};
-        }
+        if (v.value == value) return share_of(v, e);
     // It may hide in what is not told.
     const auto all = static_cast<double>(e.executions.total);
-    return {0, 0, all > 0 ? static_cast<double>(e.executions.unknown) / all : 1};
+    return {0, 0, all > 0 ? fraction(static_cast<double>(e.executions.unknown), all) : 1};
 }
 
 constexpr double least_change_of_share = 0.05;
 constexpr double beyond_interval = 0.68;  // of its width: 95 % becomes 99.9 %
 
-bool are_apart(const ShareRange& a, const ShareRange& b) {
+bool are_apart(const Share& a, const Share& b) {
     const auto gap = std::max(a.low - b.high, b.low - a.high);
     return gap > beyond_interval / 2 * ((a.high - a.low) + (b.high - b.low));
 }
@@ -250,12 +244,11 @@ Amounts path_amounts(const Profile& p, const ShapeNames& names) {
 }
 
 std::optional<Amount> whole_waiting(const Profile& p) {
-    if (!p.find<LatencySection>() || p.find<LatencySection>()->totals.total == 0 ||
-        p.coverage.instructions == 0)
-        return {};
-    const auto value = 1000 * all_waiting_ns(*p.find<LatencySection>()) /
-                       static_cast<double>(p.coverage.instructions);
-    const auto error = value * relative_error_of_waiting(p.find<LatencySection>()->totals);
+    const auto* list = p.find<LatencySection>();
+    const auto instructions = weighted_instructions(p).value_or(0);
+    if (!list || list->totals.total == 0 || instructions == 0) return {};
+    const auto value = 1000 * all_waiting_ns(*list) / static_cast<double>(instructions);
+    const auto error = value * relative_error_of_waiting(list->totals);
     return Amount{value, std::max(0.0, value - error), value + error};
 }
 

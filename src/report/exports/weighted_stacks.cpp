@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "base/error.h"
 #include "report/text/format.h"
@@ -38,15 +39,35 @@ std::vector<WeightedStack> sampled_stacks(const Profile& p) {
     return all;
 }
 
+namespace {
+
+using FunctionKey = std::tuple<ModuleIndex, std::uint64_t, std::uint64_t>;
+
+FunctionKey function_of(const Location& l) {
+    return {l.module, l.content, l.function_offset.value_or(l.offset)};
+}
+
+}  // namespace
+
+// By the blocks of paths, which are finer than functions. What a function executed in paths that
+// are not known is counted at its entry, so that functions have the shares that reports show.
 std::vector<WeightedStack> executed_instructions(const Profile& p) {
     std::map<LocationIndex, std::uint64_t> by_place;
-    if (p.find<PathSection>()) {
-        for (const auto& e : p.find<PathSection>()->entries)
-            for (const auto& b : e.blocks) by_place[b.start] += e.statistics.count * b.instructions;
-    } else if (p.find<MethodSection>()) {
-        for (const auto& e : p.find<MethodSection>()->entries)
-            by_place[e.function] += e.instructions.count;
-    }
+    std::map<FunctionKey, std::uint64_t> in_paths;
+    if (const auto* paths = p.find<PathSection>())
+        for (const auto& e : paths->entries)
+            for (const auto& b : e.blocks) {
+                const auto n = e.statistics.count * b.instructions;
+                by_place[b.start] += n;
+                in_paths[function_of(p.at(b.start))] += n;
+            }
+    if (const auto* methods = p.find<MethodSection>())
+        for (const auto& e : methods->entries) {
+            auto& known = in_paths[function_of(p.at(e.function))];
+            const auto in_this = std::min(known, e.instructions.count);
+            by_place[e.function] += e.instructions.count - in_this;
+            known -= in_this;
+        }
     std::vector<WeightedStack> all;
     for (const auto& [place, n] : by_place)
         if (n != 0) all.push_back({frames_of(p, place), n});

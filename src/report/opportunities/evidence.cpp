@@ -13,19 +13,20 @@ constexpr std::size_t farthest_block_start = 128;  // points to look back for it
 
 }  // namespace
 
-std::string ratio_text(const Ratio& r) {
+std::string ratio_text(const Share& r) {
     const bool tells = share_text(r.low) != share_text(r.high);
     return share_text(r.share) + (tells ? " (" + interval_text(r.low, r.high) + ")" : "");
 }
 
-std::string scaled_interval(const Ratio& of, double to) {
+std::string scaled_interval(const Share& of, double to) {
     if (of.share <= 0) return {};
     const double low = to * of.low / of.share, high = std::min(1.0, to * of.high / of.share);
     // Ends that look alike say nothing.
     return share_text(low) == share_text(high) ? std::string() : interval_text(low, high);
 }
 
-Evidence::Evidence(const Profile& profile) : p_(profile) {
+Evidence::Evidence(const Profile& profile)
+    : p_(profile), instructions_(real(weighted_instructions(profile).value_or(0))) {
     order_points();
     executions_.resize(points());
     block_at_.resize(points());
@@ -132,16 +133,15 @@ void Evidence::add_calls() {
     }
 }
 
-Ratio Evidence::edge_share(const EdgeEntry& edge) const {
+Share Evidence::edge_share(const EdgeEntry& edge) const {
     const auto& totals =
         p_.find<EdgeSection>() ? p_.find<EdgeSection>()->totals : p_.find<CallSection>()->totals;
-    const auto e = profile::estimate_share(edge.statistics, totals);
-    return {e.share, e.low, e.high};
+    return report::share_of(edge.statistics, totals);
 }
 
 // Shares of the hotlist that are all at the wrong ends of their intervals: wider than need be, and
 // safe. An edge that --limit dropped was no hotter than the coolest that was kept.
-Ratio Evidence::ratio_among(const EdgeEntry& edge) const {
+Share Evidence::ratio_among(const EdgeEntry& edge) const {
     const auto own = edge_share(edge);
     double others = 0, others_low = 0, others_high = 0;
     for (const auto* e : out_[point(edge.from)]) {
@@ -154,12 +154,11 @@ Ratio Evidence::ratio_among(const EdgeEntry& edge) const {
     const auto dropped =
         p_.find<EdgeSection>() ? p_.find<EdgeSection>()->dropped : p_.find<CallSection>()->dropped;
     if (dropped)
-        others_high +=
-            p_.find<EdgeSection>()
-                ? edge_share(p_.find<EdgeSection>()->entries.back()).high
-                : profile::estimate_share(p_.find<CallSection>()->entries.back().statistics,
-                                          p_.find<CallSection>()->totals)
-                      .high;
+        others_high += p_.find<EdgeSection>()
+                           ? edge_share(p_.find<EdgeSection>()->entries.back()).high
+                           : report::share_of(p_.find<CallSection>()->entries.back().statistics,
+                                              p_.find<CallSection>()->totals)
+                                 .high;
     const auto part = [](double a, double b) { return a + b > 0 ? a / (a + b) : 0; };
     return {part(own.share, others), part(own.low, others_high), part(own.high, others_low)};
 }
@@ -232,7 +231,8 @@ PathThrough Evidence::paths_through_entry(Point entry) const {
                                          [&](const auto& b) { return point(b.start) == entry; });
         if (!crosses) continue;
         if (!found.hottest) found.hottest = &path;
-        found.share += real(path.statistics.count) / real(p_.find<PathSection>()->totals.total);
+        found.share +=
+            fraction(real(path.statistics.count), real(p_.find<PathSection>()->totals.total));
     }
     return found;
 }

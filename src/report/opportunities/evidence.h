@@ -13,6 +13,7 @@
 
 #include "report/model/profile.h"
 #include "report/symbols/instruction_text.h"
+#include "report/views/shares.h"
 
 namespace shadowprof::report {
 
@@ -23,13 +24,9 @@ inline double real(std::uint64_t n) {
 // An instruction that the profile mentions, in the order of addresses.
 using Point = std::size_t;
 
-// A share with its 95 % interval.
-struct Ratio {
-    double share = 0, low = 0, high = 0;
-};
-std::string ratio_text(const Ratio& r);  // "93.1 % (90.2–95.0 %)"
+std::string ratio_text(const Share& share);  // "93.1 % (90.2–95.0 %)"
 // The interval of what is proportional to a share; empty if it is exact, or nearly so.
-std::string scaled_interval(const Ratio& of, double to);
+std::string scaled_interval(const Share& of, double to);
 
 struct PathThrough {
     double share = 0;  // of all executions of paths
@@ -41,10 +38,8 @@ class Evidence {
     explicit Evidence(const Profile& profile);
 
     const Profile& profile() const { return p_; }
-    double instructions() const { return static_cast<double>(p_.coverage.instructions); }
-    double share_of_instructions(double n) const {
-        return instructions() > 0 ? std::min(1.0, n / instructions()) : 0;
-    }
+    double instructions() const { return instructions_; }  // weighted, as all counts are
+    double share_of_instructions(double n) const { return fraction(n, instructions_); }
 
     // --- points
 
@@ -72,9 +67,9 @@ class Evidence {
     std::span<const EdgeEntry* const> edges_from(Point at) const { return out_[at]; }
     std::span<const EdgeEntry* const> edges_to(Point at) const { return in_[at]; }
     // Of all executions of the branch that the edge leaves.
-    Ratio ratio_among(const EdgeEntry& edge) const;
+    Share ratio_among(const EdgeEntry& edge) const;
     // Of the edge's hotlist.
-    Ratio edge_share(const EdgeEntry& edge) const;
+    Share edge_share(const EdgeEntry& edge) const;
 
     // --- values of registers: the entries of one instruction and operand, one for each context.
 
@@ -107,6 +102,7 @@ class Evidence {
     void raise(Point at, std::uint64_t executions);
 
     const Profile& p_;
+    const double instructions_;
     std::vector<LocationIndex> order_;
     std::vector<Point> point_of_;
     std::map<Place, Point> entries_;  // of functions

@@ -170,8 +170,7 @@ std::optional<DominantValue> dominant_value(const Evidence::Written& written) {
     for (const auto* e : written.entries) {
         all += e->executions.total;
         for (const auto& v : e->top) {
-            const auto estimate =
-                profile::estimate_value_share(v.statistics, e->executions, e->probability_inverse);
+            const auto estimate = share_of(v, *e);
             const auto executions = real(e->executions.total);
             auto& sum = by_value[v.value];
             sum.count += estimate.share * executions;
@@ -185,7 +184,7 @@ std::optional<DominantValue> dominant_value(const Evidence::Written& written) {
         by_value.begin(), by_value.end(),
         [](const auto& a, const auto& b) { return a.second.count < b.second.count; });
     const auto& [value, sum] = *most;
-    const auto part = [&](double n) { return std::min(1.0, n / real(all)); };
+    const auto part = [&](double n) { return fraction(n, real(all)); };
     return DominantValue{value, {part(sum.count), part(sum.low), part(sum.high)}, sum.entry, all};
 }
 
@@ -214,7 +213,7 @@ std::optional<DominantValue> dominant_value(const Evidence& evidence, const Writ
         by_value.begin(), by_value.end(),
         [](const auto& a, const auto& b) { return a.second.share < b.second.share; });
     const auto& [value, sum] = *most;
-    const Ratio ratio{sum.share / flow, sum.low / flow, std::min(1.0, sum.high / flow)};
+    const Share ratio{sum.share / flow, sum.low / flow, std::min(1.0, sum.high / flow)};
     return DominantValue{value, ratio, sum.entry, sum.executions};
 }
 

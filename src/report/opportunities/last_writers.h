@@ -39,7 +39,7 @@ Writers argument_writers(const Evidence& evidence, Point entry, RegisterFamily f
 // The value that a register has most often.
 struct DominantValue {
     std::uint64_t value = 0;
-    Ratio ratio;
+    Share ratio;
     const ValueEntry* entry = nullptr;  // one that shows it
     std::uint64_t executions = 0;       // of the writers
 };

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "report/opportunities/finders.h"
+#include "report/views/shares.h"
 
 namespace shadowprof::report {
 
@@ -63,7 +64,7 @@ std::vector<const FindingKind*> finding_kinds() {
 }
 
 std::vector<Finding> find_opportunities(const Profile& profile, Symbols& symbols) {
-    if (profile.coverage.instructions == 0) return {};
+    if (weighted_instructions(profile).value_or(0) == 0) return {};
     const Evidence evidence(profile);
     std::vector<Finding> all;
     for (const auto& row : kinds)

@@ -86,8 +86,8 @@ std::vector<Finding> find_steady_arguments(const Evidence& e, Symbols& symbols) 
                                              length));
             for (auto& line : callers(e, entry)) f.evidence.push_back(std::move(line));
             f.touches = touched * value->ratio.share;
-            const auto executed = profile::estimate_share(
-                method.instructions, e.profile().find<MethodSection>()->instructions);
+            const auto executed =
+                share_of(method.instructions, e.profile().find<MethodSection>()->instructions);
             f.interval = scaled_interval(
                 {executed.share * value->ratio.share, executed.low * value->ratio.low,
                  executed.high * value->ratio.high},

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t loads_of_a_line_told = 3;
 
 // The 95 % interval of a load's mean, by how its readings vary.
-Ratio mean_of(const LatencyEntry& e) {
+Share mean_of(const LatencyEntry& e) {
     const auto n = real(e.timed);
     const auto mean = e.mean_ns();
     const auto variance = std::max(0.0, real(e.square_nanoseconds) / n - mean * mean);
@@ -41,7 +41,7 @@ bool waits(const LatencyEntry& e) {
            mean_of(e).low >= thresholds::least_wait_ns && is_far_by_the_model(e);
 }
 
-void add(Ratio& sum, const Ratio& more) {
+void add(Share& sum, const Share& more) {
     sum.share += more.share;
     sum.low += more.low;
     sum.high = std::min(1.0, sum.high + more.high);
@@ -102,7 +102,7 @@ std::vector<WaitingLoads> waiting_loads(const Evidence& e) {
         // Without lines every load is by itself.
         const auto place = l.line ? l.function_offset.value_or(0) : l.offset;
         auto& group = lines[{l.module, place, l.file, l.line, trail.kind}];
-        const auto share = profile::estimate_share(entry.statistics, list.totals);
+        const auto share = share_of(entry.statistics, list.totals);
         if (group.loads.empty()) group.trail = trail;
         group.loads.push_back(&entry);
         add(group.of_waiting, {share.share, share.low, share.high});

@@ -39,7 +39,7 @@ class AddressTrails {
 struct WaitingLoads {
     std::vector<const LatencyEntry*> loads;  // the one that waits most is first
     AddressTrail trail;                      // of the first
-    Ratio of_waiting;
+    Share of_waiting;
     double touches = 0;
 };
 // Those that wait long enough to tell anything, and whose data the model has outside the near

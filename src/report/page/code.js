@@ -7,6 +7,8 @@ function codePart() {
   let pane = "assembly";
 
   const total = functions.reduce((sum, c) => sum + c.executions, 0) || 1;
+  // Of all instructions; if the profile does not say, of those of the functions on the page.
+  const shareOf = (c) => c.share ?? c.executions / total;
   const keyOf = (c) => `${c.module}:${c.at}`;
 
   // Text; or, of a load, its share of all waiting as a bar before the text.
@@ -72,7 +74,6 @@ function codePart() {
 
   function draw(offset) {
     const code = current;
-    const share = code.executions / total;
     const notes = [
       Data.raw.modules[code.module],
       code.file,
@@ -96,7 +97,6 @@ function codePart() {
     } else {
       hottestIntoView();
     }
-    return share;
   }
 
   function hottestIntoView() {
@@ -112,12 +112,12 @@ function codePart() {
 
   function drawPicker() {
     picker.replaceChildren(...(shown.length ? shown : []).map((c) => element("button", {
-      type: "button", "data-key": keyOf(c), "aria-current": String(c === current), style: heat(c.executions / total),
+      type: "button", "data-key": keyOf(c), "aria-current": String(c === current), style: heat(shareOf(c)),
       onclick: () => {
         current = c;
         draw();
       },
-    }, element("span.number", {}, Text.share(c.executions / total)), element("span.name", {}, c.label))));
+    }, element("span.number", {}, Text.share(shareOf(c))), element("span.name", {}, c.label))));
     if (!shown.length) picker.append(element("p.note", {}, "Nothing found here."));
   }
 

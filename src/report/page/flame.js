@@ -13,7 +13,7 @@ function flamePart() {
 
   // [depth, frame, weight] in preorder -> nodes with their place and their relatives.
   function tree(name) {
-    const {frames, nodes, total, left_out} = Data.raw.flames[name];
+    const {frames, nodes, total, whole, left_out} = Data.raw.flames[name];
     const all = [];
     const open = [];
     let deepest = 0;
@@ -33,7 +33,7 @@ function flamePart() {
       all.push(node);
       deepest = Math.max(deepest, depth);
     }
-    return {name, all, total, leftOut: left_out, deepest, roots: all.filter((n) => !n.parent)};
+    return {name, all, total, whole, leftOut: left_out, deepest, roots: all.filter((n) => !n.parent)};
   }
 
   const trees = {};
@@ -131,11 +131,11 @@ function flamePart() {
     if (node) {
       const self = node.weight - node.children.reduce((sum, c) => sum + c.weight, 0);
       info.replaceChildren(element("strong", {}, node.name), element("span.muted", {}, base(node.module)),
-        element("span", {}, `${Text.share(node.weight / graph().total)} · ${Text.counted(unit, node.weight)}, ${Text.share(self / graph().total)} in itself`));
+        element("span", {}, `${Text.share(node.weight / graph().whole)} · ${Text.counted(unit, node.weight)}, ${Text.share(self / graph().whole)} in itself`));
     } else {
       const matching = words.length ? matchedWeight() : null;
       info.replaceChildren(element("span.muted", {}, matching !== null
-        ? `What was searched for covers ${Text.share(matching / graph().total)} of ${Text.counted(unit, graph().total)}.`
+        ? `What was searched for covers ${Text.share(matching / graph().whole)} of ${Text.counted(unit, graph().whole)}.`
         : `${Text.counted(unit, graph().total)} in all. Choose a frame to look into it.`));
     }
     draw();
@@ -193,8 +193,14 @@ function flamePart() {
     drawLegend();
   }
 
-  const about = () => kinds[chosen].about + (graph().leftOut
-    ? ` Calls too light to see were left out: ${Text.share(graph().leftOut / graph().total)}.` : "");
+  // Shares are of all there was, as in the other tables, also of what has no place in the graph.
+  function about() {
+    const {total, whole, leftOut} = graph();
+    const notes = [kinds[chosen].about];
+    if (leftOut) notes.push(`Calls too light to see were left out: ${Text.share(leftOut / whole)}.`);
+    if (total < whole) notes.push(`${Text.share((whole - total) / whole)} ran elsewhere: in ${chosen} that the profile does not list.`);
+    return notes.join(" ");
+  }
 
   function drawLegend() {
     const used = new Set(graph().all.map((n) => family(n.module)));

@@ -19,7 +19,7 @@ function opportunitiesPart(show) {
 
   function draw(indices) {
     box.replaceChildren(...(indices.length ? indices.map((i) => card(findings[i], i)) : [element("p.note", {},
-      findings.length ? "Nothing found here." : `None that touches ${Text.share(raw.least_touched)} of the work or more.`)]));
+      findings.length ? "Nothing found here." : raw.why_no_findings || `None that touches ${Text.share(raw.least_touched)} of the work or more.`)]));
   }
 
   return {

@@ -42,6 +42,7 @@ function overviewPart(show) {
       run.runs > 1 && fact("Merged", `${Text.counted("run", run.runs)} on ${Text.counted("machine", run.machines)}`),
       fact("Machine", `${host.cpu}, ${Text.counted("core", host.cores)}, Linux ${host.kernel}`),
       fact("Profiles", run.profiles.join(", ")),
+      coverage.weights && fact("Weighted", coverage.weights),
       fact("Samples ended", ended.length
         ? element("ul.ended", {}, ended.slice(0, 6).map(([reason, n]) => element("li", {}, `${Text.count(n)} × ${reason}`)))
         : "none"),
@@ -94,7 +95,7 @@ function overviewPart(show) {
         element("span.number", {}, Text.share(f.touches)),
         element("div", {}, element("button.link", {type: "button", onclick: () => show("opportunities", i)}, f.title),
           element("div.muted", {}, `${Data.fullLabel(f.at)}: ${f.what}`)))))
-      : element("p.muted", {}, `None that touches ${Text.share(raw.least_touched)} of the work or more.`);
+      : element("p.muted", {}, raw.why_no_findings || `None that touches ${Text.share(raw.least_touched)} of the work or more.`);
     return section("Opportunities", findings.length ? "opportunities" : null, body);
   }
 

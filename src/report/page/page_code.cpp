@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "report/model/utf8.h"
 #include "report/symbols/find_function.h"
 #include "report/symbols/source_text.h"
 #include "report/text/format.h"
 #include "report/views/annotated_code.h"
+#include "report/views/shares.h"
 
 namespace shadowprof::report {
 
@@ -35,6 +37,9 @@ class CodeWriter {
         out_.key("quoted_only").boolean(code.quoted_only);
         out_.key("counted").boolean(code.counted);
         out_.key("executions").rounded(code.executions);
+        out_.key("share");
+        const auto share = share_of_function(function);
+        share ? out_.rounded(*share) : out_.null();
         out_.key("lines").open_array();
         for (std::size_t i = 0; i < code.lines.size();) i = line_or_gap(code, i);
         out_.close_array();
@@ -45,6 +50,16 @@ class CodeWriter {
     }
 
   private:
+    // Of all instructions; nothing if the profile does not say.
+    std::optional<double> share_of_function(const FunctionChoice& function) const {
+        const auto weight = static_cast<double>(function.weight);
+        if (const auto* methods = p_.find<MethodSection>())
+            return fraction(weight, static_cast<double>(methods->instructions.total));
+        const auto all = weighted_instructions(p_);
+        if (!all || !p_.find<PathSection>()) return {};
+        return fraction(weight, static_cast<double>(*all));
+    }
+
     // [offset, text, executions, file, line, [note or [share of all waiting, note]…]], or the
     // number of instructions left out.
     std::size_t line_or_gap(const AnnotatedCode& code, std::size_t i) {

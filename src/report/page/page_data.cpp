@@ -11,6 +11,7 @@
 #include "report/text/latency_notes.h"
 #include "report/text/value_notes.h"
 #include "report/views/flame_tree.h"
+#include "report/views/shares.h"
 
 namespace shadowprof::report {
 
@@ -109,6 +110,7 @@ class PageWriter {
         out_.key("samples").number(seen.samples);
         out_.key("instructions").number(seen.instructions);
         out_.key("blocks").number(seen.blocks);
+        out_.key("weights").text(weights_text(p_));
         out_.key("ended").open_object();
         for (const auto& [reason, n] : seen.ended) out_.key(printable(reason)).number(n);
         out_.close_object();
@@ -118,6 +120,7 @@ class PageWriter {
     void findings() {
         out_.break_line();
         out_.key("least_touched").real(thresholds::least_touched);
+        out_.key("why_no_findings").text(weighted_instructions(p_) ? "" : unknown_total_text);
         out_.key("kinds").open_object();
         for (const auto* kind : finding_kinds()) {
             out_.key(kind->name).open_object();
@@ -180,14 +183,14 @@ class PageWriter {
             [](const Entry& e) { return e.statistics.count; }, row);
     }
 
-    void estimate(const profile::Estimate& e) {
+    void estimate(const Share& e) {
         out_.rounded(e.share);
         out_.rounded(e.low);
         out_.rounded(e.high);
     }
     void shares(const Statistics& s, const Totals& totals) {
         out_.number(s.count);
-        estimate(profile::estimate_share(s, totals));
+        estimate(share_of(s, totals));
     }
 
     void functions(const MethodSection& from) {
@@ -213,14 +216,11 @@ class PageWriter {
         std::size_t rows = 0, blocks = 0;
         while (rows < std::min(from.entries.size(), limits_.rows) && blocks < limits_.path_blocks)
             blocks += from.entries[rows++].blocks.size();
-        const auto all = static_cast<double>(p_.coverage.instructions);
         list("paths", from, rows, [&](const PathEntry& e) {
             shares(e.statistics, from.totals);
-            const auto length = e.instructions();
-            out_.number(length);
-            out_.rounded(all > 0 ? static_cast<double>(length) *
-                                       static_cast<double>(e.statistics.count) / all
-                                 : 0);
+            out_.number(e.instructions());
+            const auto work = work_of(e, p_);
+            work ? out_.rounded(*work) : out_.null();
             out_.open_array();
             for (const auto& b : e.blocks) {
                 out_.number(index_.location(b.start));
@@ -281,8 +281,7 @@ class PageWriter {
         for (std::size_t i = 0; i < std::min(e.top.size(), most_values); ++i) {
             out_.open_array();
             out_.text(value_text(e.top[i].value, e));
-            estimate(profile::estimate_value_share(e.top[i].statistics, e.executions,
-                                                   e.probability_inverse));
+            estimate(share_of(e.top[i], e));
             out_.close_array();
         }
         out_.close_array();
@@ -357,15 +356,20 @@ class PageWriter {
     void flames() {
         out_.break_line();
         out_.key("flames").open_object();
-        if (p_.find<PathSection>()) flame("paths", flame_of_paths(p_));
-        if (p_.find<StackSection>()) flame("stacks", flame_of_stacks(p_));
+        if (p_.find<PathSection>())
+            flame("paths", flame_of_paths(p_), weighted_instructions(p_).value_or(0));
+        if (const auto* stacks = p_.find<StackSection>())
+            flame("stacks", flame_of_stacks(p_), stacks->totals.total);
         out_.close_object();
     }
 
-    void flame(std::string_view key, const FlameTree& tree) {
+    // `whole` is what frames are shares of: more than the tree's total where some of it has no
+    // place.
+    void flame(std::string_view key, const FlameTree& tree, std::uint64_t whole) {
         out_.break_line();
         out_.key(key).open_object();
         out_.key("total").number(tree.total);
+        out_.key("whole").number(std::max(tree.total, whole));
         out_.key("left_out").number(tree.left_out);
         out_.key("frames").open_array();
         for (const auto& f : tree.frames) {

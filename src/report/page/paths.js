@@ -100,7 +100,7 @@ function pathsPart(show) {
     return [
       element("h2", {}, Text.share(e.share), element("small", {}, " of path executions")),
       element("p.muted", {}, [Text.interval(e.low, e.high), `${Text.count(e.count)} × ${Text.counted("instruction", e.length)}`,
-        `${Text.share(e.work)} of all instructions`].filter(Boolean).join(" · ")),
+        e.work !== null && `${Text.share(e.work)} of all instructions`].filter(Boolean).join(" · ")),
       drawing(e),
     ];
   }
@@ -113,7 +113,7 @@ function pathsPart(show) {
       shareColumn(list),
       countColumn("Count", "×"),
       {title: "Length", width: "70px", align: "right", narrow: "tail", cell: (e) => String(e.length), brief: (e) => Text.counted("instruction", e.length)},
-      {title: "Work", width: "76px", align: "right", cell: (e) => Text.share(e.work)},
+      {title: "Work", width: "76px", align: "right", cell: (e) => (e.work === null ? "–" : Text.share(e.work))},
       {title: "Through", width: "minmax(0, 1fr)", narrow: "head", cell: steps},
     ],
     open: (i) => openSide(side, describe(Data.lists.paths.entry(i))),

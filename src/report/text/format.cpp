@@ -9,6 +9,7 @@
 
 #include "report/model/utf8.h"
 #include "report/symbols/demangle.h"
+#include "report/views/shares.h"
 
 namespace shadowprof::report {
 
@@ -114,21 +115,28 @@ std::string value_text(std::uint64_t value, const ValueEntry& entry) {
 namespace {
 
 // No interval where the share is certain.
-ShareTexts texts_of(const profile::Estimate& estimate) {
-    const bool certain = estimate.low == estimate.share && estimate.high == estimate.share;
-    return {estimate.share, share_text(estimate.share),
-            certain ? std::string() : interval_text(estimate.low, estimate.high)};
+ShareTexts texts_of(const Share& share) {
+    const bool certain = share.low == share.share && share.high == share.share;
+    return {share.share, share_text(share.share),
+            certain ? std::string() : interval_text(share.low, share.high)};
 }
 
 }  // namespace
 
-ShareTexts share_of(const Statistics& entry, const Totals& totals) {
-    return texts_of(profile::estimate_share(entry, totals));
+ShareTexts share_texts(const Statistics& entry, const Totals& totals) {
+    return texts_of(share_of(entry, totals));
 }
 
-ShareTexts share_of(const ValueShare& value, const ValueEntry& entry) {
-    return texts_of(profile::estimate_value_share(value.statistics, entry.executions,
-                                                  entry.probability_inverse));
+ShareTexts share_texts(const ValueShare& value, const ValueEntry& entry) {
+    return texts_of(share_of(value, entry));
+}
+
+std::string weights_text(const Profile& profile) {
+    const auto weighted = weighted_instructions(profile);
+    if (!weighted || *weighted == profile.coverage.instructions) return {};
+    return fmt::format(
+        "each sample counts by the time it stands for: counts below are of {} instructions",
+        count_text(*weighted));
 }
 
 std::string file_name(const std::string& path) {

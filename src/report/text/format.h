@@ -25,8 +25,15 @@ struct ShareTexts {
     std::string text;
     std::string interval;  // empty if exact
 };
-ShareTexts share_of(const Statistics& entry, const Totals& totals);
-ShareTexts share_of(const ValueShare& value, const ValueEntry& entry);
+ShareTexts share_texts(const Statistics& entry, const Totals& totals);
+ShareTexts share_texts(const ValueShare& value, const ValueEntry& entry);
+
+// Why the counts below are not those of what was seen; empty if they are.
+std::string weights_text(const Profile& profile);
+// What is said in place of shares of all instructions, where these are not known.
+inline constexpr const char* unknown_total_text =
+    "not known: the profile does not say of how many instructions its counts are shares; take it "
+    "again, or with -p method";
 
 std::string file_name(const std::string& path);  // without its directories
 

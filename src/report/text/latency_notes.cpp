@@ -65,7 +65,7 @@ std::string pattern_text(const Profile& profile, const LatencyEntry& entry) {
 std::string latency_note(const Profile& profile, const LatencyEntry& entry) {
     constexpr double least_share = 0.01;
     const auto& list = *profile.find<LatencySection>();
-    const auto share = share_of(entry.statistics, list.totals);
+    const auto share = share_texts(entry.statistics, list.totals);
     if (entry.timed == 0) {
         const auto near = entry.by_model[0] + entry.by_model[1];
         if (entry.modelled == 0 || near == entry.modelled) return {};

@@ -83,7 +83,7 @@ class Listing {
     }
 
     std::string method_text(const MethodEntry& e) const {
-        const auto share = share_of(e.instructions, p_.find<MethodSection>()->instructions);
+        const auto share = share_texts(e.instructions, p_.find<MethodSection>()->instructions);
         auto text = share.text + " of instructions";
         if (!share.interval.empty()) text += " (" + share.interval + ")";
         text += ", " + counted("call", e.calls);
@@ -205,7 +205,7 @@ class Listing {
         out_ += "\n" + paint_.bold("Hot paths through it") + "\n";
         for (std::size_t i = 0; i < std::min(through.size(), top_); ++i) {
             const auto& e = *through[i];
-            const auto share = share_of(e.statistics, p_.find<PathSection>()->totals);
+            const auto share = share_texts(e.statistics, p_.find<PathSection>()->totals);
             out_ += "  " + paint_.heat(share.share, pad_left(share.text, 7)) +
                     paint_.dim("  " + count_text(e.statistics.count) + " ×") + "\n";
             out_ += wrap_steps(path_steps(p_, e), 6, width_, 3);

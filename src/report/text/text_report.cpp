@@ -13,6 +13,7 @@
 #include "report/text/listing.h"
 #include "report/text/text_table.h"
 #include "report/text/value_notes.h"
+#include "report/views/shares.h"
 
 namespace shadowprof::report {
 
@@ -65,6 +66,7 @@ class TextReport {
         fact("Machine", fmt::format("{}, {}, Linux {}", p_.host.cpu, counted("core", p_.host.cores),
                                     p_.host.kernel));
         fact("Seen", seen_text());
+        fact("Weighted", weights_text(p_));
         fact("Ended", ended_text());
         fact("Cost", cost_text());
         if (run.interrupted)
@@ -144,7 +146,9 @@ class TextReport {
         const auto findings = find_opportunities(p_, symbols_);
         heading("Opportunities",
                 "(by the share of instructions, or of waiting time, that they touch)");
-        if (findings.empty())
+        if (!weighted_instructions(p_))
+            opportunity_line(unknown_total_text, Tint::dim, 2);
+        else if (findings.empty())
             opportunity_line("none that touches " + share_text(thresholds::least_touched) +
                                  " of the work or more",
                              Tint::dim, 2);
@@ -184,8 +188,8 @@ class TextReport {
         std::string rest = explanation;
         if (totals.unknown)
             rest += "; " +
-                    share_text(static_cast<double>(totals.unknown) /
-                               static_cast<double>(totals.total)) +
+                    share_text(fraction(static_cast<double>(totals.unknown),
+                                        static_cast<double>(totals.total))) +
                     " in none of the entries";
         heading(text, "(" + rest + ")");
     }
@@ -231,7 +235,7 @@ class TextReport {
         for (std::size_t i = 0; i < rows(order); ++i) {
             const auto& e = *order[i];
             const auto& at = p_.at(e.function);
-            const auto share = share_of(e.instructions, list.instructions);
+            const auto share = share_texts(e.instructions, list.instructions);
             table.add({share_cell(share),
                        dim(share.interval),
                        {count_text(e.instructions.count)},
@@ -252,12 +256,11 @@ class TextReport {
     }
 
     void path(const PathEntry& e, const Totals& totals) {
-        const auto share = share_of(e.statistics, totals);
+        const auto share = share_texts(e.statistics, totals);
         const auto length = e.instructions();
-        const auto total = static_cast<double>(p_.coverage.instructions);
-        const auto work = static_cast<double>(length) * static_cast<double>(e.statistics.count);
         std::string line = count_text(e.statistics.count) + " × " + counted("instruction", length);
-        if (total > 0) line += fmt::format(", {} of all instructions", share_text(work / total));
+        if (const auto work = work_of(e, p_))
+            line += fmt::format(", {} of all instructions", share_text(*work));
         const auto interval = share.interval.empty() ? "" : "  " + share.interval;
         const auto room = width_ - std::min(width_, columns_of(share.text + interval) + 6);
         out_ += "  " + paint_.heat(share.share, pad_left(share.text, 7)) + paint_.dim(interval) +
@@ -275,7 +278,7 @@ class TextReport {
                          {"to", Column::Align::left, 9, 1}});
         for (std::size_t i = 0; i < rows(list.entries); ++i) {
             const auto& e = list.entries[i];
-            const auto share = share_of(e.statistics, list.totals);
+            const auto share = share_texts(e.statistics, list.totals);
             auto labels = edge_labels(p_, p_.at(e.from), p_.at(e.to));
             table.add({share_cell(share),
                        dim(share.interval),
@@ -296,7 +299,7 @@ class TextReport {
                          {"to", Column::Align::left, 9, 1}});
         for (std::size_t i = 0; i < rows(list.entries); ++i) {
             const auto& e = list.entries[i];
-            const auto share = share_of(e.statistics, list.totals);
+            const auto share = share_texts(e.statistics, list.totals);
             table.add({share_cell(share),
                        dim(share.interval),
                        {count_text(e.statistics.count)},
@@ -365,7 +368,7 @@ class TextReport {
             const auto& e = list.entries[i];
             const bool leaves_near_caches = e.by_model[2] + e.by_model[3] > 0;
             if (e.statistics.count == 0 && !leaves_near_caches) continue;
-            const auto share = share_of(e.statistics, list.totals);
+            const auto share = share_texts(e.statistics, list.totals);
             const auto& at = p_.at(e.location);
             const auto time = [&](double ns) { return e.timed ? nanoseconds_text(ns) : ""; };
             table.add({{share.text, Tint::heat, share.share},
@@ -387,7 +390,7 @@ class TextReport {
         if (list.entries.empty()) out_ += "  " + paint_.dim("none seen") + "\n";
         for (std::size_t i = 0; i < rows(list.entries); ++i) {
             const auto& e = list.entries[i];
-            const auto share = share_of(e.statistics, list.totals);
+            const auto share = share_texts(e.statistics, list.totals);
             const auto interval = share.interval.empty() ? "" : "  " + share.interval;
             out_ += "  " + paint_.heat(share.share, pad_left(share.text, 7)) +
                     paint_.dim(interval) + "\n";

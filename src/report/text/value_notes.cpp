@@ -29,7 +29,7 @@ std::string step_text(std::int64_t step) {
 }
 
 bool stands_out(const ValueEntry& e, std::size_t n) {
-    return n < e.top.size() && share_of(e.top[n], e).share >= worth_a_note;
+    return n < e.top.size() && share_texts(e.top[n], e).share >= worth_a_note;
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ std::string operand_label(const ValueEntry& entry) {
 Regularity regularity_of(const ValueEntry& e) {
     Regularity found;
     if (!e.top.empty()) {
-        const auto share = share_of(e.top.front(), e);
+        const auto share = share_texts(e.top.front(), e);
         found = {share.share, value_text(e.top.front().value, e), share.interval};
     }
     if (e.stride && e.stride->step != 0 && e.stride->share > found.share)
@@ -75,7 +75,7 @@ std::string value_note(const ValueEntry& e) {
     if (e.stride && e.stride->step != 0 && e.stride->share >= worth_a_note)
         add(e.stride->share, step_text(e.stride->step));
     for (std::size_t n = 0; n < 2 && stands_out(e, n); ++n)
-        add(share_of(e.top[n], e).share, value_text(e.top[n].value, e));
+        add(share_texts(e.top[n], e).share, value_text(e.top[n].value, e));
     return note;
 }
 

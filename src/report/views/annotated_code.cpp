@@ -10,6 +10,7 @@
 #include "report/text/format.h"
 #include "report/text/latency_notes.h"
 #include "report/text/value_notes.h"
+#include "report/views/shares.h"
 
 namespace shadowprof::report {
 
