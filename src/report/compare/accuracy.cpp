@@ -16,12 +16,12 @@ constexpr std::uint64_t top_tenths = 9, tenths = 10;  // 90 %
 
 using Count = std::uint64_t Member::*;
 
-// Sums are of integers and exact, so that what is equal comes out as 1 and not nearly so.
+// Sums are exact sums of integers, so that equal profiles yield 1 and not nearly 1.
 double ratio(Wide part, Wide whole) {
     return static_cast<double>(static_cast<long double>(part) / static_cast<long double>(whole));
 }
 
-// What a profile says about the events of members that it does not list.
+// Bounds on the events of members that a profile does not list.
 struct Unlisted {
     Wide dropped = 0;        // events of dropped members, at most
     std::uint64_t each = 0;  // of one of them, at most
@@ -167,8 +167,8 @@ std::optional<TopOverlap> top_overlap(const CountPair& list) {
         ++result.members;
     }
     could_match = std::min(could_match, shares.sampled(sampled.rest.dropped));
-    // The listed ones may not make up 90 %: then dropped ones belong to them, the last of which may
-    // go beyond.
+    // If the listed members do not make up 90 %, dropped ones belong to the top as well. The last
+    // of them may exceed 90 %.
     Wide missing = 0;
     if (weight * tenths < enough)
         missing =

@@ -1,5 +1,5 @@
-// How near a sampled profile comes to a perfect one: the measures of the literature. Each is
-// defined here and nowhere else.
+// How near a sampled profile comes to a perfect one, by the measures of the literature. This is the
+// only definition of each.
 //
 // A hotlist in two profiles is a list of *members*, each with its count in either. With s(m) and
 // p(m) the shares of a member, its count over all events of the hotlist, listed or not:
@@ -21,13 +21,12 @@
 //                    (Shadow Profiling, for instructions with a destination register)
 //   coverage         instructions in the sampled profile / instructions in the perfect one
 //
-// Where counts are equal the member that comes first in the list is the hotter one: lists are in
+// Of members with equal counts, the one that comes first in the list is the hotter. Lists are in
 // order of identity, so that figures do not depend on chance.
 //
-// Events that no entry lists match nothing. But a file may list less than was seen (--limit): then
-// nobody knows what the whole file would have said, and the figure comes with the bounds that it
-// lies between. A dropped entry is no hotter than the last that was kept, and all of them together
-// have no more events than are not listed.
+// Events in no entry match nothing. A file may list less than was seen (--limit). Then the figure
+// has bounds: a dropped entry is no hotter than the last one kept, and all dropped entries together
+// have no more events than are unlisted.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ namespace shadowprof::report {
 
 namespace {
 
-// What an entry is, whatever was counted of it. Locations are those of aligned profiles.
+// The identity of an entry, apart from its counts. Locations are those of aligned profiles.
 auto identity(const EdgeEntry& e) {
     return std::tuple(e.from, e.to, e.kind);
 }
@@ -257,8 +257,8 @@ class Comparer {
         return false;
     }
 
-    // Calls `use` with each entry, in order of identity, and with what it is in either list: null
-    // where it is in one only.
+    // Calls `use` for each entry, in order of identity, with its entries in both lists; one of them
+    // is null if the entry is in the other list only.
     template <class List, class Use>
     void join(const HotlistNames& names, const List& sampled, const List& perfect, Use use) {
         const auto in_s = by_identity(names, s_.name, sampled);

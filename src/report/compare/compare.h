@@ -43,9 +43,9 @@ struct ComparedList {
     std::uint64_t in_both = 0;
 };
 
-// Figures by what both profiles list of the function; nothing where one of them lists nothing.
-// Paths belong to the function they begin in, edges and calls to the one they come from. Shares of
-// edges and calls are shares of those of the function.
+// The figures of one function, from the entries that both profiles list for it; there is no figure
+// where one of them lists none. A path belongs to the function it begins in, an edge or a call to
+// the function it comes from. Shares of edges and calls are of those of the function.
 struct ComparedFunction {
     std::string name;    // empty if no symbol names it
     std::string module;  // path
@@ -65,7 +65,7 @@ struct Comparison {
     Measured<DiffTop> values;
     std::vector<ComparedList> lists;          // those that are in both
     std::vector<ComparedFunction> functions;  // the hottest in the perfect profile first
-    std::vector<std::string> notes;           // what a reader of the figures must know
+    std::vector<std::string> notes;           // for the reader of the figures
 
     bool is_exact() const;  // nothing was dropped that could change a figure
 };

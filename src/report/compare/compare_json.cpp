@@ -63,7 +63,7 @@ class CompareWriter {
         out_.close_array();
     }
 
-    // Tells whether there is a measure to write; if not, why is written.
+    // Returns whether there is a measure to write. If not, writes the reason.
     template <class M>
     bool open(const Measured<M>& measured) {
         out_.open_object();

@@ -1,5 +1,5 @@
-// A comparison for programs: docs/compare.schema.json says what may be in it, shadowprof(1) what it
-// means.
+// Writes a comparison for programs. docs/compare.schema.json defines the format; shadowprof(1)
+// explains the figures.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// A comparison for people: each measure with what it says in one line, what was compared, and, if
-// asked for, the functions one by one.
+// Writes a comparison for people: each measure with an explanation in one line, what was compared,
+// and, if asked for, the functions one by one.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ struct CompareTextOptions {
     std::size_t width = 100;  // of the terminal; at least 40 is used
     bool color = false;
     bool functions = false;
-    std::size_t top = 10;  // functions told
+    std::size_t top = 10;  // functions shown
 };
 
 std::string render_comparison(const Comparison& comparison, const CompareTextOptions& options = {});

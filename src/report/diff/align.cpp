@@ -20,7 +20,7 @@ namespace {
 
 constexpr ModuleIndex none = ~ModuleIndex{0};
 
-// "[vdso]" and "[runtime code]": made by the kernel or the program, no files.
+// "[vdso]" and "[runtime code]" are made by the kernel or the program; they are not files.
 bool is_file(const Module& m) {
     return !m.path.starts_with('[');
 }
@@ -117,7 +117,7 @@ class Aligner {
                 printable(module.path)));
     }
 
-    // The same program has the same module, or one of the profiles never came to see it.
+    // The same program has the same module, unless one of the profiles never saw it.
     void refuse_different_programs() const {
         const auto* in_a = unmatched_program(a_.profile, of_a_);
         const auto* in_b = unmatched_program(b_.profile, of_b_);

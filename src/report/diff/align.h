@@ -1,9 +1,9 @@
-// Two profiles of the same program, put on common ground: the same place in code gets the same
-// index in both, so that what they say of it can be compared or added.
+// Aligns two profiles of the same program: the same place in code gets the same index in both, so
+// that their entries can be compared or added.
 //
-// Modules are the same if their build ids are, wherever the files lie; where one of them has no
-// build id, if their paths are. In them places are told by offset, so that it does not matter where
-// a run had loaded them.
+// Modules are the same if they have the same build id, wherever their files are. If one of them has
+// no build id, they are the same if their paths are. Places in a module are identified by their
+// offset, so it does not matter where a run loaded it.
 #pragma once
 
 #include <string>
@@ -18,9 +18,9 @@ struct NamedProfile {
     Profile profile;
 };
 
-// Gives both the same modules and locations, in an order that only depends on what they are. Where
-// both describe a location, the words of `b` are kept. Returns what a reader of a comparison must
-// know, one line each.
+// Gives both profiles the same modules and locations, in an order that depends only on what they
+// are. If both describe a location, the description in `b` is kept. Returns notes for the reader of
+// a comparison, one line each.
 //
 // Throws UserError(incomparable) if there is nothing to compare: different programs or builds (a
 // module of the same path, or the program itself, with another build id), or no module in common.

@@ -9,7 +9,7 @@ namespace shadowprof::report {
 
 namespace {
 
-// Intervals of profiles are of 95 %; differences shall be believed with 99.9 %.
+// The intervals in profiles are 95 % intervals; a difference is believed at 99.9 %.
 constexpr double normal_quantile = 3.2905;
 constexpr double widened = normal_quantile / 1.95996;
 constexpr double least_chance = 0.001;
@@ -39,7 +39,7 @@ double run_to_run(const std::vector<double>& runs, double mean) {
     return t_quantile(runs.size() - 1) * std::sqrt(squares / (n - 1)) * std::sqrt(1 + 1 / n);
 }
 
-// Something that occurs in few samples may well be missing from all of another profile.
+// Code that occurs in few samples may well be missing from all samples of another profile.
 bool may_be_missed(const Amount& seen, const Absence& absence) {
     return absence.samples != 0 && std::pow(1 - std::min(seen.presence, 1.0),
                                             static_cast<double>(absence.samples)) > least_chance;

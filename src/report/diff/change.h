@@ -1,8 +1,8 @@
-// Whether a number changed from some runs to another, or only varied.
+// Decides whether a number changed between the baseline runs and a new run, or only varied.
 //
-// Two things make numbers differ that stand for the same: sampling, whose error each share's
-// interval tells, and the program itself, which is rarely as deterministic as it looks (hash seeds,
-// time, addresses). The latter shows only between runs, so it is learnt from several baseline runs:
+// Numbers vary for two reasons: sampling, whose error is in each share's interval, and the program
+// itself, which is rarely as deterministic as it looks (hash seeds, time, addresses). The latter
+// shows only between runs, so it is learnt from several baseline runs:
 // with n of them, mean m and standard deviation s, another run of the same program lies with 99.9 %
 // confidence within m ± t s sqrt(1 + 1/n), t of Student's distribution with n - 1 degrees of
 // freedom. A difference is believed where it is beyond both. With one baseline run of a program
@@ -17,7 +17,7 @@
 
 namespace shadowprof::report {
 
-// Of one profile: a count of a run, or an estimated share; with its 95 % interval.
+// A number of one profile, the count of a run or an estimated share, with its 95 % interval.
 struct Amount {
     double value = 0;
     double low = 0;
@@ -29,20 +29,20 @@ struct Change {
     std::string name;
     double base = 0;  // the mean of the baselines
     double now = 0;
-    double noise = 0;  // how far apart the two may be without meaning anything
+    double noise = 0;  // how far apart the two may be by chance
 
     double difference() const { return now - base; }
     bool is_real() const { return std::abs(difference()) > noise + 1e-9 * std::max(base, now); }
     double least_increase() const { return difference() - noise; }
 };
 
-// Samples taken for a profile in which something did not occur.
+// The evidence that something did not occur in a profile.
 struct Absence {
     Amount amount;              // what may have gone unseen
     std::uint64_t samples = 0;  // 0: everything was seen
 };
 
-// `nullptr` where it did not occur; at least one is not.
+// A pointer is null if it did not occur there; at least one is not null.
 Change change_of(std::string name, const std::vector<const Amount*>& bases,
                  const std::vector<Absence>& absent_in_base, const Amount* now,
                  const Absence& absent_now);

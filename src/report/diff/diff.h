@@ -1,5 +1,5 @@
-// What changed from one profile of a program to another, in the words of its source: functions,
-// calls, edges, paths and values, matched by shapes.h, each difference weighed by change.h.
+// Finds what changed from one profile of a program to another, in terms of its source: functions,
+// calls, edges, paths and values. shapes.h matches them and change.h judges each difference.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace shadowprof::report {
 
-// What an amount is counted in.
+// The unit of an amount.
 enum class Unit {
     count,    // of a run, where everything was counted
     share,    // of all
@@ -23,7 +23,7 @@ enum class Unit {
 
 inline constexpr std::string_view waiting_measure = "in 1,000 instructions";
 
-// One hotlist's changes, the greatest first, or why there are none.
+// The changes of one hotlist, the greatest first, or the reason why it was not compared.
 struct DiffList {
     std::string_view name;     // "functions"
     std::string_view measure;  // "instructions"
@@ -38,7 +38,7 @@ struct DiffList {
     double now_share(const Change& c) const { return now_total > 0 ? c.now / now_total : 0; }
 };
 
-// An operand that sees other values than before.
+// An operand that has other values than before.
 struct ValueChange {
     std::string operand;
     std::string place;
@@ -66,7 +66,7 @@ struct Diff {
     std::vector<DiffList> lists;         // functions, calls, edges, paths, waiting, loads
     std::vector<ValueChange> values;     // real changes only, by what they touch
     std::string values_why_not;
-    std::vector<std::string> notes;  // what a reader must know
+    std::vector<std::string> notes;  // for the reader
 
     const DiffList& functions() const { return lists.front(); }
     const DiffList& waiting_of_functions() const { return lists[4]; }

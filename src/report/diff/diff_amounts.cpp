@@ -17,8 +17,8 @@ namespace shadowprof::report {
 
 namespace {
 
-// Statistics of several entries as of one. How they vary together is not in a profile: their
-// squares are taken to be the greatest that they can be, as if they rose and fell together.
+// The statistics of several entries taken as one. A profile does not say how they vary together, so
+// their squares are assumed to be the greatest possible, as if they rose and fell together.
 struct JointStatistics {
     std::uint64_t samples = 0;
     std::uint64_t count = 0;
@@ -79,7 +79,7 @@ class Collector {
     Amounts take() {
         for (const auto& [name, joint] : by_name_)
             out_.by_name.emplace(name, amount_of(joint.of(totals_), totals_, p_));
-        // Dropped entries are no greater than any that was kept.
+        // A dropped entry is no greater than any that was kept.
         if (out_.dropped && !by_name_.empty()) {
             const auto most =
                 out_.exact ? per_run(least_, p_)
@@ -97,8 +97,8 @@ class Collector {
     Amounts out_;
 };
 
-// Without methods, by the blocks of paths. Where these are samples, the errors of a function's
-// paths are added up as if they were always of one sign.
+// For profiles without methods: functions by the blocks of paths. In a sampled profile the errors
+// of a function's paths are added up, as if they always had the same sign.
 Amounts functions_by_paths(const Profile& p, const PathSection& paths, const ShapeNames& names) {
     Amounts out;
     out.known = true;
@@ -133,9 +133,9 @@ Amounts functions_by_paths(const Profile& p, const PathSection& paths, const Sha
     return out;
 }
 
-// Waiting is counted in nanoseconds in 1,000 instructions, so that runs and samples of any length
-// compare. Its error is that of a load's share of all waiting, and that of all waiting, which shows
-// in how the samples differ.
+// Waiting is in nanoseconds in 1,000 instructions, so that runs and samples of any length can be
+// compared. Two errors are combined: that of a load's share of all waiting, and that of all
+// waiting, which follows from how the samples differ.
 double relative_error_of_waiting(const Totals& totals) {
     if (totals.samples < 2 || totals.total == 0) return 1;
     const auto n = static_cast<double>(totals.samples);
@@ -183,7 +183,7 @@ Amounts amounts_of_waiting(const Profile& p, const std::vector<std::string>& nam
     return out;
 }
 
-// On x86-64 code, stacks and heaps lie far above small numbers.
+// On x86-64, code, stacks and heaps lie far above small numbers.
 bool looks_like_address(std::uint64_t value, const ValueEntry& e) {
     return e.bits == 64 && (value >> 28) != 0 && (value >> 48) == 0;
 }
@@ -191,7 +191,7 @@ bool looks_like_address(std::uint64_t value, const ValueEntry& e) {
 Share share_of_value(const ValueEntry& e, std::uint64_t value) {
     for (const auto& v : e.top)
         if (v.value == value) return share_of(v, e);
-    // It may hide in what is not told.
+    // The value may be among those that are not listed.
     const auto all = static_cast<double>(e.executions.total);
     return {0, 0, all > 0 ? fraction(static_cast<double>(e.executions.unknown), all) : 1};
 }
@@ -286,7 +286,8 @@ std::optional<ValueChange> value_change(const Profile& p,
     ValueChange change;
     const auto most_now = now.top.front().value, most_before = base.top.front().value;
     change.is_address = looks_like_address(most_now, now) || looks_like_address(most_before, base);
-    // How constant it is; or, of what is no address, how often it is what it was most often.
+    // For an address: how constant the operand is. Otherwise: how often it still has the value that
+    // was the most frequent before.
     const auto followed = change.is_address ? most_now : most_before;
     const auto after = share_of_value(now, followed);
     change.now_share = after.share;

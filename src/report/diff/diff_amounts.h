@@ -1,4 +1,4 @@
-// A profile's hotlists as numbers by name: what diff.h compares.
+// A profile's hotlists as numbers by name, which diff.h compares.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@
 
 namespace shadowprof::report {
 
-// Counts of one run where everything was counted, else shares; or waiting. Of what has the same
-// name it is one number.
+// The numbers of one hotlist: counts of one run if everything was counted, otherwise shares, or
+// waiting. Entries of the same name are added up.
 struct Amounts {
     bool known = false;   // the profile has the hotlist
-    std::string why_not;  // why it tells nothing all the same
+    std::string why_not;  // why there are no numbers although it has
     bool exact = false;
     Unit unit = Unit::share;
     bool dropped = false;  // --limit has cut entries off
     double total = 1;      // of a run; 1 for shares
     std::map<std::string, Amount> by_name;
-    Absence absence;  // of a name that is not here
+    Absence absence;  // applies to names that are not here
 
     const Amount* find(const std::string& name) const {
         const auto found = by_name.find(name);
@@ -41,11 +41,12 @@ Amounts load_amounts(const Profile& profile, const ShapeNames& names);     // of
 // Nothing if no loads were timed.
 std::optional<Amount> whole_waiting(const Profile& profile);
 
-// By place and operand; of several in one place, by their order in it. Not those that cannot vary.
+// Keyed by place and operand; several in one place are numbered in order. Operands that cannot vary
+// are left out.
 using OperandValues = std::map<std::string, const ValueEntry*>;
 OperandValues operand_values(const Profile& profile, const ShapeNames& names);
 
-// Nothing if the values may well be those of one and the same program.
+// Nothing if both profiles could well be of the same program.
 std::optional<ValueChange> value_change(const Profile& profile,
                                         const std::vector<const ValueEntry*>& bases,
                                         const ValueEntry& now);

@@ -157,7 +157,7 @@ std::vector<Metric> metrics_of(const Diff& d, double least_share) {
     return metrics;
 }
 
-// Shares in percent: charts of 0.0x are hard to read.
+// Shares are in percent, because charts of numbers such as 0.02 are hard to read.
 double shown(double amount, Unit unit) {
     return unit == Unit::share ? 100 * amount : amount;
 }

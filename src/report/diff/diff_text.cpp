@@ -131,7 +131,7 @@ class DiffText {
     std::string out_;
 };
 
-// What Markdown or HTML would take for its own.
+// Escapes characters that have a meaning in Markdown or HTML.
 std::string escaped(const std::string& text) {
     std::string out;
     for (const char c : printable(text)) {

@@ -1,4 +1,5 @@
-// A diff, and what a gate made of it, for people: on a terminal, or as a comment on a pull request.
+// Writes a diff and the verdict of a gate for people: for a terminal, or as a comment on a pull
+// request.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +16,7 @@ struct DiffTextOptions {
     std::size_t top = 10;  // rows of each table
 };
 
-// `gate` may be null: then nothing was limited.
+// `gate` is null if there were no limits.
 std::string render_diff(const Diff& diff, const GateResult* gate,
                         const DiffTextOptions& options = {});
 std::string render_diff_markdown(const Diff& diff, const GateResult* gate, std::size_t top = 10);

@@ -1,4 +1,4 @@
-// How the numbers of a diff are written, wherever they are.
+// Formats the numbers of a diff, in the same way in every output.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ std::string whole_text(const Change& c, Unit unit, std::string_view of);
 std::string verdict_text(const Verdict& verdict);
 std::string bases_text(const Diff& diff);  // "base.json", "5 baselines"
 
-// Of a list, what a reader should see: real changes, the greatest first.
+// The changes of a list that a reader should see: the real ones, the greatest first.
 std::vector<const Change*> real_changes(const DiffList& list, std::size_t most);
 std::size_t count_real(const DiffList& list);
 

@@ -31,8 +31,8 @@ Verdict verdict_on(std::string limit, const Change& c, Unit unit, const Allowanc
     return {std::move(limit), c, unit, c.base + allowance.of(c.base), exceeds(c, allowance), {}};
 }
 
-// "ns::parse<int> (lib.so)" goes by its whole name, by the name of the function, and by that
-// without its parameters.
+// "ns::parse<int> (lib.so)" matches by its whole name, by the name of the function, and by that
+// name without parameters.
 bool is_called(const std::string& name, const std::string& pattern) {
     const auto matches = [&](const std::string& text) {
         return text == pattern || ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;

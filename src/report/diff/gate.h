@@ -1,8 +1,8 @@
-// Limits on what may change, and whether a diff keeps to them.
+// Limits on changes, and whether a diff keeps to them.
 //
-// A limit is exceeded only by what is beyond both the limit and the noise: the least increase that
-// the differences leave possible is greater than what is allowed. So a gate with enough baseline
-// runs does not fail by chance.
+// A change exceeds a limit only if it is beyond both the limit and the noise: even the least
+// increase that is compatible with the profiles must be greater than the limit allows. So a gate
+// with enough baseline runs does not fail by chance.
 #pragma once
 
 #include <optional>
@@ -31,7 +31,7 @@ struct FunctionLimit {
 };
 FunctionLimit parse_function_limit(std::string_view text);  // "NAME=+5%"
 
-// Of one function's loads, or of all.
+// A limit on the waiting of one function's loads, or of all loads.
 struct LatencyLimit {
     std::string pattern;  // empty: of all
     Allowance allowance;
@@ -61,13 +61,14 @@ struct Verdict {
 };
 
 struct GateResult {
-    std::vector<Verdict> verdicts;  // exceeded ones, and every one that was named
+    // Of limits that were exceeded, and of all limits on named functions.
+    std::vector<Verdict> verdicts;
     std::uint64_t functions_checked = 0;
     bool passed() const;
 };
 
-// Throws UserError: incomparable if the profiles do not hold what a limit needs; error if no
-// function has the name that a limit gives.
+// Throws UserError(incomparable) if the profiles lack data that a limit needs, and
+// UserError(error) if no function has the name in a limit.
 GateResult check_limits(const Diff& diff, const GateLimits& limits);
 
 }  // namespace shadowprof::report

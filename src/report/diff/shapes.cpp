@@ -11,7 +11,7 @@ namespace shadowprof::report {
 
 namespace {
 
-// "libz.so.1.2.13" -> "libz.so"; the program has no name, so that it may be called otherwise.
+// "libz.so.1.2.13" -> "libz.so". The program's name is empty, so that it may be renamed.
 std::string module_shape(const Profile& p, const Module& m) {
     auto name = file_name(m.path);
     if (name == program_of(p)) return {};

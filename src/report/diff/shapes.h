@@ -1,12 +1,13 @@
-// What code is called, whatever the build: the names by which two profiles of a program are matched
-// when it was changed and compiled again in between.
+// Names for code that survive a rebuild. Two profiles of a program are matched by them when it was
+// changed and compiled in between.
 //
-// Addresses move with every build, lines with every edit above them. What stays:
+// Addresses move with every build, and lines with every edit above them. So names are made of
+// these:
 //   - a function is its name, and the library it is in unless that is the program itself;
 //   - a place is its line in the function, counted from the function's first; or, in a file that is
 //     the same build in all profiles, the offset in the function, which is finer;
 //   - a path is the functions and lines it runs through.
-// Places that share a name are told as one.
+// Places that share a name are reported as one.
 #pragma once
 
 #include <map>
@@ -18,7 +19,7 @@
 
 namespace shadowprof::report {
 
-// By index of a location.
+// All are indexed by location.
 struct ShapeNames {
     std::vector<std::string> function;
     std::vector<std::string> place;
@@ -35,10 +36,10 @@ class Shapes {
     std::map<std::string, std::set<std::string>> builds_;  // of each module, by its shape
 };
 
-// The functions and lines of a path, each told once where it follows itself.
+// The functions and lines of a path, without immediate repetitions.
 std::string path_shape(const PathEntry& path, const ShapeNames& names);
 
-// The file name of the program that was profiled; empty if nobody knows.
+// The file name of the program that was profiled; empty if it is not known.
 std::string program_of(const Profile& profile);
 
 }  // namespace shadowprof::report

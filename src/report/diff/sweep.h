@@ -1,5 +1,5 @@
-// The instructions of a function, one after the other. Bytes that are none, data in the code, are
-// passed over one by one.
+// Visits the instructions of a function one after the other. Bytes that are not instructions (data
+// in the code) are skipped one by one.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace shadowprof::report {
 
-// visit(instruction, follows): whether it follows the one before without a gap.
+// Calls visit(instruction, follows); `follows` is false after a gap.
 template <class Visit>
 void sweep(std::span<const std::byte> code, Address begin, Visit visit) {
     bool follows = false;

@@ -18,7 +18,7 @@ struct Symbol {
     bool is_local;
 };
 
-// Local symbols follow the symbol of the file that they are from.
+// In a symbol table, local symbols follow the symbol of their source file.
 std::vector<Symbol> function_symbols(const ElfImage& image) {
     std::vector<Symbol> symbols;
     for (const auto& section : image.sections()) {
@@ -59,7 +59,7 @@ BinaryNames::BinaryNames(const Module& module, const SymbolOptions& options)
             bolt_name += "/" + (s.file.empty() ? std::string() : s.file + "/");
             bolt_name += std::to_string(++namesakes[bolt_name]);
         }
-        // Of several names of one function any will do; a global one is preferred.
+        // If a function has several names, any will do; a global one is preferred.
         if (!functions_.empty() && functions_.back().begin == s.begin) {
             if (s.is_local) continue;
             functions_.pop_back();

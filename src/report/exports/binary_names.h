@@ -1,5 +1,5 @@
-// Functions of a binary by the names that its symbol table has: mangled, and for those of one file
-// only, told apart as BOLT tells them.
+// The functions of a binary by the mangled names in its symbol table. Names that are local to one
+// source file are made unique in the way BOLT does it.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace shadowprof::report {
 
 struct BinaryFunction {
     std::string symbol;
-    std::string bolt_name;  // a local symbol: "name/file.c/1", the number telling namesakes apart
+    std::string bolt_name;  // a local symbol: "name/file.c/1", the number distinguishes namesakes
     std::uint64_t begin = 0;
     std::uint64_t end = 0;
 };

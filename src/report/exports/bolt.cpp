@@ -30,7 +30,7 @@ Exported export_bolt(const Profile& p, const ExportOptions& options) {
     const BinaryNames names(branches.module(), options.symbols);
     Exported out{{}, branches.notes()};
     for (const auto& b : branches.all()) {
-        // Returns come out where calls went in; BOLT infers them.
+        // BOLT infers returns from calls.
         if (b.kind == EdgeKind::return_) continue;
         const auto from = end_of(names, b.from, b.from_inside);
         const auto to = end_of(names, b.to, b.to_inside);

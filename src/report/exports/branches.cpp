@@ -79,7 +79,8 @@ std::vector<std::string> ModuleBranches::notes() const {
 }
 
 std::vector<CodeRange> disjoint(const std::vector<CodeRange>& ranges) {
-    // What begins and what ended before an address; unsigned wrap-around cancels out.
+    // How many ranges begin at an address, less those that ended before it. Unsigned wrap-around
+    // cancels out.
     std::map<std::uint64_t, std::uint64_t> change;
     for (const auto& r : ranges) {
         change[r.begin] += r.count;

@@ -1,9 +1,9 @@
-// What a profile knows of one binary's control flow, as tools that optimise binaries want it: the
-// branches that were taken, and the stretches of code between them.
+// A profile's facts about the control flow of one binary, in the form that tools for optimising
+// binaries take: the branches that were taken, and the stretches of code between them.
 //
-// Edges tell both. Code entered at some address runs on to the first branch after it, and then goes
-// where that branch's edges lead; so a stretch begins wherever an edge leads, and ends at the first
-// instruction that an edge leaves from. It ran as often as the edges lead there:
+// Both follow from edges. Code entered at some address runs on to the first branch after it, and
+// then goes where that branch's edges lead; so a stretch begins wherever an edge leads, and ends at
+// the first instruction that an edge leaves from. It ran as often as the edges lead there:
 //
 //     30 -> a:  mov            edges: 30 × into a, 50 × into b,
 //               add                   20 × c taken, 60 × c fallen through to d
@@ -54,9 +54,9 @@ class ModuleBranches {
     bool sampled_ = false;
 };
 
-// The same as ranges that do not overlap, each with the sum of those that cover it. A range goes to
-// where the next begins; the end of the last instruction is not known, so it is one byte long
-// there.
+// The same as ranges that do not overlap, each with the sum of the ranges that cover it. A range
+// ends where the next begins. Where none follows, the last instruction counts as one byte long,
+// because its end is not known.
 std::vector<CodeRange> disjoint(const std::vector<CodeRange>& ranges);
 
 }  // namespace shadowprof::report

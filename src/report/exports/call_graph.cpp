@@ -6,7 +6,7 @@ namespace shadowprof::report {
 
 namespace {
 
-// Tarjan's algorithm, with a stack of its own: call graphs may be deep. Circles are numbered
+// Tarjan's algorithm with an explicit stack, because call graphs may be deep. Circles are numbered
 // callees first.
 class Circles {
   public:
@@ -76,7 +76,7 @@ std::vector<double> spread_costs(const std::vector<std::uint64_t>& own,
         calls_into[circles.of(arc.callee)] += static_cast<double>(arc.calls);
         order.push_back(&arc);
     }
-    // Callees before callers: a circle is complete when it is first divided.
+    // Callees come before callers, so the cost of a circle is complete when it is first divided.
     std::stable_sort(order.begin(), order.end(), [&](const CallArc* a, const CallArc* b) {
         return circles.of(a->callee) < circles.of(b->callee);
     });

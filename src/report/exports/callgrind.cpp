@@ -1,6 +1,6 @@
 // The format of Valgrind's Callgrind (its manual, "Callgrind Format Specification"): costs by
-// object, file, function and line, and calls with what they cost. Here the cost of a call is an
-// estimate, see call_graph.h.
+// object, file, function and line, and calls with their costs. The cost of a call is an estimate;
+// see call_graph.h.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -61,7 +61,7 @@ class CallgrindWriter {
     }
 
   private:
-    // The function that the code is in; what was expanded in place belongs to it.
+    // The function that the code is in. Functions expanded in place belong to it.
     std::size_t number_of(LocationIndex i) {
         const auto& l = p_.at(i);
         const auto outermost = frames_of(p_, i).front();

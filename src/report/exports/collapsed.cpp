@@ -1,4 +1,4 @@
-// "main;parse;number 12": a stack a line, outermost first, and its weight.
+// "main;parse;number 12": each line is a stack, outermost first, and its weight.
 #include <fmt/format.h>
 
 #include <iterator>
@@ -12,7 +12,7 @@ namespace shadowprof::report {
 
 namespace {
 
-// Names may hold what the format is made of: "operator;" does not exist, spaces do.
+// Replaces separators of the format. Spaces may stay: the weight follows the last one.
 std::string word(const std::string& name) {
     auto text = printable(name);
     for (char& c : text)

@@ -1,5 +1,5 @@
-// Profiles for other tools: viewers of stacks and call graphs, and compilers that lay out and
-// optimise code by what it did. One file a format; the table of them is in exports.cpp.
+// Exports profiles for other tools: viewers of stacks and call graphs, and compilers that optimise
+// code by profiles. Each format has a file; the table of formats is in exports.cpp.
 #pragma once
 
 #include <span>
@@ -13,21 +13,21 @@
 namespace shadowprof::report {
 
 struct ExportOptions {
-    // Path or file name of the program or library that is told, for formats that tell one of them;
-    // the program itself if empty.
+    // For formats that describe a single binary: the path or file name of the program or library.
+    // The program itself if empty.
     std::string module;
     SymbolOptions symbols;
 };
 
 struct Exported {
     std::string text;
-    std::vector<std::string> notes;  // what whoever uses it must know, one line each
+    std::vector<std::string> notes;  // for the user of the file, one line each
 };
 
 struct Exporter {
     std::string_view name;
     std::string_view about;
-    // Throws UserError where the profile, or the file of the module, does not hold what it takes.
+    // Throws UserError if the profile, or the file of the module, lacks data that the format needs.
     Exported (*run)(const Profile& profile, const ExportOptions& options);
 };
 

@@ -50,7 +50,7 @@ std::string offset_text(const SourceOffset& o) {
                                 : fmt::format("{}.{}", o.line, o.discriminator);
 }
 
-// Suffixes that compilers add to names of clones are none of the source's.
+// Removes suffixes that compilers add to the names of clones.
 std::string source_name(const std::string& symbol) {
     return symbol.substr(0, symbol.find('.'));
 }
@@ -94,8 +94,7 @@ class SampleWriter {
         return function->lines[frames.back().offset];
     }
 
-    // A branch to where a function begins enters it, and is a call where a call instruction makes
-    // it.
+    // A branch to the beginning of a function enters it. It is a call if the instruction is a call.
     void add_entry(const ModuleBranch& b) {
         const auto* callee = b.to_inside ? names_.at(b.to) : nullptr;
         if (!callee || callee->begin != b.to || b.kind == EdgeKind::return_) return;

@@ -101,7 +101,7 @@ class PprofWriter {
         out_.message(field::sample, m);
     }
 
-    // As if each module lay at an address of its own: addresses are link-time ones.
+    // Addresses are link-time addresses, so all mappings begin at 0.
     void mapping(std::size_t i) {
         std::uint64_t end = 1;
         for (const auto& l : p_.locations)

@@ -1,4 +1,4 @@
-// Writes protocol buffers, as much of them as profiles take: fields of numbers, of text and of
+// Writes protocol buffers, but only the kinds of fields that profiles need: numbers, text and
 // messages. A field is a key, number << 3 | kind, and then a varint (kind 0: seven bits a byte, the
 // least first, the top bit set if more follow) or a length and bytes (kind 2).
 #pragma once
@@ -13,7 +13,7 @@ namespace shadowprof::report {
 class ProtobufMessage {
   public:
     void number(unsigned field, std::uint64_t value) {
-        if (value == 0) return;  // as if it were not there
+        if (value == 0) return;  // the default value is left out
         varint(std::uint64_t{field} << 3);
         varint(value);
     }

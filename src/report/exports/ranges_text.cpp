@@ -1,6 +1,6 @@
-// Ranges and branches as text: what create_llvm_prof and llvm-profgen make of LBR records before
-// they look at the binary. Both count the ranges, list them, and then the branches; the former has
-// counts of single addresses between the two. Addresses are link-time ones.
+// Ranges and branches as text: the form into which create_llvm_prof and llvm-profgen bring LBR
+// records before they read the binary. Both count the ranges, list them, and then the branches; the
+// former has counts of single addresses between the two. Addresses are link-time ones.
 #include <fmt/format.h>
 
 #include <iterator>

@@ -30,14 +30,14 @@ class Blocks {
         for (const auto target : targets) begins_at(target);
     }
 
-    // Where tables of jumps lead is known of those that were seen only.
+    // Of jump tables, only the targets that were seen are known.
     void begins_at(std::uint64_t address) {
         if (const auto found = before_.find(address); found != before_.end())
             begins_.emplace(*found);
     }
 
-    // Calls visit(the instruction before, the beginning) for each block that begins from `from` to
-    // `last`.
+    // Calls visit(the instruction before, the beginning) for each block that begins between `from`
+    // and `last`.
     template <class Visit>
     void each(std::uint64_t from, std::uint64_t last, Visit visit) const {
         for (auto b = begins_.lower_bound(from); b != begins_.end() && b->first <= last; ++b)
@@ -73,7 +73,7 @@ std::vector<RunOn> run_ons(const ModuleBranches& branches, const BinaryNames& na
         blocks_of(*f).each(range.begin + 1, range.last,
                            [&](auto last, auto next) { ran_on(last, next, range.count); });
     }
-    // Behind a call, where something else jumps as well.
+    // After a call, where another instruction jumps to as well.
     for (const auto& b : branches.all()) {
         const auto* f = b.kind == EdgeKind::return_ && b.to_inside ? names.at(b.to) : nullptr;
         if (!f) continue;

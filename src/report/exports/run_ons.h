@@ -1,6 +1,7 @@
-// Where code runs on from one basic block into the next with no branch between them: the next
-// begins there because something jumps to it. No edge tells of that, so a tool that lays out blocks
-// and knows only branches would take the second for one that is only ever jumped to.
+// Finds places where code runs on from one basic block into the next without a branch: the next
+// block begins there because some instruction jumps to it. No edge records this. Without it, a tool
+// that lays out blocks and knows only branches would believe that the second block is only ever
+// reached by jumps.
 #pragma once
 
 #include <cstdint>

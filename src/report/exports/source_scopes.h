@@ -1,7 +1,7 @@
-// Source positions as compilers match profiles: not lines of files, which every edit above moves,
-// but lines counted from where the function is declared, with the discriminator that tells blocks
-// on one line apart; and for code that was expanded in place, the same for each call that it came
-// through.
+// Source positions in the form by which compilers match profiles. Lines are counted from the
+// declaration of the function, because every edit above moves lines of the file. A discriminator
+// distinguishes blocks on one line. Code that was expanded in place has such a position for each
+// call that it came through.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct SourceOffset {
     auto operator<=>(const SourceOffset&) const = default;
 };
 
-// Outermost first: in each function, the offset of the call to the next, or of the code itself.
+// Outermost first. Each entry has the offset of the call to the next; the last, of the code itself.
 struct ScopeFrame {
     std::string function;  // as the linker names it
     SourceOffset offset;

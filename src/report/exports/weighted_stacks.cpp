@@ -11,8 +11,8 @@ namespace shadowprof::report {
 
 std::vector<StackFrame> frames_of(const Profile& p, LocationIndex i) {
     const auto& l = p.at(i);
-    // The line of a location is that of the innermost function; each inlined one was called on a
-    // line of the next.
+    // A location's line is in the innermost function. Each inlined function was called on a line of
+    // the next.
     std::vector<StackFrame> frames;
     std::string file = l.file;
     std::uint32_t line = l.line;
@@ -49,8 +49,9 @@ FunctionKey function_of(const Location& l) {
 
 }  // namespace
 
-// By the blocks of paths, which are finer than functions. What a function executed in paths that
-// are not known is counted at its entry, so that functions have the shares that reports show.
+// By the blocks of paths, which are finer than functions. The instructions that a function
+// executed in unknown paths are counted at its entry, so that functions have the shares that
+// reports show.
 std::vector<WeightedStack> executed_instructions(const Profile& p) {
     std::map<LocationIndex, std::uint64_t> by_place;
     std::map<FunctionKey, std::uint64_t> in_paths;

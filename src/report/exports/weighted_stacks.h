@@ -1,8 +1,8 @@
-// A profile as stacks with weights, for viewers that know nothing else.
+// A profile as stacks with weights, for viewers of such stacks.
 //
-// Stacks are where samples began. Where there are none (a run that was followed as a whole has no
-// samples), or beside them, instructions are told by the function that executed them, which then
-// stands alone.
+// A sampled stack is where a sample began. A run that was followed as a whole has no samples. For
+// such runs there are stacks of one frame each: a function, with the instructions that it executed
+// itself.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct StackFrame {
     std::string function;
     std::string file;
     std::uint32_t line = 0;
-    LocationIndex location = 0;  // that it comes from
+    LocationIndex location = 0;  // the frame is from
     auto operator<=>(const StackFrame&) const = default;
 };
 

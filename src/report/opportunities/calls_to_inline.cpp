@@ -1,8 +1,9 @@
-// Small functions that are called very often: the call, the return and the moving of arguments are
+// Small functions that are called very often. The call, the return and the moving of arguments are
 // a good part of their work, and the compiler cannot optimise across the call.
 //
-// All calls of one function in its module are one finding: it is the function that is to be made
-// inlinable. Functions of other modules are left out, and PLT stubs: no compiler inlines these.
+// All calls of one function in its module are one finding, because it is the function that has to
+// be made inlinable. Functions of other modules and PLT stubs are left out: no compiler inlines
+// these.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +16,7 @@ namespace shadowprof::report {
 
 namespace {
 
-constexpr std::size_t sites_told = 3;
+constexpr std::size_t sites_listed = 3;
 
 bool is_inlinable(const Evidence& e, const EdgeEntry& edge) {
     const auto from = e.point(edge.from), to = e.point(edge.to);
@@ -49,12 +50,12 @@ std::vector<Finding> find_calls_to_inline(const Evidence& e, Symbols&) {
         f.location = calls.front()->from;
         f.what = fmt::format("{} is called {} times for {:.0f} instructions each",
                              function_label(p, e.place(entry)), count_text(count), length);
-        for (std::size_t i = 0; i < std::min(calls.size(), sites_told); ++i)
+        for (std::size_t i = 0; i < std::min(calls.size(), sites_listed); ++i)
             f.evidence.push_back(fmt::format("{} from {}",
                                              counted("call", calls[i]->statistics.count),
                                              full_label(p, p.at(calls[i]->from))));
-        if (calls.size() > sites_told)
-            f.evidence.push_back("and from " + counted("more place", calls.size() - sites_told));
+        if (calls.size() > sites_listed)
+            f.evidence.push_back("and from " + counted("more place", calls.size() - sites_listed));
         if (const auto paths = e.paths_through_entry(entry); paths.hottest)
             f.evidence.push_back(fmt::format(
                 "{}{} of all executions of paths go through such a call",

@@ -1,9 +1,9 @@
 // Divisions whose divisor is always the same, though the compiler could not know it. Dividing by a
 // constant is a multiplication and a shift; by a variable it is one of the slowest instructions.
 //
-// The divisor is read, not written, by the division; its values are those of the instructions that
-// wrote it last, be it in a caller. Where loaded values were captured, those of the division
-// itself.
+// The division reads the divisor and does not write it. So its values are taken from the
+// instructions that wrote it last, even if they are in a caller, or, if loaded values were
+// captured, from the division itself.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ std::optional<Divisor> divisor_of(const Evidence& e, Point at) {
     if (is_memory(operand)) return loaded_divisor(e, at);
     const auto family = register_family(operand);
     if (!family) return {};
-    // Not by itself: the instruction may write the register it reads.
+    // Writers before this instruction, which may itself write the register that it reads.
     const auto writers = last_writers(e, at, *family);
     const auto value = dominant_value(e, writers, *family);
     if (!value) return {};
@@ -56,7 +56,7 @@ std::optional<Divisor> divisor_of(const Evidence& e, Point at) {
 }  // namespace
 
 std::vector<Finding> find_constant_divisors(const Evidence& e, Symbols&) {
-    constexpr std::size_t writers_told = 3;
+    constexpr std::size_t writers_listed = 3;
     std::vector<Finding> found;
     for (Point at = 0; at < e.points(); ++at) {
         if (e.executions(at) < thresholds::least_executions) continue;
@@ -73,7 +73,7 @@ std::vector<Finding> find_constant_divisors(const Evidence& e, Symbols&) {
         f.evidence.push_back(p.at(f.location).text);
         for (const auto writer : divisor->writers) {
             f.covers.push_back(e.location(writer));
-            if (f.covers.size() <= writers_told)
+            if (f.covers.size() <= writers_listed)
                 f.evidence.push_back(fmt::format(
                     "the divisor was written by {} at {}, {} times", e.place(writer).text,
                     full_label(p, e.place(writer)), count_text(e.executions(writer))));

@@ -1,5 +1,6 @@
-// Indirect calls and jumps that nearly always go to one place: a comparison and a direct call is
-// predicted better, and the callee can be inlined. What a compiler cannot know and a profile can.
+// Indirect calls and jumps that nearly always go to one place. A comparison and a direct call is
+// predicted better, and the callee can be inlined. The compiler cannot know the place; a profile
+// does.
 #include <fmt/format.h>
 
 #include "report/opportunities/finders.h"

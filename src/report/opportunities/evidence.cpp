@@ -21,7 +21,7 @@ std::string ratio_text(const Share& r) {
 std::string scaled_interval(const Share& of, double to) {
     if (of.share <= 0) return {};
     const double low = to * of.low / of.share, high = std::min(1.0, to * of.high / of.share);
-    // Ends that look alike say nothing.
+    // An interval whose ends look the same says nothing.
     return share_text(low) == share_text(high) ? std::string() : interval_text(low, high);
 }
 
@@ -78,8 +78,8 @@ void Evidence::raise(Point at, std::uint64_t executions) {
     executions_[at] = std::max(executions_[at], executions);
 }
 
-// What begins at a point and what ended before it: the running difference is how often paths ran
-// through it. Unsigned wrap-around cancels out.
+// `change` is how often blocks of paths begin at a point, less how often they ended before it. Its
+// running sum is how often paths ran through the point. Unsigned wrap-around cancels out.
 void Evidence::count_paths() {
     if (!p_.find<PathSection>()) return;
     std::vector<std::uint64_t> change(points() + 1);
@@ -113,7 +113,7 @@ void Evidence::add_edges() {
         out_[from].push_back(&e);
         left[from] += e.statistics.count;
         entered[to] += e.statistics.count;
-        // What merely falls through comes from the instruction before, as in any straight line.
+        // Control that falls through comes from the instruction before, as in straight-line code.
         if (e.kind != EdgeKind::fallthrough) in_[to].push_back(&e);
     }
     for (Point at = 0; at < points(); ++at) raise(at, std::max(left[at], entered[at]));
@@ -139,8 +139,8 @@ Share Evidence::edge_share(const EdgeEntry& edge) const {
     return report::share_of(edge.statistics, totals);
 }
 
-// Shares of the hotlist that are all at the wrong ends of their intervals: wider than need be, and
-// safe. An edge that --limit dropped was no hotter than the coolest that was kept.
+// The interval assumes that all shares are at the unfavourable ends of their intervals, so it is
+// wider than necessary, and safe. An edge that --limit dropped was no hotter than the coolest kept.
 Share Evidence::ratio_among(const EdgeEntry& edge) const {
     const auto own = edge_share(edge);
     double others = 0, others_low = 0, others_high = 0;

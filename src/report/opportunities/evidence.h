@@ -1,5 +1,5 @@
-// A profile, arranged for those who look for opportunities: how often any instruction ran, what
-// leaves and enters it, which values it yielded.
+// A profile arranged for finders of opportunities: how often each instruction ran, which edges
+// enter and leave it, which values it yielded.
 #pragma once
 
 #include <algorithm>
@@ -55,9 +55,9 @@ class Evidence {
     // The first point at the function's entry; no_point if the profile does not mention it.
     Point entry_of(Point inside) const;
 
-    // As far as known: what implies the most (paths, edges, values) is nearest.
+    // As far as known. Paths, edges and values each imply a number; the greatest is the nearest.
     std::uint64_t executions(Point at) const { return executions_[at]; }
-    // Of the hottest block of a path that contains it; 1 if there is none.
+    // In the hottest block of a path that contains it; 1 if there is none.
     std::uint32_t instructions_in_block_of(Point at) const;
     // Another instruction can jump there.
     bool is_entered(Point at) const { return !in_[at].empty(); }

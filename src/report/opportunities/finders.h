@@ -1,6 +1,6 @@
-// One function a kind of finding; opportunities.cpp has them in a table. Each yields what passes
-// the thresholds on shares and executions; what touches too little is left out later, for all
-// alike.
+// One function for each kind of finding; opportunities.cpp has the table of kinds. A finder applies
+// the thresholds on shares and executions. Findings that touch too little are removed later, for
+// all kinds alike.
 #pragma once
 
 #include <vector>

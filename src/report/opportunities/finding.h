@@ -1,9 +1,9 @@
-// What a reader could do about the program, and why one may believe it.
+// An improvement that the user could make to the program, with the evidence for it.
 //
-// A finding has three parts: where, what was measured there, and how much of the program it
-// touches. What it touches is not what it saves: no tool knows that without trying. It is the share
-// of all executed instructions whose work the change concerns, by which findings of all kinds are
-// ranked:
+// A finding says where it is, what was measured there, and how much of the program it touches: the
+// share of all executed instructions whose work the change concerns. It does not say how much time
+// the change would save, which no tool knows without trying. Findings of all kinds are ranked by
+// what they touch:
 //
 //     kind                    touches, for each execution
 //     specialise-argument     the instructions of one call of the function
@@ -16,8 +16,8 @@
 //     prefetch-load,          the waiting, a nanosecond of which counts as 3 instructions; the
 //     pointer-chase           share is of all instructions and all waiting (waiting_loads.h)
 //
-// What depends on a share (of a value, of a target) is judged by the lower end of its interval:
-// what was seen too seldom is no evidence.
+// A finding that depends on a share (of a value, of a target) is judged by the lower end of the
+// share's interval, so too few samples are no evidence.
 #pragma once
 
 #include <optional>
@@ -29,7 +29,7 @@
 
 namespace shadowprof::report {
 
-// Where something becomes a finding. shadowprof(1) has the same numbers.
+// The thresholds of findings. shadowprof(1) has the same numbers.
 namespace thresholds {
 inline constexpr double least_touched = 0.01;           // of all instructions
 inline constexpr std::uint64_t least_executions = 100;  // below, a share says little
@@ -62,7 +62,7 @@ struct Finding {
     std::vector<std::string> evidence;  // more lines
     double touches = 0;                 // share of all instructions
     std::string interval;               // of that; empty if exact, nearly so, or not known
-    // Also told by this finding: no other need tell it.
+    // Locations that this finding reports, so that other findings need not.
     std::vector<LocationIndex> covers;
 };
 

@@ -53,7 +53,7 @@ class Trail {
         return all;
     }
 
-    // At an instruction that may be the writer; otherwise upwards.
+    // Stops if this instruction is the writer; otherwise goes on upwards.
     void arrive(Point at, std::uint64_t flow, unsigned calls) {
         if (++steps_ > most_steps) {
             lost_ += flow;
@@ -78,7 +78,7 @@ class Trail {
     }
 
     void go_up(Point from, std::uint64_t flow, unsigned calls) {
-        // Everything that control runs through is known if it ran often enough.
+        // All instructions that ran often enough are in the profile.
         if (from == 0 || !e_.same_function(from, from - 1) ||
             !e_.knows_writers_that_ran(e_.executions(from))) {
             lost_ += flow;
@@ -99,7 +99,7 @@ class Trail {
     void come_from_branches(Point at, std::uint64_t flow, unsigned calls) {
         for (const auto* edge : e_.edges_to(at)) {
             const auto from = e_.point(edge->from);
-            // Returns come from the callee; what was before the call lies above.
+            // Returns come from the callee; the code before the call is above.
             if (edge->kind == EdgeKind::return_ || edge->kind == EdgeKind::call) continue;
             if (!e_.same_function(from, at) && !e_.is_function_entry(at)) continue;
             if (visited_.insert(from).second)
@@ -218,7 +218,7 @@ std::optional<DominantValue> dominant_value(const Evidence& evidence, const Writ
 }
 
 bool looks_like_an_address(const DominantValue& v) {
-    constexpr std::uint64_t lowest_address = 0x400000;  // where programs are linked to, unasked
+    constexpr std::uint64_t lowest_address = 0x400000;  // where programs are linked by default
     constexpr std::uint64_t negative = ~std::uint64_t{0} << 47;
     return v.entry->bits == 64 && !is_in_vector_register(*v.entry) && v.value >= lowest_address &&
            v.value < negative;

@@ -1,5 +1,5 @@
-// Where the value in a register comes from: the instructions that wrote it last, followed backwards
-// over the ways that the profile has seen.
+// Finds where the value in a register comes from: the instructions that wrote it last, by going
+// backwards over the edges that the profile has seen.
 //
 //         mov edi, 7      <- written here, 900 times        mov edi, ebx   <- and here, 100 times
 //         call f ─────────────────────┐                     call f ──┐
@@ -10,8 +10,8 @@
 // From an instruction the trail goes up line by line, and to wherever control was seen to come
 // from: branches, and across a function's entry to its calls. It is lost at a call that may write
 // the register, where the profile mentions no further instruction, and where so little ran that the
-// profile may have dropped the writer. What was lost is weighed: a distribution of values counts it
-// as values unknown.
+// profile may have dropped the writer. The executions whose trail is lost are counted, and a
+// distribution of values has them as unknown.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ Writers last_writers(const Evidence& evidence, Point use, RegisterFamily family)
 // Of a register when the function is entered.
 Writers argument_writers(const Evidence& evidence, Point entry, RegisterFamily family);
 
-// The value that a register has most often.
+// The most frequent value of a register.
 struct DominantValue {
     std::uint64_t value = 0;
     Share ratio;
@@ -47,7 +47,7 @@ std::optional<DominantValue> dominant_value(const Evidence::Written& written);
 std::optional<DominantValue> dominant_value(const Evidence& evidence, const Writers& writers,
                                             RegisterFamily family);
 
-// Differs from run to run, or from machine to machine: no number to build a special case on.
+// Such a value differs between runs or machines, so it is no basis for a special case.
 bool looks_like_an_address(const DominantValue& value);
 
 }  // namespace shadowprof::report

@@ -77,11 +77,11 @@ std::vector<Finding> find_opportunities(const Profile& profile, Symbols& symbols
                      [](const auto& a, const auto& b) { return a.touches > b.touches; });
     std::set<LocationIndex> covered;
     std::erase_if(all, [&](const Finding& f) {
-        const bool told = !f.covers.empty() &&
-                          std::all_of(f.covers.begin(), f.covers.end(),
-                                      [&](auto location) { return covered.count(location); });
+        const bool is_known = !f.covers.empty() &&
+                              std::all_of(f.covers.begin(), f.covers.end(),
+                                          [&](auto location) { return covered.count(location); });
         covered.insert(f.covers.begin(), f.covers.end());
-        return told;
+        return is_known;
     });
     return all;
 }

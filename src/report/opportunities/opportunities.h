@@ -1,4 +1,4 @@
-// What could be done about the program, by what it would concern; the first thing a report says.
+// Finds opportunities to improve the program. A report begins with them.
 #pragma once
 
 #include <span>
@@ -9,7 +9,8 @@
 
 namespace shadowprof::report {
 
-// Most first. Of two findings that rest on the same instruction, the one that touches more.
+// The findings, the one that touches most first. Of two findings that rest on the same
+// instruction, the one that touches more is kept.
 std::vector<Finding> find_opportunities(const Profile& profile, Symbols& symbols);
 
 // All kinds there are, found or not.

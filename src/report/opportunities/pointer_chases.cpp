@@ -1,5 +1,5 @@
-// Loads that wait twice: for their data, and before that for their address, which is what a load
-// before them brought. No processor can begin such a load earlier; only other data structures help.
+// Loads that wait twice: first for their address, which an earlier load yields, and then for their
+// data. No processor can begin such a load earlier; only other data structures help.
 #include <fmt/format.h>
 
 #include "report/opportunities/finders.h"

@@ -1,6 +1,6 @@
-// Loads that wait for data whose address was known long before: one step further each time, or by
-// an index from a table that is read in order. The hardware follows steps by itself, but not over
-// the end of a page, and never an index.
+// Loads that wait for data although the address was known long before: it is one step further each
+// time, or follows from an index in a table that is read in order. The hardware prefetches steps by
+// itself, but not across the end of a page, and it never follows an index.
 #include <fmt/format.h>
 
 #include <cstdint>

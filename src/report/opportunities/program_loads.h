@@ -1,6 +1,6 @@
-// Loads whose values say something about the program's data: copies from memory to a register, but
-// not from the stack (registers that were short), from thread-local storage, or from what no
-// instruction can change (constants, tables of addresses that the dynamic linker filled in).
+// Loads whose values are the program's data: copies from memory to a register, but not from the
+// stack (spilled registers), from thread-local storage, or from memory that no instruction can
+// change (constants, tables of addresses that the dynamic linker filled in).
 #pragma once
 
 #include <vector>
@@ -15,7 +15,7 @@ struct ProgramLoad {
     Point at = 0;
     DominantValue value;
 };
-// Those that ran often enough to tell anything.
+// The loads that ran often enough to be evidence.
 std::vector<ProgramLoad> program_loads(const Evidence& evidence, Symbols& symbols);
 
 }  // namespace shadowprof::report

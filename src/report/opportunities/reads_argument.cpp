@@ -47,7 +47,7 @@ Use use_of(const decoder::Instruction& i, RegisterFamily family) {
     return use;
 }
 
-// Nothing if the code cannot be had.
+// Nothing if the code is not available.
 std::optional<bool> read_by_code(const Evidence& e, Symbols& symbols, Point entry,
                                  RegisterFamily family) {
     const auto& l = e.place(entry);

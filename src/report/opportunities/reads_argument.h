@@ -1,5 +1,5 @@
-// Whether a function reads a register before it writes it, going through its instructions from the
-// entry on: of the file if it is there, otherwise of what the profile quotes.
+// Whether a function reads a register before it writes it, by its instructions from the entry on.
+// The instructions are from the file if it is there, otherwise those that the profile quotes.
 #pragma once
 
 #include "report/opportunities/evidence.h"

@@ -1,9 +1,9 @@
-// Arguments that nearly always have the same value: a version of the function for that value, or a
-// test for it at the entry, lets the compiler fold what depends on it.
+// Arguments that nearly always have the same value. A version of the function for that value, or a
+// test for it at the entry, lets the compiler fold the code that depends on it.
 //
-// No instruction shows an argument at the function's entry, so its values are those of the
-// instructions that its callers wrote it with. Registers that the function does not read are none
-// of its arguments.
+// No instruction shows an argument at the function's entry. Its values are taken from the
+// instructions with which callers wrote it. A register that the function does not read is not an
+// argument.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ constexpr std::array<RegisterFamily, 10> argument_registers{
     RegisterFamily::r8,  RegisterFamily::r9,  vector_family(0),    vector_family(1),
     vector_family(2),    vector_family(3)};
 constexpr std::size_t integer_arguments = 6;
-constexpr std::size_t callers_told = 3;
+constexpr std::size_t callers_listed = 3;
 
 std::string argument_name(std::size_t i) {
     constexpr std::array<const char*, 6> ordinals{"first",  "second", "third",
@@ -34,7 +34,7 @@ std::string argument_name(std::size_t i) {
                : fmt::format("its {} floating-point argument", ordinals[i - integer_arguments]);
 }
 
-// Callers by how often they call.
+// The callers that call most often.
 std::vector<std::string> callers(const Evidence& e, Point entry) {
     std::vector<const EdgeEntry*> calls;
     for (const auto* edge : e.edges_to(entry))
@@ -45,13 +45,13 @@ std::vector<std::string> callers(const Evidence& e, Point entry) {
         return a->statistics.count > b->statistics.count;
     });
     std::vector<std::string> lines;
-    for (std::size_t i = 0; i < std::min(calls.size(), callers_told); ++i)
+    for (std::size_t i = 0; i < std::min(calls.size(), callers_listed); ++i)
         lines.push_back(fmt::format("called {} times from {}",
                                     count_text(calls[i]->statistics.count),
                                     full_label(e.profile(), e.profile().at(calls[i]->from))));
-    if (calls.size() > callers_told)
+    if (calls.size() > callers_listed)
         lines.back() +=
-            fmt::format(", and from {}", counted("more place", calls.size() - callers_told));
+            fmt::format(", and from {}", counted("more place", calls.size() - callers_listed));
     return lines;
 }
 

@@ -1,5 +1,5 @@
-// Values read from memory that are nearly always, but not always, the same: a test for the usual
-// value in front, and a version of what follows that the compiler made for it.
+// Values read from memory that are nearly always, but not always, the same. The program can test
+// for the usual value first and have a version of the following code for it.
 #include <fmt/format.h>
 
 #include "report/opportunities/finders.h"

@@ -1,8 +1,8 @@
-// Values that are read from memory again and again and never change: they could be kept in a
-// register, computed once, or be part of the program. Often the compiler did not dare, because a
-// store between two reads might have changed them.
+// Values that are read from memory again and again and never change. They could be kept in a
+// register, computed once, or be constants of the program. Often the compiler could not do this
+// because a store between two reads might have changed the value.
 //
-// All such loads of one function are one finding: they tend to have one cause.
+// All such loads of one function are one finding, because they tend to have one cause.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace shadowprof::report {
 
 namespace {
-constexpr std::size_t loads_told = 4;
+constexpr std::size_t loads_listed = 4;
 }
 
 std::vector<Finding> find_unchanged_loads(const Evidence& e, Symbols& symbols) {
@@ -53,14 +53,14 @@ std::vector<Finding> find_unchanged_loads(const Evidence& e, Symbols& symbols) {
         for (const auto& load : loads) {
             const auto location = e.location(load.at);
             f.covers.push_back(location);
-            if (loads.size() == 1 || f.covers.size() > loads_told) continue;
+            if (loads.size() == 1 || f.covers.size() > loads_listed) continue;
             f.evidence.push_back(fmt::format(
                 "{}: {} yields {}, {} in {}", place_label(e.profile(), e.place(load.at)),
                 e.place(load.at).text, value_text(load.value.value, *load.value.entry),
                 ratio_text(load.value.ratio), counted("execution", e.executions(load.at))));
         }
-        if (loads.size() > loads_told)
-            f.evidence.push_back(fmt::format("and {} more", loads.size() - loads_told));
+        if (loads.size() > loads_listed)
+            f.evidence.push_back(fmt::format("and {} more", loads.size() - loads_listed));
         found.push_back(std::move(f));
     }
     return found;

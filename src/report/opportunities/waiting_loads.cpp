@@ -15,7 +15,7 @@ namespace shadowprof::report {
 
 namespace {
 
-constexpr std::size_t loads_of_a_line_told = 3;
+constexpr std::size_t loads_listed = 3;
 
 // The 95 % interval of a load's mean, by how its readings vary.
 Share mean_of(const LatencyEntry& e) {
@@ -26,7 +26,7 @@ Share mean_of(const LatencyEntry& e) {
     return {mean, mean - error, mean + error};
 }
 
-// Readings may be long by chance or by disturbance; the model knows nothing of either.
+// Readings may be long by chance or because of a disturbance. The model is affected by neither.
 bool is_far_by_the_model(const LatencyEntry& e) {
     if (e.modelled == 0) return true;
     const auto known = e.by_model[0] + e.by_model[1] + e.by_model[2] + e.by_model[3];
@@ -99,7 +99,7 @@ std::vector<WaitingLoads> waiting_loads(const Evidence& e) {
         if (!waits(entry)) continue;
         const auto trail = trails.of(entry);
         const auto& l = p.at(entry.location);
-        // Without lines every load is by itself.
+        // Without line information each load is a group of its own.
         const auto place = l.line ? l.function_offset.value_or(0) : l.offset;
         auto& group = lines[{l.module, place, l.file, l.line, trail.kind}];
         const auto share = share_of(entry.statistics, list.totals);
@@ -125,12 +125,12 @@ Finding waiting_finding(const Evidence& e, const WaitingLoads& group, const std:
     f.location = first.location;
     f.what = fmt::format("waits {} ({:.0f}–{:.0f}) in each of {}, {}", nanoseconds_text(mean.share),
                          mean.low, mean.high, counted("load", first.loads), why);
-    for (std::size_t i = 0; i < std::min(loads_of_a_line_told, group.loads.size()); ++i)
+    for (std::size_t i = 0; i < std::min(loads_listed, group.loads.size()); ++i)
         f.evidence.push_back(fmt::format("{}: {}", p.at(group.loads[i]->location).text,
                                          times_text(*group.loads[i])));
-    if (group.loads.size() > loads_of_a_line_told)
+    if (group.loads.size() > loads_listed)
         f.evidence.push_back(
-            fmt::format("and {} more in this line", group.loads.size() - loads_of_a_line_told));
+            fmt::format("and {} more in this line", group.loads.size() - loads_listed));
     f.evidence.push_back(ratio_text(group.of_waiting) + " of all waiting");
     f.touches = group.touches;
     f.interval = scaled_interval(group.of_waiting, group.touches);

@@ -1,9 +1,9 @@
-// Loads that wait for their data, and what is known of their addresses beforehand.
+// Loads that wait for their data, and what is known about their addresses beforehand.
 //
-// Time is compared with instructions by one number: a nanosecond of waiting counts as three
-// instructions, which is what a processor executes in it when nothing waits. So what a load touches
-// is its waiting, of all instructions and all waiting. Loads were timed one by one; those whose
-// waiting overlaps in the program cost it less than that.
+// A nanosecond of waiting counts as three instructions, which is what a processor executes in a
+// nanosecond when nothing waits. So a load touches its share of the sum of all instructions and all
+// waiting. Loads were timed one by one. If the waiting of several loads overlaps in the program, it
+// costs the program less.
 #pragma once
 
 #include <map>
@@ -42,11 +42,11 @@ struct WaitingLoads {
     Share of_waiting;
     double touches = 0;
 };
-// Those that wait long enough to tell anything, and whose data the model has outside the near
-// caches. One group for each line and kind of trail.
+// The loads that wait long enough to matter and whose data, by the model, are outside the near
+// caches. There is a group for each line and kind of trail.
 std::vector<WaitingLoads> waiting_loads(const Evidence& evidence);
 
-// The group as a finding; `why` says what is known of the addresses: "each 4160 bytes after the
+// The group as a finding. `why` says what is known about the addresses: "each 4160 bytes after the
 // last".
 Finding waiting_finding(const Evidence& evidence, const WaitingLoads& loads,
                         const std::string& why);

@@ -1,7 +1,7 @@
-// Forward branches that are nearly always taken: what they jump over is the unusual case, and lies
-// where the usual one should. A branch that falls through costs less, and the code that runs then
-// lies together in the instruction cache. Compilers lay code out by guesses or by
-// __builtin_expect; a profile knows.
+// Forward branches that are nearly always taken. They jump over the unusual case, which lies where
+// the usual one should. A branch that falls through costs less, and then the code that runs lies
+// together in the instruction cache. Compilers lay out code by guesses or by __builtin_expect; a
+// profile knows.
 #include <fmt/format.h>
 
 #include "report/opportunities/finders.h"

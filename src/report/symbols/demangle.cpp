@@ -10,14 +10,15 @@ namespace shadowprof::report {
 
 namespace {
 
-// The longest first. " new" and its like are words.
+// The longest come first. " new" and the like are words.
 constexpr std::array<std::string_view, 45> operators{
     " delete[]", " new[]", " delete", " new", "<=>", "<<=",  ">>=", "->*", "()", "[]", "<<", ">>",
     "<=",        ">=",     "==",      "!=",   "&&",  "||",   "++",  "--",  "->", "+=", "-=", "*=",
     "/=",        "%=",     "^=",      "&=",   "|=",  "\"\"", "<",   ">",   "=",  "+",  "-",  "*",
     "/",         "%",      "^",       "&",    "|",   "~",    "!",   ",",   "?"};
 
-// What "operator" at the beginning of `s` names: "operator<<", "operator()"; 0 if nothing does.
+// The length of the operator's name at the beginning of `s`, as in "operator<<" or "operator()"; 0
+// if there is none.
 std::size_t operator_name_size(std::string_view s) {
     static constexpr std::string_view keyword = "operator";
     if (!s.starts_with(keyword)) return 0;
@@ -26,8 +27,8 @@ std::size_t operator_name_size(std::string_view s) {
     return 0;
 }
 
-// The size of what the bracket at the beginning of `s` encloses, brackets included; 0 if it is not
-// closed. The arrow of a return type is no bracket.
+// The length of the bracketed text at the beginning of `s`, brackets included; 0 if the bracket is
+// not closed. The arrow of a return type is not a bracket.
 std::size_t bracketed_size(std::string_view s) {
     std::size_t depth = 0;
     for (std::size_t i = 0; i < s.size();) {

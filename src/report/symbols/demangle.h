@@ -6,8 +6,9 @@
 
 namespace shadowprof::report {
 
-// Of a C++ symbol, or of a stub for one ("puts@plt"); any other name as it is. Symbol versions
-// ("@@GLIBC_2.14") are dropped; suffixes of compilers become "[clone .constprop.0]".
+// Demangles a C++ symbol or the stub for one ("puts@plt") and returns any other name unchanged.
+// Symbol versions ("@@GLIBC_2.14") are dropped; suffixes of compilers become
+// "[clone .constprop.0]".
 std::string demangle(const std::string& symbol);
 
 // "std::map<int, int>::at(int const&) const" -> "std::map::at": for lists, where the parameters

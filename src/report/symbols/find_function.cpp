@@ -22,7 +22,7 @@ namespace {
 constexpr std::size_t names_suggested = 5;
 constexpr std::size_t longest_compared = 64;
 
-// How many letters must be changed, added or dropped.
+// The edit distance: how many letters must be changed, added or dropped.
 std::size_t distance(std::string_view a, std::string_view b) {
     a = a.substr(0, longest_compared);
     b = b.substr(0, longest_compared);

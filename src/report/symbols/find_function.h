@@ -1,4 +1,4 @@
-// Which function of a profile the user means by a name.
+// Finds the function of a profile that the user means by a name.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct FunctionChoice {
 // All functions, the hottest first.
 std::vector<FunctionChoice> functions_by_heat(const Profile& profile);
 
-// Those that match, the hottest first. An exact name beats a pattern (with * and ?) and a part of
-// a name. Throws UserError with names that are near if nothing matches.
+// The functions that match, the hottest first. An exact name beats a pattern (with * and ?), and a
+// pattern beats a part of a name. If nothing matches, throws a UserError that lists similar names.
 std::vector<FunctionChoice> find_function(const Profile& profile, const std::string& wanted);
 
 }  // namespace shadowprof::report

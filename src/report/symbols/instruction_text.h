@@ -1,5 +1,5 @@
-// Instructions as the profile quotes them, taken apart: where the file is not there any more, their
-// text is all there is.
+// Parses instructions as the profile quotes them. Their text is all that is left when the file is
+// gone.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ struct InstructionText {
     std::vector<std::string_view> operands;  // the destination first
 };
 
-// What it returns refers to `text`.
+// The result refers to `text`.
 InstructionText parse_instruction(std::string_view text);
 
 inline bool is_memory(std::string_view operand) {
@@ -33,15 +33,15 @@ constexpr RegisterFamily vector_family(unsigned number) {
 }
 std::optional<RegisterFamily> register_family(std::string_view name);
 
-// The registers an operand names: itself, or those of its address.
+// The registers that an operand names: the operand itself, or those of its address.
 std::vector<RegisterFamily> registers_in(std::string_view operand);
 bool mentions(std::string_view operand, RegisterFamily wanted);
 
 bool is_call(const InstructionText& i);
 bool is_conditional_jump(const InstructionText& i);
-// Control never goes on behind it.
+// Control never continues after it.
 bool never_falls_through(const InstructionText& i);
-// Its target is computed: not written in the instruction, nor at a fixed place (as in PLT stubs).
+// Its target is computed: it is neither in the instruction nor at a fixed place (as in PLT stubs).
 bool is_computed_branch(const InstructionText& i);
 // Copies memory to a register and does nothing else: mov, movzx, movsd, vmovups, …
 bool is_pure_load(const InstructionText& i);

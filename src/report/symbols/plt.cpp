@@ -12,7 +12,7 @@ namespace shadowprof::report {
 
 namespace {
 
-// Of a jump through memory at a fixed address.
+// The address, if this is a jump through memory at a fixed address.
 std::optional<std::uint64_t> slot_of(const decoder::Instruction& i) {
     if (i.flow != decoder::Flow::indirect_jump) return {};
     for (const auto& operand : i.explicit_operands())
@@ -21,7 +21,7 @@ std::optional<std::uint64_t> slot_of(const decoder::Instruction& i) {
     return {};
 }
 
-// Stubs resolved lazily push the index of their relocation and jump to the resolver.
+// Lazily resolved stubs push the index of their relocation and jump to the resolver.
 std::optional<std::uint64_t> pushed_index(const decoder::Instruction& i) {
     if (i.flow != decoder::Flow::next || i.explicit_count != 1) return {};
     const auto& operand = i.explicit_operands().front();

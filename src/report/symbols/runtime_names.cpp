@@ -15,7 +15,7 @@ void RuntimeNames::read_what_is_new() {
     std::ifstream file(path_, std::ios::binary);
     file.seekg(static_cast<std::streamoff>(read_to_));
     std::string line;
-    while (std::getline(file, line) && !file.eof()) {  // without its newline it is not all there
+    while (std::getline(file, line) && !file.eof()) {  // without its newline the line is incomplete
         read_to_ += line.size() + 1;
         std::istringstream fields(line);
         std::uint64_t begin = 0, size = 0;
@@ -23,7 +23,7 @@ void RuntimeNames::read_what_is_new() {
         if (fields >> std::hex >> begin >> size && std::getline(fields >> std::ws, name))
             functions_.push_back({name, begin, begin + size});
     }
-    // The last of those that begin at one address is what is there now.
+    // Of several functions at one address, the last line describes the one that is there now.
     std::stable_sort(functions_.begin(), functions_.end(),
                      [](const auto& a, const auto& b) { return a.begin < b.begin; });
     const auto kept = std::unique(functions_.rbegin(), functions_.rend(),

@@ -14,8 +14,8 @@ class RuntimeNames {
   public:
     explicit RuntimeNames(std::string path) : path_(std::move(path)) {}
 
-    // nullptr if unknown. The file grows while the program runs: it is read again when it did.
-    // The pointer holds until the next call.
+    // nullptr if unknown. The file grows while the program runs, and is read again when it has
+    // grown. The pointer is valid until the next call.
     const Function* find(std::uint64_t address);
 
   private:

@@ -116,7 +116,7 @@ SourceLine SourceLines::find(std::uint64_t address) {
     if (Dwarf_Line* line = dwarf_getsrc_die(unit, address)) {
         int number = 0;
         const char* file = dwarf_linesrc(line, nullptr, nullptr);
-        // Line 0 is code that no line is to blame for.
+        // Line 0 marks code that belongs to no line.
         if (file && dwarf_lineno(line, &number) == 0 && number > 0) {
             found.file = file;
             found.line = static_cast<std::uint32_t>(number);

@@ -1,8 +1,8 @@
-// Source lines and inlined functions by DWARF.
+// Finds source lines and inlined functions in DWARF.
 //
 // libdw finds a compilation unit by .debug_aranges, which clang does not write, and scopes by
-// walking the whole unit; for thousands of locations neither will do. So the ranges of units, and
-// of the functions in each unit that is asked about, are tables here.
+// walking the whole unit. Neither is fast enough for thousands of locations. So this class keeps
+// tables: one of the ranges of units, and for each unit in use one of the ranges of functions.
 #pragma once
 
 #include <elfutils/libdw.h>

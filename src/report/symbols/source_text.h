@@ -1,4 +1,4 @@
-// Lines of source files, if they are there to be read.
+// Reads lines of source files, where the files can be read.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@ namespace shadowprof::report {
 
 class SourceText {
   public:
-    // Compilers often name files relative to where they ran, which is most likely the current
-    // directory or one of those above the module.
+    // Compilers often name files relative to the directory they ran in. That is most likely the
+    // current directory or one of those above the module.
     explicit SourceText(std::string module_path = {}) : module_path_(std::move(module_path)) {}
 
-    // Printable, tabs as spaces; empty if the line cannot be had.
+    // Printable text with tabs as spaces; empty if the line cannot be read.
     std::string line(const std::string& file, std::uint32_t number);
     bool has(const std::string& file);
 

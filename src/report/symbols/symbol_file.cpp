@@ -30,8 +30,8 @@ bool is_x86_64(Elf* elf) {
            header.e_ident[EI_CLASS] == ELFCLASS64;
 }
 
-// The vDSO is an ELF image without a length: it goes as far as its section headers, which come
-// last.
+// The vDSO is an ELF image whose length is not recorded. It ends after its section headers, which
+// come last.
 std::size_t size_of_image(const std::byte* image) {
     const auto* header = reinterpret_cast<const Elf64_Ehdr*>(image);
     return header->e_shoff + std::size_t{header->e_shentsize} * header->e_shnum;
@@ -41,7 +41,7 @@ std::size_t size_of_image(const std::byte* image) {
 
 std::unique_ptr<ElfImage> ElfImage::open(const std::string& path, const std::string& build_id,
                                          const std::vector<std::string>& debug_directories) {
-    // A path from a profile may name anything: opening a pipe must not wait for its writer.
+    // A path from a profile may name anything. If it is a pipe, opening it must not block.
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return nullptr;
     struct stat status {};

@@ -1,4 +1,4 @@
-// An ELF file on disk (or our own vDSO) that is the very build a location speaks of.
+// An ELF file on disk, or our own vDSO, of exactly the build that a location belongs to.
 #pragma once
 
 #include <elfutils/libdwfl.h>
@@ -21,7 +21,7 @@ struct ElfSection {
     Elf_Scn* section = nullptr;
 };
 
-// What the dynamic linker writes, and where.
+// A place that the dynamic linker writes, and the symbol whose address it writes there.
 struct Relocation {
     std::uint64_t slot = 0;
     std::string symbol;                      // empty for the resolved-at-load-time kind:
@@ -29,24 +29,24 @@ struct Relocation {
     std::optional<std::uint64_t> plt_index;  // its place in .rela.plt
 };
 
-// One thread at a time: libdw is not made for more. Addresses are link-time addresses.
+// To be used by one thread at a time, because of libdw. Addresses are link-time addresses.
 class ElfImage {
   public:
-    // nullptr if there is no such file, it is no x86-64 ELF file, or it is another build: the
-    // build ids are compared, and a file that has none cannot stand for a module that has one.
+    // nullptr if there is no such file, if it is not an x86-64 ELF file, or if its build id is not
+    // the module's. A file without a build id never stands for a module that has one.
     static std::unique_ptr<ElfImage> open(const std::string& path, const std::string& build_id,
                                           const std::vector<std::string>& debug_directories);
-    // The one mapped into this process, if it is that build.
+    // The vDSO that is mapped into this process, if it is of that build.
     static std::unique_ptr<ElfImage> open_own_vdso(const std::string& build_id);
     ~ElfImage();
     ElfImage(const ElfImage&) = delete;
     ElfImage& operator=(const ElfImage&) = delete;
 
-    // Also from separate debug files, found by build id or debug link.
+    // Symbols also come from separate debug files, found by build id or debug link.
     std::vector<SymbolCandidate> symbols() const;
     std::vector<ElfSection> sections() const;
     std::vector<Relocation> relocations() const;
-    // From the file, by the loadable segment that holds the address; shorter at the segment's end.
+    // Reads from the loadable segment that holds the address; fewer bytes at the segment's end.
     std::vector<std::byte> bytes(std::uint64_t address, std::size_t size) const;
     Dwfl_Module* dwfl_module() const { return module_; }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view vdso_path = "[vdso]";
 constexpr std::string_view runtime_code_path = "[runtime code]";
-// Writable in the file, and read-only once the dynamic linker is done.
+// Sections that are writable in the file and read-only once the dynamic linker is done.
 constexpr std::array<std::string_view, 4> linker_tables{".got", ".got.plt", ".data.rel.ro",
                                                         ".data.rel.ro.local"};
 

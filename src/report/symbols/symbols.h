@@ -1,8 +1,8 @@
 // What code is called and where it was written: functions, source lines, inlined calls.
 //
-// A file is believed only if its build id is the module's. Where a name is missing the answer says
-// less, never something else: a stripped file still has exported names, then bounds of functions
-// from its unwind tables, then nothing. Any thread may ask; one is answered at a time.
+// A file is used only if its build id is the module's. Where a name is missing, the answer says
+// less but is never wrong: a stripped file still has exported names, or at least the bounds of
+// functions in its unwind tables. Any thread may call; calls are answered one at a time.
 #pragma once
 
 #include <cstdint>
@@ -37,18 +37,18 @@ class Symbols {
     explicit Symbols(SymbolOptions options = {});
     ~Symbols();
 
-    // For a process whose id was not known when this was made.
+    // For a process whose id was not known at construction.
     void use_runtime_map(const std::string& path);
 
     std::optional<FunctionInfo> function_at(const trace::Module& module, std::uint64_t offset);
     SourceLine line_at(const trace::Module& module, std::uint64_t offset);
 
-    // For listings. Every function of the module, and code from its file; empty without the file.
+    // For listings: every function of the module, and code from its file; empty without the file.
     std::vector<FunctionInfo> functions_of(const trace::Module& module);
     std::vector<std::byte> code_of(const trace::Module& module, std::uint64_t offset,
                                    std::size_t size);
-    // Whether the running program may change what is there: data, but neither constants nor tables
-    // that only the dynamic linker writes. Nothing without the file.
+    // Whether the running program may write there. It may write data, but neither constants nor
+    // tables that only the dynamic linker writes. Nothing without the file.
     std::optional<bool> is_writable(const trace::Module& module, std::uint64_t offset);
 
   private:
@@ -61,13 +61,13 @@ class Symbols {
     std::unordered_map<std::string, std::unique_ptr<File>> files_;  // by path and build id
 };
 
-// Functions for the profilers, which know no symbols.
+// Finds functions for the profilers, which do not know symbols.
 class SymbolFunctionMap : public profile::FunctionMap {
   public:
     SymbolFunctionMap(Symbols& symbols, const trace::ModuleTable& modules)
         : symbols_(symbols), modules_(modules) {}
     trace::Location function_of(trace::Location location) override;
-    // Gives back the memory of what has been asked for so far.
+    // Frees the memory that earlier calls have taken.
     void forget();
 
   private:

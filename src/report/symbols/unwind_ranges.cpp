@@ -6,8 +6,8 @@ namespace shadowprof::report {
 
 namespace {
 
-// Pointer encodings (LSB, "DWARF extensions"); the only ones that x86-64 compilers and linkers use
-// in these places.
+// Pointer encodings (LSB, "DWARF extensions"). x86-64 compilers and linkers use no others in these
+// places.
 constexpr std::byte unsigned_4{0x03}, signed_4_from_table{0x3b};
 
 template <class Number>

@@ -1,5 +1,5 @@
-// Where functions begin and end by the unwind tables: known even for stripped files, because
-// exceptions need it. No names.
+// The bounds of functions, without names, from the unwind tables. Even stripped files have them,
+// because exceptions need them.
 #pragma once
 
 #include <vector>

@@ -24,7 +24,7 @@ constexpr std::array<Unit, 5> count_units{
     {{1e3, "k"}, {1e6, "M"}, {1e9, "G"}, {1e12, "T"}, {1e15, "P"}}};
 constexpr std::array<Unit, 4> time_units{{{1e-9, "ns"}, {1e-6, "µs"}, {1e-3, "ms"}, {1, "s"}}};
 
-// Three digits that count.
+// Three significant digits.
 std::string three_digits(double d) {
     const double size = std::abs(d);
     return size >= 99.95   ? fmt::format("{:.0f}", d)
@@ -37,19 +37,20 @@ std::string percent_number(double share) {
     if (percent == 0) return "0";
     if (percent < 0.01) return "<0.01";
     if (percent < 1) return fmt::format("{:.2f}", percent);
-    // Nothing but all is 100 %.
+    // Only the whole is shown as 100 %.
     if (percent >= 99.95) return share < 1 ? ">99.9" : fmt::format("{:.0f}", percent);
     return fmt::format("{:.1f}", percent);
 }
 
-// Never like an integer: "2.0".
+// Never looks like an integer: "2.0".
 std::string floating_text(double d) {
     auto text = fmt::format("{:.6g}", d);
     if (text.find_first_of(".e") == text.npos) text += ".0";
     return text;
 }
 
-// Floating-point numbers that programs compute with; other bit patterns are integers or packed.
+// Whether programs are likely to compute with this number. Other bit patterns are integers or
+// packed data.
 bool is_plausible(double d) {
     return std::isfinite(d) && std::abs(d) > 1e-30 && std::abs(d) < 1e30;
 }
@@ -114,7 +115,7 @@ std::string value_text(std::uint64_t value, const ValueEntry& entry) {
 
 namespace {
 
-// No interval where the share is certain.
+// A share that is certain has no interval.
 ShareTexts texts_of(const Share& share) {
     const bool certain = share.low == share.share && share.high == share.share;
     return {share.share, share_text(share.share),
@@ -156,7 +157,7 @@ namespace {
 std::string offset_label(const Profile& profile, const Location& l) {
     auto label = function_label(profile, l);
     if (!l.function_offset || *l.function_offset == l.offset) return label;
-    // A part that was moved out of its function may lie before it.
+    // A cold part that was moved out of its function may lie before it.
     return l.offset > *l.function_offset ? label + "+" + hex_text(l.offset - *l.function_offset)
                                          : label + "-" + hex_text(*l.function_offset - l.offset);
 }

@@ -1,4 +1,4 @@
-// Numbers and names as people read them: what every report says in the same words.
+// Formats numbers and names for people, in the same way in every report.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ std::string interval_text(double low, double high);       // "58.1–64.5 %"
 std::string seconds_text(double seconds);                 // "3.21 s", "12.0 ms"
 std::string hex_text(std::uint64_t n);                    // "0x2a"
 
-// "0x2a (42)", "0xffffffff (-1)", "2.5": the bits, and what it is likely to mean to the
-// instruction: a number of its width, or a floating-point one if it is in a vector register.
+// "0x2a (42)", "0xffffffff (-1)", "2.5": the bits, and what they are likely to mean: an integer of
+// the operand's width, or a floating-point number if it is in a vector register.
 std::string value_text(std::uint64_t value, const ValueEntry& entry);
 
-// An entry's share of a hotlist: share_text, and the interval where it is an estimate.
+// An entry's share of its hotlist as text, with an interval if the share is an estimate.
 struct ShareTexts {
     double share = 0;
     std::string text;
@@ -42,7 +42,7 @@ std::string function_label(const Profile& profile, const Location& l);  // "pars
 std::string place_label(const Profile& profile, const Location& l);     // "json.c:33", "parse+0x1a"
 std::string full_label(const Profile& profile, const Location& l);      // both, if they differ
 
-// Where control goes from and to: no more than tells the two apart, and no less.
+// The two ends of an edge, with as much detail as distinguishes them.
 struct EdgeLabels {
     std::string from, to;
 };

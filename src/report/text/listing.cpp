@@ -91,7 +91,7 @@ class Listing {
         return text + ", " + counted("loop", e.back_edges);
     }
 
-    // The other ends of calls, by function, with their shares among them.
+    // The other ends of calls: functions, each with its share of these calls.
     template <class Wanted, class Other>
     std::string pairs_text(Wanted wanted, Other other) const {
         std::map<std::string, double> by_name;
@@ -116,8 +116,8 @@ class Listing {
         return text;
     }
 
-    // Writes the line, or one for the whole run of instructions that never ran; says where to go
-    // on.
+    // Writes this line, or one line for a whole run of instructions that were never executed.
+    // Returns the index of the next line.
     std::size_t skip_unseen(std::size_t i) {
         std::size_t end = i;
         while (code_.counted && code_.executions > 0 && end < code_.lines.size() &&
@@ -159,7 +159,7 @@ class Listing {
         out += paint_.dim(offset);
         used += offset.size();
 
-        // Notes stand in a column beside the instructions; without room for one, below them.
+        // Notes are in a column beside the instructions, or below them if there is no room for one.
         const auto room = width_ - std::min(width_, used);
         const bool wide = room >= 64;
         const std::size_t note_column = wide ? std::min<std::size_t>(room / 2, 44) : 4;

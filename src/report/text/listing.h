@@ -1,4 +1,4 @@
-// One function in a terminal, line by line: source and assembly with what the profile knows of each
+// Lists one function in a terminal: source and assembly, with the profile's facts about each
 // instruction beside it (annotated_code.h).
 #pragma once
 

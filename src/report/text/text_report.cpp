@@ -88,7 +88,7 @@ class TextReport {
     }
 
     std::string target_text(const Target& t) const {
-        // Merged runs had process ids of their own.
+        // Each of several merged runs had a process id of its own.
         std::string text = t.pid == 0   ? (t.attached ? "attached to" : "started by shadowprof")
                            : t.attached ? fmt::format("attached to pid {}", t.pid)
                                         : fmt::format("pid {}", t.pid);
@@ -152,7 +152,7 @@ class TextReport {
             opportunity_line("none that touches " + share_text(thresholds::least_touched) +
                                  " of the work or more",
                              Tint::dim, 2);
-        std::set<const FindingKind*> advised;  // once is enough
+        std::set<const FindingKind*> advised;  // each advice is given once
         for (std::size_t i = 0; i < rows(findings); ++i)
             opportunity(findings[i], advised.insert(findings[i].kind).second);
         if (findings.size() > top_)

@@ -1,6 +1,6 @@
-// The report people read in a terminal: what ran, how much was seen and what it cost; then hot
-// functions, paths, edges, calls, values and stacks, each with its share and interval. Or, with
-// `function`, one function line by line (listing.h).
+// The report in a terminal: what ran, how much was seen and what it cost; then opportunities, and
+// the hottest entries of each hotlist, each with its share and interval. With
+// TextOptions::function it lists one function line by line instead (listing.h).
 #pragma once
 
 #include <cstddef>

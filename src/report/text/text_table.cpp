@@ -35,7 +35,7 @@ void trim_right(std::string& line) {
     while (!line.empty() && line.back() == ' ') line.pop_back();
 }
 
-// As many steps to a line as fit. A step wider than a line is cut.
+// Puts as many steps on each line as fit. A step wider than a line is cut.
 std::vector<std::string> fill_lines(const std::vector<std::string>& steps, std::size_t width) {
     std::vector<std::string> lines;
     std::size_t used = 0;
@@ -108,7 +108,7 @@ std::vector<std::size_t> TextTable::fit(std::size_t width, std::vector<bool>& sh
             shown[*least] = false;
             continue;
         }
-        // Columns that need less than their part leave the rest to the others.
+        // A column that needs less than its part leaves the rest to the others.
         std::size_t room = width > fixed ? width - fixed : 0;
         std::vector<std::size_t> order;
         for (std::size_t c = 0; c < columns_.size(); ++c)
@@ -135,7 +135,7 @@ std::string TextTable::render(std::size_t width, const Paint& paint) const {
         for (std::size_t c = 0; c < columns_.size(); ++c) {
             if (!shown[c]) continue;
             const Cell cell = cell_of(c);
-            // The last resort on a narrow terminal: what does not fit is cut.
+            // On a very narrow terminal the remaining text is cut.
             const auto room = width > used + pending ? width - used - pending : 0;
             const auto text = shorten_middle(cell.text, std::min(widths[c], room));
             const auto blank = widths[c] - std::min(widths[c], columns_of(text));
@@ -162,7 +162,7 @@ std::string wrap_steps(const std::vector<std::string>& steps, std::size_t indent
                        std::size_t most_lines) {
     const auto room = std::max<std::size_t>(width - std::min(width, indent), 8);
     auto lines = fill_lines(steps, room);
-    // Fewer and fewer steps from the middle until the rest fits.
+    // Removes steps from the middle until the rest fits.
     constexpr std::size_t most_kept = 64;
     for (std::size_t kept = std::min(steps.size() - 1, most_kept);
          lines.size() > most_lines && kept >= 2; --kept) {

@@ -1,5 +1,5 @@
-// Tables for a terminal, no wider than it. Text is measured as the terminal shows it; where room
-// is short, unimportant columns go first, then names are cut in the middle.
+// Tables that are no wider than the terminal. Text is measured in terminal columns. Where room is
+// short, unimportant columns are dropped first, then names are cut in the middle.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class Paint {
     std::string dim(const std::string& text) const { return with("2", text); }
     std::string alarm(const std::string& text) const { return with("1;31", text); }
     std::string accent(const std::string& text) const { return with("36", text); }
-    // The hotter the redder; cool things are left alone.
+    // The hotter, the redder; cool text is not coloured.
     std::string heat(double share, const std::string& text) const;
 
   private:
@@ -34,9 +34,9 @@ struct Cell {
 struct Column {
     std::string title;
     enum class Align { left, right } align = Align::right;
-    int importance = 9;       // the least important column goes first; 9 stays
-    std::size_t stretch = 0;  // of the room that is left, what part this column takes; 0: it is
-                              // as wide as its widest cell
+    int importance = 9;       // the least important is dropped first; 9 stays
+    std::size_t stretch = 0;  // how many parts of the remaining room this column
+                              // takes; 0: it is as wide as its widest cell
 };
 
 class TextTable {
@@ -56,15 +56,15 @@ class TextTable {
 std::string pad_left(const std::string& text, std::size_t columns);
 std::string pad_right(const std::string& text, std::size_t columns);
 
-// Joins steps with " → " into lines of at most `width`, each indented; at most `most_lines`, the
-// middle steps making way.
+// Joins steps with " → " into at most `most_lines` indented lines of at most `width`. Steps in the
+// middle are left out if there are too many.
 std::string wrap_steps(const std::vector<std::string>& steps, std::size_t indent, std::size_t width,
                        std::size_t most_lines);
 
-// Words into lines of at most `width`; the lines after the first are indented.
+// Breaks text into lines of at most `width`; all lines but the first are indented.
 std::string wrap_words(const std::string& text, std::size_t indent, std::size_t width);
 
-// What the text is about, in so many columns, and the text beside it; bold or accented by `tint`.
+// A label of `columns` columns with the text beside it, in bold or accented by `tint`.
 std::string labelled_line(const Paint& paint, const std::string& label, const std::string& text,
                           std::size_t label_columns, std::size_t width, Tint tint);
 

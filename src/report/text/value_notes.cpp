@@ -45,7 +45,7 @@ bool is_constant_by_construction(const Profile& profile, const ValueEntry& entry
     const auto source = operands.back();
     if (contains(movers, mnemonic)) return is_number(source);
     if (contains(zeroing, mnemonic)) return source == operands[operands.size() - 2];
-    // With rip the text shows the absolute address: no register is left in it.
+    // An operand relative to rip is quoted as an absolute address, without a register.
     return mnemonic == "lea" &&
            (source.find("[0x") != source.npos || source.find("rip") != source.npos);
 }

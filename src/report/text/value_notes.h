@@ -1,4 +1,4 @@
-// What is worth saying about the values of an instruction.
+// Notes about the values of an instruction.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace shadowprof::report {
 
-// The value is in the instruction itself ("mov eax, 5", "xor eax, eax", "lea rax, [rip+…]"): that
-// it never changes is no news.
+// Whether the instruction itself determines the value ("mov eax, 5", "xor eax, eax",
+// "lea rax, [rip+…]"). It is not worth reporting that such a value never changes.
 bool is_constant_by_construction(const Profile& profile, const ValueEntry& entry);
 
 // "eax", "address [rdi+8]", "loaded [rdi+8]".

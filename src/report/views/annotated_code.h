@@ -1,9 +1,9 @@
-// One function's instructions with what the profile knows of each beside it: how often it ran,
-// where it goes on, which values it yields, how long it waits. What listings in a terminal and in a
-// page show.
+// One function's instructions with the profile's facts about each: how often it ran, where control
+// went next, which values it yielded, how long it waited. Listings in a terminal and on the page
+// show this.
 //
-// Code comes from the file the profile names if it is still that build, otherwise from the
-// instructions that the profile itself quotes.
+// The code comes from the module's file if that is still the same build, otherwise from the
+// instructions that the profile quotes.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@
 
 namespace shadowprof::report {
 
-// How much of all waiting a load's is, and what is to be said of it.
+// A load's share of all waiting, and a note about it.
 struct LoadNote {
     double share = 0;
     std::string text;
@@ -33,8 +33,8 @@ struct CodeLine {
 
 struct AnnotatedCode {
     std::vector<CodeLine> lines;
-    bool quoted_only = false;  // the file is not there or is another build
-    bool counted = false;      // the profile tells executions
+    bool quoted_only = false;  // the file is missing or is another build
+    bool counted = false;      // the profile has counts of executions
     double executions = 0;     // of all lines
 };
 

@@ -43,8 +43,9 @@ class Counter {
     }
 
     void count_paths(const PathSection& paths) {
-        // What begins at an instruction, and what ended before it; their running difference is
-        // how often a path ran through it. Unsigned wrap-around cancels out.
+        // The difference between how often a block begins at an instruction and how often one ended
+        // before it. The running sum of these is how often paths ran through each instruction.
+        // Unsigned wrap-around cancels out.
         std::vector<std::uint64_t> change(listed_.size() + 1);
         for (const auto& e : paths.entries)
             for (const auto& b : e.blocks) {
@@ -67,7 +68,7 @@ class Counter {
         }
     }
 
-    // Several operands of an instruction have an entry each; with contexts, several entries each.
+    // Each operand of an instruction has an entry, or several if there are contexts.
     void count_values(const Hotlist<ValueEntry>& values) {
         struct Key {
             std::size_t position;

@@ -14,7 +14,7 @@ using FrameIndex = std::uint32_t;
 class Builder {
   public:
     explicit Builder(const Profile& profile) : p_(profile), frame_of_(profile.locations.size()) {
-        nodes_.emplace_back();  // the root, which is no frame
+        nodes_.emplace_back();  // the root, which is not a frame
     }
 
     FrameIndex frame(LocationIndex i) {
@@ -56,7 +56,7 @@ class Builder {
         const auto push_callees = [&](std::size_t node, std::uint32_t depth) {
             std::vector<std::pair<FrameIndex, std::size_t>> callees(nodes_[node].callees.begin(),
                                                                     nodes_[node].callees.end());
-            // What is taken from the end comes first: the heaviest, ties in the order of frames.
+            // They are taken from the end: the heaviest first, ties in the order of frames.
             std::sort(callees.begin(), callees.end(), [&](const auto& a, const auto& b) {
                 const auto x = nodes_[a.second].weight, y = nodes_[b.second].weight;
                 return x != y ? x < y : a.first > b.first;
@@ -101,7 +101,7 @@ std::vector<std::vector<FrameIndex>> frames_of_blocks(const Profile& p, const Pa
     for (const auto& block : path.blocks) {
         const auto here = builder.frame(block.start);
         if (stack.empty() && returned) {
-            // Back in whoever called all that was seen so far.
+            // This is the function that called everything seen so far.
             for (auto& earlier : all) earlier.insert(earlier.begin(), here);
             stack.push_back(here);
         } else if (stack.empty()) {

@@ -1,11 +1,10 @@
 // Call trees for flame graphs: frames from the outermost call inwards, each with the weight of all
 // that went through it.
 //
-// Two trees follow from a profile. That of the *stacks* says where samples began, with all callers.
-// That of the *paths* says where instructions were executed, with the callers that a path itself
-// has seen: a path is at most 32 blocks and ends with a backward branch, so its outermost frame may
-// well have had callers. Where a path returns from the function it began in, it is known who had
-// called:
+// A profile yields two trees. The tree of *stacks* says where samples began, with all callers. The
+// tree of *paths* says where instructions were executed, with the callers that are on the path
+// itself. A path has at most 32 blocks and ends with a backward branch, so its outermost frame may
+// have had callers. Where a path returns from the function it began in, the caller becomes known:
 //
 //     blocks of a path    f ret   g call   h          the frames of each:  g f   g   g h
 #pragma once
@@ -25,7 +24,7 @@ struct FlameFrame {
     auto operator<=>(const FlameFrame&) const = default;
 };
 
-// In the order of a walk: each node is followed by its callees, the heaviest first.
+// In depth-first order: each node is followed by its callees, the heaviest first.
 struct FlameNode {
     std::uint32_t depth = 0;
     std::uint32_t frame = 0;  // index in `frames`
@@ -36,7 +35,7 @@ struct FlameTree {
     std::vector<FlameFrame> frames;
     std::vector<FlameNode> nodes;
     std::uint64_t total = 0;     // of all roots
-    std::uint64_t left_out = 0;  // in calls too light to be told, or beyond the greatest depth
+    std::uint64_t left_out = 0;  // in calls too light to be shown, or beyond the greatest depth
 };
 
 struct FlameLimits {

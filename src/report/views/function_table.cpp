@@ -9,8 +9,8 @@ namespace shadowprof::report {
 
 namespace {
 
-// Of the names of one address, the one people know: exported before local, without leading
-// underscores before with, then the shorter.
+// Prefers the name of an address that people know: exported names to local ones, names without
+// leading underscores to names with them, then the shorter.
 auto preference(const SymbolCandidate& s) {
     const auto underscores = s.symbol.starts_with("_Z") ? 0 : s.symbol.find_first_not_of('_');
     return std::tuple(!s.is_global, underscores, s.symbol.size(), std::string_view(s.symbol));
@@ -92,7 +92,8 @@ void FunctionTable::fill_gaps(std::vector<Function> added) {
                        [](const Range& a, const Range& b) { return a.begin < b.begin; });
 }
 
-// Two static functions of one name cannot be told apart here: then the part stays on its own.
+// Two static functions of the same name cannot be distinguished here. Their cold parts stay
+// functions of their own.
 void FunctionTable::join_cold_parts() {
     static constexpr std::string_view suffix = ".cold";
     constexpr auto ambiguous = ~std::uint32_t{0};

@@ -1,9 +1,9 @@
-// Which function an address belongs to. Symbol tables are not that: names share addresses, sizes
-// are missing, labels lie inside functions, functions inside functions, and parts that GCC moved
-// out of the way (".cold") have names of their own. This table decides once and is then a sorted
-// list of ranges that do not overlap.
+// Finds the function that an address belongs to. A symbol table alone does not say: names share
+// addresses, sizes are missing, labels lie inside functions, functions inside functions, and parts
+// that GCC moved out of the way (".cold") have names of their own. This table decides once, and is
+// then a sorted list of ranges that do not overlap.
 //
-// Layers, the surer first; a later one only fills gaps:
+// It has layers, the most reliable first; a later layer only fills gaps:
 //   1. function symbols with a size: where they nest, the innermost wins;
 //   2. function symbols and global labels without one: until the next function or the end of the
 //      section (assembler code);
@@ -35,10 +35,10 @@ class FunctionTable {
   public:
     explicit FunctionTable(std::vector<SymbolCandidate> symbols);
 
-    // Where nothing is known yet. Takes functions in any order.
+    // Adds functions, in any order, where nothing is known yet.
     void fill_gaps(std::vector<Function> functions);
 
-    // nullptr if unknown. A cold part yields the function it was split from.
+    // nullptr if unknown. For a cold part, the function that it was split from.
     const Function* find(std::uint64_t address) const;
     const std::vector<Function>& functions() const { return functions_; }
 
