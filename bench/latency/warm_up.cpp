@@ -16,6 +16,7 @@
 
 #include "machine/calibration.h"
 #include "profile/common/profiler.h"
+#include "sampling/modes/modes.h"
 #include "sampling/session.h"
 
 using namespace shadowprof;
@@ -78,7 +79,7 @@ int main(int argc, char** argv) {
     }
     sampling::Options options;
     options.mode = sampling::Mode::shadow;
-    options.sample_size = sampling::Options::default_shadow;
+    options.sample_size = sampling::row_of(sampling::Mode::shadow).sample_size;
     options.warm_up = 0;
     options.seed = 1;
     std::map<unsigned, Times> times;

@@ -24,13 +24,14 @@
 #include "report/model/host_facts.h"
 #include "report/model/json_writer.h"
 #include "report/symbols/symbols.h"
+#include "sampling/modes/modes.h"
 
 namespace shadowprof::cli {
 
 namespace {
 
-// Mode full chooses nothing at random that matters, so that two runs give the same file.
-constexpr std::uint64_t default_full_seed = 1;
+// So that two runs give the same file.
+constexpr std::uint64_t default_repeatable_seed = 1;
 
 constexpr const char* latency = "latency";
 
@@ -40,9 +41,7 @@ bool has(const std::vector<std::string>& names, const std::string& name) {
 
 // Only translated code can time loads, and only where it does not write down every value.
 bool can_time_loads(const sampling::Options& sampling) {
-    const bool translates =
-        sampling.mode == sampling::Mode::shadow || sampling.mode == sampling::Mode::full;
-    return translates && !sampling.exhaustive;
+    return sampling::row_of(sampling.mode).times_loads && !sampling.exhaustive;
 }
 
 std::vector<std::string> profiles_asked_for(const std::vector<std::string>& names,
@@ -59,41 +58,16 @@ std::uint64_t draw_seed() {
     return device();
 }
 
-constexpr struct {
-    const char* name;
-    sampling::Mode mode;
-    std::uint64_t sample_size;
-} modes[] = {{"shadow", sampling::Mode::shadow, sampling::Options::default_shadow},
-             {"burst", sampling::Mode::burst, sampling::Options::default_burst},
-             {"full", sampling::Mode::full, 0},
-             {"step", sampling::Mode::step, sampling::Options::default_step}};
-
-sampling::Mode mode_of(const std::string& name) {
-    for (const auto& each : modes)
-        if (each.name == name) return each.mode;
-    return sampling::Mode::shadow;
-}
-
-std::uint64_t default_size(const sampling::Options& sampling) {
-    if (sampling.mode == sampling::Mode::shadow && sampling.insists_on_latencies)
-        return sampling::Options::default_shadow_for_latencies;
-    for (const auto& each : modes)
-        if (each.mode == sampling.mode) return each.sample_size;
-    return 0;
-}
-
-std::string name_of(sampling::Mode mode) {
-    for (const auto& each : modes)
-        if (each.mode == mode) return each.name;
-    return "";
-}
-
 sampling::Options sampling_options(const ProfilingOptions& options) {
     sampling::Options sampling;
     const bool whole_program = options.mode.empty() && options.sample_size == 0;
-    sampling.mode = whole_program ? sampling::Mode::step : mode_of(options.mode);
+    const auto& row = whole_program          ? sampling::row_of(sampling::Mode::step)
+                      : options.mode.empty() ? sampling::modes().front()
+                                             : *sampling::mode_named(options.mode);
+    sampling.mode = row.mode;
     sampling.insists_on_latencies = has(options.profiles, latency);
-    sampling.sample_size = options.sample_size.value_or(default_size(sampling));
+    sampling.sample_size = options.sample_size.value_or(
+        sampling.insists_on_latencies ? row.sample_size_for_latencies : row.sample_size);
     sampling.may_be_shorter = !options.sample_size;
     sampling.load = options.load;
     sampling.exhaustive = options.exhaustive;
@@ -103,8 +77,8 @@ sampling::Options sampling_options(const ProfilingOptions& options) {
     if (options.duration) sampling.duration = Seconds{*options.duration};
     sampling.most_samples = options.most_samples;
     sampling.precision = options.precision;
-    sampling.seed = options.seed.value_or(sampling.mode == sampling::Mode::full ? default_full_seed
-                                                                                : draw_seed());
+    sampling.seed =
+        options.seed.value_or(row.is_repeatable ? default_repeatable_seed : draw_seed());
     return sampling;
 }
 
@@ -154,13 +128,13 @@ report::RunFacts facts_of(const ProfilingOptions& options, const sampling::Optio
     facts.targets.push_back(std::move(who));
 
     auto& run = facts.run;
-    run.mode = name_of(sampling.mode);
+    run.mode = sampling::row_of(sampling.mode).name;
     run.profiles = profiles_asked_for(options.profiles, sampling);
     run.options = {{"sample-size", std::to_string(sampling.sample_size)},
                    {"overhead", fmt::format("{:g}%", sampling.overhead * 100)},
                    {"limit", std::to_string(options.limit)}};
     if (options.exhaustive) run.options["exhaustive"] = "true";
-    if (sampling.mode == sampling::Mode::full)
+    if (sampling::row_of(sampling.mode).is_repeatable)
         run.options["aslr"] = options.aslr ? "true" : "false";
     if (sampling.load) run.options["load"] = fmt::format("{:g}", *sampling.load);
     if (options.value_context) run.options["value-context"] = "true";
@@ -184,6 +158,43 @@ report::RunFacts facts_of(const ProfilingOptions& options, const sampling::Optio
     return facts;
 }
 
+// Throws UserError if options contradict each other.
+void check(const ProfilingOptions& options, const sampling::Options& sampling, bool attaches) {
+    using sampling::ModeRow, sampling::names_of_modes;
+    const auto& row = sampling::row_of(sampling.mode);
+    const auto refuse = [](const std::string& why) { throw UserError(why, ExitStatus::bad_usage); };
+    if (!row.sample && options.sample_size)
+        refuse(fmt::format("--mode {} has no samples: it runs the whole program", row.name));
+    if (options.aslr && !row.is_repeatable)
+        refuse(fmt::format("--aslr is for --mode {}: other modes leave addresses as they are",
+                           names_of_modes(&ModeRow::is_repeatable)));
+    if (options.load && !row.forks)
+        refuse(fmt::format("--load is for --mode {}: other modes have no replicas",
+                           names_of_modes(&ModeRow::forks)));
+    if (sampling.sample_size == 0 && !row.follow_everything)
+        refuse("--sample-size 0 is for --mode step: the whole program, step by step");
+    if (attaches && row.sample && sampling.sample_size == 0)
+        refuse("--sample-size 0 follows a program from its start: use run, not attach");
+    if (has(options.profiles, latency) && !can_time_loads(sampling))
+        refuse(fmt::format("--profile latency needs --mode {}, without --exhaustive",
+                           names_of_modes(&ModeRow::times_loads)));
+}
+
+std::vector<std::string> mode_names() {
+    std::vector<std::string> names;
+    for (const auto& row : sampling::modes()) names.emplace_back(row.name);
+    return names;
+}
+
+// A line for each.
+std::string help_on_modes() {
+    std::string help = "How to sample:";
+    for (const auto& row : sampling::modes())
+        help += fmt::format("\n{:<6} {}{}", row.name, row.help,
+                            &row == sampling::modes().data() ? " (the default)" : "");
+    return help;
+}
+
 }  // namespace
 
 void ProfilingOptions::add_to(CLI::App& command) {
@@ -192,12 +203,8 @@ void ProfilingOptions::add_to(CLI::App& command) {
         ->type_name(file_type);
     auto profile_names = profile::profile_names();
     profile_names.emplace_back("all");
-    command
-        .add_option("-m,--mode", mode,
-                    "How to sample: shadow (the default) runs forked replicas on other cores,\n"
-                    "burst emulates a stopped thread's next instructions, full translates\n"
-                    "the whole program, step single-steps it, slowly and beyond doubt")
-        ->check(CLI::IsMember({"shadow", "burst", "full", "step"}))
+    command.add_option("-m,--mode", mode, help_on_modes())
+        ->check(CLI::IsMember(mode_names()))
         ->type_name("MODE");
     command.add_option("-p,--profile", profiles, "Which profiles (by default all)")
         ->delimiter(',')
@@ -256,25 +263,7 @@ int shell_status(int wait_status) {
 sampling::Result profile_target(const ProfilingOptions& options, const sampling::Target& target) {
     auto sampling = sampling_options(options);
     const auto* attach = std::get_if<sampling::Attach>(&target);
-    if (sampling.mode == sampling::Mode::full && options.sample_size)
-        throw UserError("--mode full has no samples: it runs the whole program",
-                        ExitStatus::bad_usage);
-    if (options.aslr && sampling.mode != sampling::Mode::full)
-        throw UserError("--aslr is for --mode full: other modes leave addresses as they are",
-                        ExitStatus::bad_usage);
-    if (options.load && sampling.mode != sampling::Mode::shadow)
-        throw UserError("--load is for --mode shadow: other modes have no replicas",
-                        ExitStatus::bad_usage);
-    if (sampling.sample_size == 0 &&
-        (sampling.mode == sampling::Mode::burst || sampling.mode == sampling::Mode::shadow))
-        throw UserError("--sample-size 0 is for --mode step: the whole program, step by step",
-                        ExitStatus::bad_usage);
-    if (attach && sampling.mode == sampling::Mode::step && sampling.sample_size == 0)
-        throw UserError("--sample-size 0 follows a program from its start: use run, not attach",
-                        ExitStatus::bad_usage);
-    if (has(options.profiles, latency) && !can_time_loads(sampling))
-        throw UserError("--profile latency needs --mode shadow or full, without --exhaustive",
-                        ExitStatus::bad_usage);
+    check(options, sampling, attach != nullptr);
     InheritedFiles inherited;
     report::check_writable(options.output);
 
@@ -326,17 +315,18 @@ sampling::Result profile_target(const ProfilingOptions& options, const sampling:
                                   why_not_timed);
 
     if (chapters.so_far() > 0)
-        result.warnings.push_back(fmt::format(
-            "the program's code kept changing: of {} chapters, each as the code was then, what is "
-            "rare is not in all",
-            chapters.so_far() + 1));
+        result.warnings.push_back(
+            fmt::format("the program's code kept changing: the profile is of {} chapters, each "
+                        "with the code as it "
+                        "was then, and rare code is not in all of them",
+                        chapters.so_far() + 1));
     try {
         const auto profile = chapters.end(report::assemble(
             facts_of(options, sampling, target, result, started, std::move(command)),
             result.hotlists, session.blocks(), session.modules(), symbols, chapters.of_last()));
         report::write_profile(profile, options.output);
     } catch (const std::exception& error) {
-        // The program has ended as it has, whatever becomes of its profile.
+        // The exit status is the program's, whatever becomes of its profile.
         if (attach) throw;
         say("{}", describe_error(error));
         return result;
@@ -346,8 +336,8 @@ sampling::Result profile_target(const ProfilingOptions& options, const sampling:
     if (!options.quiet) {
         for (const auto& warning : result.warnings) say("{}", warning);
         if (options.verbose) {
-            say("mode {}, seed {}, {} instructions a sample", name_of(sampling.mode), sampling.seed,
-                sampling.sample_size);
+            say("mode {}, seed {}, {} instructions a sample", sampling::row_of(sampling.mode).name,
+                sampling.seed, sampling.sample_size);
             for (const auto& [reason, count] : result.coverage.ended)
                 say("{} x ended by: {}", count, reason);
             say("stopped {} times, {:.1f} ms in all", result.cost.stops,

@@ -1,4 +1,4 @@
-// What caches a machine has, as far as a model of them needs to know.
+// A machine's caches, as far as a model of them needs to know.
 #pragma once
 
 #include <array>

@@ -90,7 +90,7 @@ std::uint32_t resolution() {
     auto last = ticks();
     for (int i = 0; i < 20'000; ++i) {
         const auto now = ticks();
-        // What took long was interrupted.
+        // A long step means that we were interrupted.
         if (now - last < 10'000) common = std::gcd(common, now - last);
         last = now;
     }
@@ -112,7 +112,7 @@ double ticks_of_a_timed_hit() {
     Random random{1};
     for (std::size_t i = 0; i < readings; ++i) {
         found.push_back(time_one_load(place));
-        // So that the counter's steps are met anywhere.
+        // So that readings fall anywhere between two steps of the counter.
         for (auto wait = random.below(32); wait > 0; --wait) asm volatile("" ::: "memory");
     }
     return trimmed_mean(std::move(found));
@@ -128,7 +128,7 @@ class Cycle {
   public:
     explicit Cycle(std::size_t bytes)
         : whole_(nullptr, Unmap{bytes + huge_page}), lines_(bytes / line_size) {
-        // Room for huge pages, so that it is caches that are measured and not page tables.
+        // Room for huge pages, so that caches are measured and not page tables.
         auto* const mapped = mmap(nullptr, bytes + huge_page, PROT_READ | PROT_WRITE,
                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (mapped == MAP_FAILED) return;
@@ -171,7 +171,7 @@ class Cycle {
     void** place_ = nullptr;
 };
 
-// Of all steps, in pieces so short that few of them are interrupted: the median.
+// The median of pieces that are so short that few of them are interrupted.
 double median_of_chases(Cycle& cycle, std::size_t steps) {
     constexpr std::size_t steps_at_once = 500;
     std::vector<double> pieces;
@@ -196,7 +196,7 @@ double nanoseconds_in_memory() {
     return median_of_chases(cycle, cycle.lines());
 }
 
-// Half of what fits, and what fits into no lower level.
+// Half of what fits, and more than fits into any lower level.
 std::size_t size_for(const CacheGeometry& caches, std::size_t level) {
     const auto half = caches.levels[level].size / 2;
     return level < 2 ? half : std::min(half, 4 * caches.levels[1].size);
@@ -238,7 +238,7 @@ bool is_recent(const std::string& path) {
 std::uint32_t pages_in_tlb() {
     std::uint32_t a = 0, b = 0, c = 0, d = 0;
     std::uint32_t most = 0;
-    // Intel: one leaf for each, the number of which is told by the first.
+    // Intel: a subleaf for each TLB; the first says how many there are.
     if (__get_cpuid_count(0x18, 0, &a, &b, &c, &d)) {
         const auto last = a;
         for (std::uint32_t leaf = 0; leaf <= std::min(last, 64u); ++leaf) {
@@ -254,7 +254,7 @@ std::uint32_t pages_in_tlb() {
     return most;
 }
 
-// As the kernel tells it, of one processor.
+// As the kernel describes one processor's.
 bool read_caches(CacheGeometry& caches) {
     caches.levels = {};
     for (unsigned index = 0;; ++index) {
@@ -278,8 +278,7 @@ bool read_caches(CacheGeometry& caches) {
     }
 }
 
-// For where the kernel does not say. Of AMD's processors this tells all third-level caches
-// together.
+// Where the kernel does not say. For AMD's processors this gives all third-level caches together.
 bool ask_library(CacheGeometry& caches) {
     constexpr struct {
         int size, ways;

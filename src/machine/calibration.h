@@ -2,8 +2,8 @@
 // the time stamp counter tells time, what timing a load costs by itself, how long a load takes from
 // each level of the memory, and which caches there are.
 //
-// Measuring it takes a moment, so it is kept for a while in the user's cache directory. Results of
-// measurements that somebody else disturbed would be kept as well, so each is the best of several.
+// Measuring it takes a moment, so the result is kept for a while in the user's cache directory. A
+// disturbed measurement would be kept as well, so each number is the best of several.
 #pragma once
 
 #include <string>
@@ -23,9 +23,9 @@ LatencyScale calibrate();
 // The same, from the file if there is a recent one of this machine.
 LatencyScale calibrate_once_in_a_while();
 
-// For the file.
+// The contents of the file.
 std::string written(const LatencyScale& scale, const std::string& machine);
-// False: it is of another machine, or damaged.
+// False: the file is of another machine, or damaged.
 bool read_back(const std::string& text, const std::string& machine, LatencyScale& scale);
 
 }  // namespace shadowprof::machine

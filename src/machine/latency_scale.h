@@ -1,4 +1,4 @@
-// What times of loads mean on a machine.
+// What the measured times of loads mean on a machine.
 #pragma once
 
 #include <array>
@@ -9,16 +9,16 @@
 
 namespace shadowprof::machine {
 
-// How loads were timed, and what the model is of.
+// How loads were timed, and the caches that the model has.
 struct LatencyScale {
     bool clock_is_usable = false;
     std::string why_not;
     double nanoseconds_per_tick = 0;
-    std::uint32_t resolution_ticks = 1;                 // the clock advances in steps of so many
+    std::uint32_t resolution_ticks = 1;                 // the steps in which the clock advances
     double overhead_ticks = 0;                          // of timing a load that takes no time
     std::array<double, memory_levels> typical_ns{};     // of each level, as calibrated
     std::array<double, memory_levels - 1> limits_ns{};  // up to which a load is said to hit a level
-    double longest_ns = 0;                              // what took longer was disturbed
+    double longest_ns = 0;                              // a longer load was disturbed
     CacheGeometry caches;
     bool operator==(const LatencyScale&) const = default;
 };

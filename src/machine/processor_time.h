@@ -10,9 +10,8 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "machine/tuning.h"
 #include "proc/process_info.h"
-#include "ptrace/tracer.h"
-#include "sampling/options.h"
 
 namespace shadowprof::machine {
 
@@ -35,13 +34,11 @@ class ComputingShare {
         const Seconds could = now - std::exchange(last_look_, now) - held;
         const std::chrono::nanoseconds did{computed - std::exchange(computed_, computed)};
         if (could <= Seconds{0}) return;
-        of_late_ += (std::clamp(did / could, 0.0, 1.0) - of_late_) / looks_remembered;
+        of_late_ += (std::clamp(did / could, 0.0, 1.0) - of_late_) / tuning::looks_at_computing;
     }
     double of_late() const { return of_late_; }
 
   private:
-    static constexpr double looks_remembered = 8;
-
     pid_t pid_;
     std::uint64_t computed_;  // nanoseconds, at the last look
     Clock::time_point last_look_ = Clock::now();

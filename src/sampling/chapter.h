@@ -1,9 +1,10 @@
-// A part of a long session. What is known of code stays, for its numbers are in the profile: so of
-// a program that goes on making code, in the place of which comes other code, more and more would
-// be known that nobody comes by any more. When that has become much, the chapter is closed: what
-// was seen goes to whoever keeps the profile, by place, and everything is learnt anew.
+// A part of a long session. What is known of code is kept, because the profile refers to it by
+// number. A program that keeps making code in the place of other code would leave behind more and
+// more that is never executed again. When there is much of it the chapter is closed: what was seen
+// goes to the owner of the profile, by place, and everything is learnt anew.
 #pragma once
 
+#include "sampling/tuning.h"
 #include "trace/block.h"
 #include "trace/segment.h"
 
@@ -13,9 +14,7 @@ struct Chapter {
     trace::BlockTable blocks;
     trace::SegmentTable segments;
 
-    // A block, with what follows from it in the profile, takes some two kilobytes.
-    static constexpr std::size_t most_gone = 1u << 14;
-    bool should_be_closed() const { return blocks.gone() > most_gone; }
+    bool should_be_closed() const { return blocks.gone() > tuning::most_blocks_gone; }
 };
 
 }  // namespace shadowprof::sampling

@@ -9,19 +9,11 @@
 #include "base/error.h"
 #include "emu/common/guest_code.h"
 #include "profile/profiles.h"
+#include "sampling/tuning.h"
 
 namespace shadowprof::sampling {
 
 namespace {
-
-constexpr std::size_t most_queued_words = 8u << 20;
-
-// Engines' threads fill large buffers that this one frees, and between them is what lives on: the
-// holes grow, though what is in use does not (136 MB after 17 minutes, of which 30 were).
-constexpr std::chrono::seconds between_trims{30};
-
-// Of each kind: as many as are on their way where the digester keeps pace, of half a megabyte each.
-constexpr std::size_t most_empty_chunks = 6;
 
 std::size_t words(const trace::TraceChunk& chunk) {
     return chunk.blocks.size() + chunk.values.size() + 2 * chunk.timed_loads.size();
@@ -47,11 +39,11 @@ void clear(trace::SegmentChunk& chunk) {
 
 template <class Chunk>
 void keep(std::vector<Chunk>& kept, Chunk& chunk) {
-    if (kept.size() == most_empty_chunks) return;
+    if (kept.size() == tuning::most_empty_chunks) return;
     clear(chunk);
     kept.push_back(std::move(chunk));
 }
-// The one that was read last: it may be in a cache still.
+// The one that was read last may still be in a cache.
 template <class Chunk>
 Chunk take_last(std::vector<Chunk>& kept) {
     if (kept.empty()) return {};
@@ -60,7 +52,7 @@ Chunk take_last(std::vector<Chunk>& kept) {
     return chunk;
 }
 
-// Otherwise another Trace has all that this one has a part of.
+// Otherwise another Trace has everything, and this one a part of it.
 bool is_of_everything(trace::Contents contents) {
     return contents == trace::Contents::everything || contents == trace::Contents::counts;
 }
@@ -88,9 +80,9 @@ Digester::Digester(std::shared_ptr<const Chapter> first, trace::ModuleTable& mod
     : make_(std::move(make)), take_(std::move(take)), modules_(modules) {
     open_chapter(std::move(first));
     captures_ = profile::captures_of(profilers_);
-    // So that to keep one cannot fail.
-    empty_chunks_.reserve(most_empty_chunks);
-    empty_segments_.reserve(most_empty_chunks);
+    // So that keeping one cannot fail.
+    empty_chunks_.reserve(tuning::most_empty_chunks);
+    empty_segments_.reserve(tuning::most_empty_chunks);
     worker_ = std::thread([this, in_the_background] {
         if (in_the_background) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
         work();
@@ -177,7 +169,7 @@ void Digester::open_chapter(std::shared_ptr<const Chapter> chapter) {
 
 bool Digester::is_behind() const {
     const std::lock_guard lock{mutex_};
-    return queued_words_ > most_queued_words / 4;
+    return queued_words_ > tuning::most_queued_words / 4;
 }
 
 Coverage Digester::coverage() const {
@@ -197,7 +189,7 @@ bool Digester::attempt(Part part) {
     }
 }
 
-// What one has that has failed is not to be trusted: it is given nothing more, and yields nothing.
+// A profiler that has failed is not to be trusted: it is given nothing more, and yields nothing.
 template <class Part>
 void Digester::have(std::size_t profiler, Part part) {
     if (!has_failed_[profiler]) has_failed_[profiler] = !attempt(part);
@@ -221,11 +213,11 @@ std::optional<std::string> Digester::failure() const {
 void Digester::put(Message message) {
     std::unique_lock lock{mutex_};
     if (const auto size = std::visit([](auto& m) { return words(m); }, message)) {
-        changed_.wait(lock, [&] { return queued_words_ < most_queued_words; });
+        changed_.wait(lock, [&] { return queued_words_ < tuning::most_queued_words; });
         queued_words_ += size;
     }
-    // A beginning can wait for what follows it: waking the worker takes time, and the target
-    // stands.
+    // A beginning can wait for what follows it: waking the worker takes time, and the target stands
+    // still.
     const bool is_beginning = std::holds_alternative<Begin>(message);
     queue_.push_back(std::move(message));
     if (!is_beginning) changed_.notify_all();
@@ -240,7 +232,7 @@ void Digester::work() {
     }
 }
 
-// Without the lock meanwhile.
+// Releases the lock meanwhile.
 void Digester::read_next(std::unique_lock<std::mutex>& lock) {
     auto message = std::move(queue_.front());
     queue_.pop_front();
@@ -327,7 +319,8 @@ void Digester::read(EndOfSample& end) {
     const bool covers = open == samples_.end() || !open->second.only_parts;
     close(end.sample);
     have_all([&](profile::Profiler& profiler) { profiler.end_sample(end.sample); });
-    if (const auto now = std::chrono::steady_clock::now(); now - trimmed_ >= between_trims) {
+    if (const auto now = std::chrono::steady_clock::now();
+        now - trimmed_ >= tuning::between_trims) {
         malloc_trim(0);
         trimmed_ = now;
     }

@@ -1,8 +1,8 @@
-// The profilers' thread: takes Traces from the engines through a bounded queue, so that the thread
-// that does ptrace never waits for a hash table, and reads each with every profiler. It runs at
+// The profilers' thread takes Traces from the engines through a bounded queue, so that the thread
+// that does ptrace never waits for a hash table, and has every profiler read each Trace. It runs at
 // the lowest priority, unless the target waits for it: the target comes first. Where every core has
-// work that may leave it next to no time; so what is queued at the end, when the target has been
-// let go, is read by whoever ends it.
+// work that may leave it next to no time. So what is still queued at the end, when the target has
+// been let go, is read by the thread that calls finish().
 #pragma once
 
 #include <chrono>
@@ -39,19 +39,19 @@ struct Coverage {
 
 using Profilers = std::vector<std::unique_ptr<profile::Profiler>>;
 using MakeProfilers = std::function<Profilers(const trace::BlockTable&)>;
-// A chapter's that is closed.
+// Takes what was seen in a chapter that is closed.
 using TakeHotlists = std::function<void(profile::Hotlists, const trace::BlockTable&)>;
 
 class Digester : public trace::TraceSink {
   public:
-    // At the lowest priority if `in_the_background`: where the program does not wait for it. `make`
-    // makes the same profilers, with nothing in them.
+    // `in_the_background`: the program does not wait for it. `make` makes the same profilers again,
+    // with nothing in them, for each chapter.
     Digester(std::shared_ptr<const Chapter> first, trace::ModuleTable& modules,
              bool in_the_background, MakeProfilers make, TakeHotlists take = {});
     ~Digester() override;
 
     void begin(trace::TraceStart start) override;
-    // With a stack to be unwound on this side of the queue, where there is time for it.
+    // The stack is unwound on this side of the queue, where there is time for it.
     void begin(trace::TraceStart start, ptrace::StackSnapshot stack,
                std::shared_ptr<const proc::Maps> maps);
     void chunk(trace::TraceChunk chunk) override;
@@ -61,20 +61,20 @@ class Digester : public trace::TraceSink {
     trace::TraceChunk empty_chunk() override;
     trace::SegmentChunk empty_segments() override;
 
-    // All samples of this chapter, which have ended, are to be as if they had never been.
+    // Drops all samples of this chapter. They must have ended.
     void forget();
 
-    // What comes is of the next one; all samples so far have ended.
+    // Whatever comes now belongs to the next chapter. All samples so far must have ended.
     void begin_chapter(std::shared_ptr<const Chapter> next);
 
-    // Reads what is queued, then yields all of the last chapter. Call once, when nothing more will
-    // come.
+    // Reads what is queued, then yields what was seen in the last chapter. To be called once, when
+    // nothing more will come.
     profile::Hotlists finish(profile::Seen seen);
 
-    // So much is queued that chunk() may soon have to wait.
+    // So much is queued that chunk() may soon have to wait for room.
     bool is_behind() const;
     Coverage coverage() const;  // so far
-    // A part of profiling failed, which went on without it.
+    // A part of profiling failed; the rest went on.
     void note_failure(const std::string& why);
     std::optional<std::string> failure() const;                // the first
     trace::CapturePlan captures() const { return captures_; }  // what all profilers want
@@ -98,14 +98,14 @@ class Digester : public trace::TraceSink {
         trace::SampleId sample{};
         trace::Contents contents{};
         struct Reading {
-            std::size_t profiler;  // which one's it is
+            std::size_t profiler;  // whose reader it is
             std::unique_ptr<profile::Reader> reader;
         };
         std::vector<Reading> readings;
     };
     struct OpenSample {
         std::unique_ptr<profile::SegmentCounter> counter;  // if it has counts
-        bool only_parts = true;                            // counted with another sample
+        bool only_parts = true;                            // another sample counts the whole
         std::uint64_t weight = 1;
     };
 
@@ -135,7 +135,7 @@ class Digester : public trace::TraceSink {
     MakeProfilers make_;
     TakeHotlists take_;
     trace::ModuleTable& modules_;
-    // Of the chapter that is read.
+    // The chapter that is being read, and its profilers.
     std::shared_ptr<const Chapter> chapter_;
     Profilers profilers_;
     std::vector<bool> has_failed_;                    // by profiler
@@ -143,7 +143,7 @@ class Digester : public trace::TraceSink {
     trace::CapturePlan captures_;
     std::map<trace::TraceId, OpenTrace> open_;
     std::map<trace::SampleId, OpenSample> samples_;
-    // What a counter has learnt serves the next sample, too.
+    // Counters are kept, since what they have learnt serves the next sample, too.
     std::vector<std::unique_ptr<profile::SegmentCounter>> spare_counters_;
     std::chrono::steady_clock::time_point trimmed_ = std::chrono::steady_clock::now();
 

@@ -1,4 +1,4 @@
-// Who the target's thread is, for the system calls that tell.
+// Who the target's thread is, for system calls that ask.
 #pragma once
 
 #include "emu/syscalls/system_calls.h"

@@ -1,6 +1,6 @@
-// shadow: when and where to sample: it decides which thread is looked at, when, by which engine,
-// what that may cost the target, and hands the engines' Traces to the profilers. It knows nothing
-// of symbols or files.
+// sampling: this room decides when a thread is looked at, which one, by which engine, and what that
+// may cost the target. It hands the engines' Traces to the profilers, and knows nothing of symbols
+// or files.
 //
 // This file: what the user asked for.
 #pragma once
@@ -15,42 +15,35 @@ namespace shadowprof::sampling {
 enum class Mode { step, burst, shadow, full };
 
 struct Options {
-    Mode mode = Mode::step;
-    static constexpr std::uint64_t default_step = 500, default_burst = 5000,
-                                   default_shadow = 10'000'000;
-    // Of loads that wait there are few in a sample, and its first part, while caches are cold,
-    // shows none.
-    static constexpr std::uint64_t default_shadow_for_latencies = 80'000'000;
-    // Instructions a sample has; 0 in mode step: the whole program.
+    Mode mode = Mode::step;  // the table of modes is modes/modes.h
+    // Instructions a sample has; 0: no samples, the whole program.
     std::uint64_t sample_size = 0;
-    // Samples may be shorter, where longer ones would not be of all of the code alike.
+    // Samples may be shorter where long ones would miss some of the code more often than the rest.
     bool may_be_shorter = true;
     // Budget for the target's slowdown, as a fraction.
     double overhead = 0.01;
     // Mode shadow: average number of live replicas; by default what the idle cores allow.
     std::optional<double> load;
-    // Of the program, in each second of it, that were seen in longer samples before these: so many
-    // the samples count for.
-    std::optional<double> instructions_a_second;
     std::optional<Seconds> period;    // least mean time between samples; the budget may want more
     std::optional<Seconds> duration;  // stop profiling after this
     std::optional<std::uint64_t> most_samples;
-    // Stop profiling when the share of every part of the program is known to so much.
+    // Stop profiling when the share of every part of the program is known this precisely.
     std::optional<double> precision;
     std::uint64_t seed = 0;
     bool exhaustive = false;
     // Modes shadow and full: the share of executions whose values are captured.
     double value_fraction = 1.0 / 32;
-    // Latency: loads can be timed; and blocks that a replica executes before it times any, so that
-    // the caches of its core hold what the program uses, and the pages it writes are its own. After
-    // so many times are what they will be (bench/latency/warm_up.cpp); the page tables of half a
-    // gigabyte, chased through, are cold for the longest.
+    // Latency: whether loads can be timed, and how many blocks a replica executes before it times
+    // any, so that the caches of its core hold what the program uses, and the pages that it writes
+    // are its own. After so many, times no longer change (bench/latency/warm_up.cpp); the page
+    // tables of half a gigabyte that is chased through stay cold for the longest.
     bool clock_is_usable = true;
     std::uint64_t warm_up = 196'608;
     std::uint64_t lines_in_last_cache = 0;
-    // They are what is asked for: no bursts instead, which know none, where replicas are dear.
+    // Latencies were asked for by name: where replicas are dear there are no bursts instead, which
+    // cannot measure any.
     bool insists_on_latencies = false;
-    // Mode full: whether the program has the random addresses it would have.
+    // Mode full: whether the program keeps address space randomisation.
     bool randomise_addresses = false;
 };
 

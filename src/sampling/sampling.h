@@ -1,5 +1,5 @@
-// A way of sampling, driven by the run loop of a Session: it is told the time and every event of
-// the target, and takes the events that are its own. Everything runs on the tracing thread, so
+// A way of sampling, driven by the run loop of a Session, which hands it the time and every event
+// of the target. It takes the events that are its own. Everything runs on the tracing thread, so
 // nothing here may wait but wind_up(), which takes care of events meanwhile.
 #pragma once
 
@@ -12,37 +12,21 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "emu/common/guest_code.h"
+#include "machine/host_charges.h"
 #include "ptrace/tracer.h"
 #include "sampling/digester.h"
+#include "sampling/foothold.h"
 #include "sampling/options.h"
+#include "sampling/schedule/cost.h"
 #include "trace/id_allocator.h"
 
 namespace shadowprof::sampling {
 
-// What profiling cost the target.
-struct Cost {
-    std::uint64_t stops = 0;
-    Seconds stop_time{0};
-    Seconds price{0};  // the stops and what comes with them: what the budget counts (price.h)
-    std::uint64_t forks = 0;
-    std::uint64_t extra_faults = 0;  // of pages that replicas shared
-    Seconds extra_cpu{0};            // computed by replicas and by us
-
-    Cost& operator+=(const Cost& other) {
-        stops += other.stops;
-        stop_time += other.stop_time;
-        price += other.price;
-        forks += other.forks;
-        extra_faults += other.extra_faults;
-        extra_cpu += other.extra_cpu;
-        return *this;
-    }
-};
-
-// Mode shadow: when it had no replicas, in all chapters so far.
-struct WithoutReplicas {
+// When a mode's preferred kind of sample had another stand in for it, in all chapters so far.
+struct WithoutPreferredKind {
     Seconds time{0};
     std::string why;         // the last time
+    std::string stand_in;    // which kind
     bool has_ended = false;  // once at least
 };
 
@@ -56,9 +40,18 @@ struct SamplerContext {
     trace::ModuleTable& modules;
     trace::SegmentTable& segments;
     trace::IdAllocator& numbers;
-    const std::atomic<double>& precision;  // of the profile so far (profile/convergence.h)
-    WithoutReplicas& without_replicas;
+    const std::atomic<double>& precision;  // of the profile so far (profile/common/convergence.h)
+    WithoutPreferredKind& without_preferred;
+    Foothold& foothold;
+    machine::HostCharges& host;
     Random random;
+
+    // For a part of it that is to have random numbers of its own.
+    SamplerContext fork() {
+        auto part = *this;
+        part.random = random.fork();
+        return part;
+    }
 };
 
 class Sampling {

@@ -8,44 +8,25 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "machine/birth_prices.h"
-#include "machine/passing_stop.h"
+#include "machine/host_charges.h"
 #include "machine/processor_time.h"
-#include "sampling/modes/emulated_bursts.h"
-#include "sampling/modes/full_program.h"
-#include "sampling/modes/shadow_sampling.h"
-#include "sampling/modes/step_bursts.h"
-#include "sampling/modes/whole_program.h"
+#include "sampling/foothold.h"
+#include "sampling/modes/modes.h"
 
 namespace shadowprof::sampling {
 
 namespace {
 using ptrace::EventKind;
 
-// Otherwise all is seen that the program does.
-bool takes_samples(const Options& options) {
-    return options.mode != Mode::full && options.sample_size != 0;
-}
-
-// Whole programs are seen once, and a number of samples counts from the first.
+// Whole programs are seen once. A number of samples that was asked for counts from the first.
 bool is_in_chapters(const Options& options) {
-    return takes_samples(options) && !options.most_samples;
-}
-
-std::unique_ptr<Sampling> make_sampling(SamplerContext place) {
-    if (place.options.mode == Mode::full) return std::make_unique<FullProgram>(std::move(place));
-    if (place.options.mode == Mode::shadow)
-        return std::make_unique<ShadowSampling>(std::move(place));
-    if (place.options.mode == Mode::burst)
-        return std::make_unique<EmulatedBursts>(std::move(place));
-    if (place.options.sample_size == 0) return std::make_unique<WholeProgram>(std::move(place));
-    return std::make_unique<StepBursts>(std::move(place));
+    return !follows_everything(options) && !options.most_samples;
 }
 
 std::unique_ptr<ptrace::Tracer> take_hold_of(const Target& target, const Options& options) {
     if (const auto* launch = std::get_if<Launch>(&target))
-        return ptrace::Tracer::launch(launch->command,
-                                      options.mode == Mode::full && !options.randomise_addresses);
+        return ptrace::Tracer::launch(
+            launch->command, row_of(options.mode).is_repeatable && !options.randomise_addresses);
     return ptrace::Tracer::attach(std::get<Attach>(target).pid);
 }
 
@@ -72,9 +53,9 @@ Session::~Session() {
 }
 
 void Session::start(const Make& make, TakeHotlists take) {
-    auto* const precision = takes_samples(options_) ? &precision_ : nullptr;
+    auto* const precision = follows_everything(options_) ? nullptr : &precision_;
     digester_ = std::make_unique<Digester>(
-        chapter_, modules_, options_.mode != Mode::full,
+        chapter_, modules_, !row_of(options_.mode).is_repeatable,
         [make, precision](const trace::BlockTable& blocks) { return make(blocks, precision); },
         std::move(take));
     tracing_thread_ = std::thread([this] { trace_target(); });
@@ -125,9 +106,8 @@ Result Session::finish() {
 void Session::trace_target() {
     std::optional<Clock::time_point> began;
     try {
-        // Takes a while, which the target need not wait for.
-        if (options_.mode == Mode::shadow) machine::birth_prices();
-        if (takes_samples(options_)) machine::price_of_passing_stop({});
+        // Before there is a target that would wait for it.
+        if (!follows_everything(options_)) machine::host_prices();
         const auto tracer = take_hold_of(target_, options_);
         if (tracer->launched())
             tracer->when_stopped([this](int signal) { follow_into_stop(signal); });
@@ -160,9 +140,11 @@ void Session::trace_target() {
 
 void Session::trace_chapter(ptrace::Tracer& tracer, Random random) {
     emu::GuestCode code{tracer.pid(), chapter_->blocks, modules_, digester_->captures()};
+    Foothold foothold{tracer};
+    machine::HostCharges host{tracer.pid()};
     const auto sampling = make_sampling({options_, tracer, code, *digester_, chapter_->blocks,
                                          modules_, chapter_->segments, numbers_, precision_,
-                                         without_replicas_, std::move(random)});
+                                         without_preferred_, foothold, host, std::move(random)});
     run_loop(tracer, *sampling, code);
     result_.cost += sampling->cost();
     result_.exhaustive = sampling->saw_everything();
@@ -171,7 +153,7 @@ void Session::trace_chapter(ptrace::Tracer& tracer, Random random) {
 
 // Until the end of the target, of profiling or of the chapter.
 void Session::run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCode& code) {
-    // From when sampling can begin.
+    // Counted from when sampling can begin.
     if (options_.duration && deadline_ == Clock::time_point::max())
         deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(*options_.duration);
     while (true) {

@@ -1,8 +1,8 @@
 // One profiling session: a target, a way of sampling, the profilers.
 //
-// Threads: the tracing thread does all ptrace of the target and nothing slow; the digester's thread
-// reads what was traced; the caller's thread waits for the end and talks to the user. Some
-// ways of sampling have threads of their own.
+// The tracing thread does all ptrace of the target and nothing slow. The digester's thread reads
+// what was traced. The caller's thread waits for the end and talks to the user. Some ways of
+// sampling have threads of their own.
 #pragma once
 
 #include <sys/types.h>
@@ -42,7 +42,7 @@ struct Result {
     bool ended = false;                     // the program, not just profiling
     std::optional<int> exit_status;         // as waitpid(2) gives it, where we may know it
     std::optional<std::string> stopped_by;  // why profiling ended before the program did
-    bool failed = false;                    // that is why: one of the failures ended profiling
+    bool failed = false;                    // one of the failures is why
     bool exhaustive = false;                // every instruction was seen
     Seconds duration{0};
     Cost cost;
@@ -60,8 +60,8 @@ class Session {
 
     // `precision`: see ProfileOptions.
     using Make = std::function<Profilers(const trace::BlockTable&, std::atomic<double>* precision)>;
-    // Returns when the program has been started or attached to; throws UserError. `take` gets what
-    // was seen in each chapter but the last, on another thread.
+    // Returns when the program has been started or attached to; throws UserError. `take` is called
+    // on another thread with what was seen in each chapter but the last.
     void start(const Make& make, TakeHotlists take);
     pid_t pid() const { return pid_; }
     bool wait_for(std::chrono::milliseconds time);  // true: it is over
@@ -70,9 +70,9 @@ class Session {
     // shadowprof itself was asked to stop (Ctrl-Z): it does so when the program does.
     void suspend_with_target() { suspend_requested_ = true; }
     Coverage progress() const;
-    // Of the last chapter, but for cost and coverage.
+    // What was seen in the last chapter; cost and coverage are those of all.
     Result finish();
-    // Of that chapter.
+    // Those of the last chapter.
     const trace::BlockTable& blocks() const { return chapter_->blocks; }
 
   private:
@@ -101,10 +101,10 @@ class Session {
     std::condition_variable changed_;
     bool started_ = false;
     bool over_ = false;
-    // Of the tracing thread.
+    // The tracing thread's own.
     Clock::time_point deadline_ = Clock::time_point::max();
     bool cannot_profile_ = false;
-    WithoutReplicas without_replicas_;
+    WithoutPreferredKind without_preferred_;
     std::vector<std::string> warnings_of_sampling_;  // in the last chapter
     std::exception_ptr failure_;
     std::thread tracing_thread_;

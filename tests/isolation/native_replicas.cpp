@@ -31,6 +31,7 @@
 #include "proc/process_info.h"
 #include "sampling/sandbox/replica_sandbox.h"
 #include "sampling/schedule/choose_thread.h"
+#include "sampling/schedule/program_threads.h"
 
 using namespace shadowprof;
 using namespace std::chrono_literals;
@@ -255,6 +256,8 @@ int run(const Options& options) {
     std::unique_ptr<Nurses> nurses;
     sampling::FileTableWatch watch{tracer->pid()};
     Random random{options.seed};
+    sampling::Foothold foothold{*tracer};
+    sampling::ProgramThreads threads{*tracer, foothold, random.fork()};
     std::uint64_t births = 0;
     int status = 0;
     auto next = Clock::now() + 1ms;
@@ -265,7 +268,7 @@ int run(const Options& options) {
         if (!event) {
             if (Clock::now() < next || asked || births == options.replicas) continue;
             if (nurses && nurses->are_busy()) continue;
-            if (auto* thread = sampling::choose_running_thread(*tracer, random)) {
+            if (auto* thread = sampling::choose_running_thread(threads, random)) {
                 asked = thread->interrupt();
             }
             continue;

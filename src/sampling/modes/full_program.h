@@ -1,4 +1,4 @@
-// Runs a program in the code cache: from its first instruction, or from when it was attached to, to
+// Runs a program in the code cache, from its first instruction, or from when we attached to it, to
 // its last.
 #pragma once
 

@@ -13,11 +13,12 @@ namespace {
 
 using Kind = emu::OpenFile::Kind;
 
-// Looking takes time, in which nobody waits for the target's signals; of more files than these it
-// is only known what they are.
+// Nobody waits for the target's signals while we look. Of more files than this only the kind is
+// known.
 constexpr std::size_t most_details = 64;
 
-// Of more files it is not known how far they have been read: the target stands still meanwhile.
+// The target stands still while its offsets are read, so for more files than this they stay
+// unknown.
 constexpr std::size_t most_noted = 8;
 
 bool is_same_time(const timespec& one, const timespec& other) {
@@ -47,12 +48,12 @@ class HeldFile : public emu::FileContents {
         if (fcntl(fd_, F_GETLK, &found) != 0) return {};
         if (found.l_type == F_UNLCK) return false;
         if (found.l_pid != target_) return true;
-        // Only the first is told.
+        // Only the first one is reported.
         return proc::is_locked_by_others(target_, status_, wanted);
     }
 
-    // Up to the tick of the kernel's clock. Who puts the time of writing back (utimensat) changes
-    // that of the status, and so does who gives it other rights or another name.
+    // Precise to a tick of the kernel's clock. Setting the time of writing back (utimensat) changes
+    // the status time, and so does giving the file other rights or another name.
     bool has_changed() const override {
         struct stat now {};
         return fstat(fd_, &now) != 0 || now.st_size != status_.st_size ||
@@ -88,7 +89,7 @@ emu::Descriptor describe(pid_t target, pid_t pid, const proc::OpenDescriptor& op
         file->offset = open.details->offset;
         const bool may_be_read = may_be_opened && (open.details->flags & O_PATH) == 0 &&
                                  !proc::is_made_up_file(pid, open.number);
-        // Opening a file breaks a lease, and its holder is told.
+        // Opening a file breaks a lease, and its holder would notice.
         if (may_be_read && !open.details->is_leased) {
             const int ours = proc::open_again(pid, open);
             if (ours >= 0) file->contents = std::make_shared<HeldFile>(ours, target, open.status);
@@ -112,7 +113,8 @@ void FileTableWatch::look_around(const Open& before) {
     seen_.emplace();
     const auto all = files_.all();
     if (!all) return;
-    // It has nothing open; or nothing is told of it any more, and samples would end for that.
+    // Either it has nothing open, or its descriptors can no longer be read, and samples end for
+    // that.
     if (all->empty())
         if (auto now = inject::obstacle_now(target_); now && !now->may_pass) obstacle_ = now;
     for (const auto& open : *all) {
@@ -123,10 +125,10 @@ void FileTableWatch::look_around(const Open& before) {
     }
 }
 
-// A fork is an event of userfaultfd(2), for which the forking thread may wait until somebody, it
-// itself perhaps, has read it. Whoever opens a file that fanotify(7) guards waits for an answer:
-// of the program, that is, which may be waiting for us. Counters may be inherited
-// (perf_event_open(2)). And who forks closes the program's descriptors in a table of his own.
+// A fork is an event of userfaultfd(2): the forking thread may have to wait until somebody, perhaps
+// it itself, has read it. Opening a file that fanotify(7) guards means waiting for an answer from
+// the program, which may be waiting for us. Counters may be inherited (perf_event_open(2)). And
+// whatever forks closes the program's descriptors in a table of its own.
 void FileTableWatch::look_for_obstacle(const proc::OpenDescriptor& open) {
     const bool has_no_type = (open.status.st_mode & S_IFMT) == 0;
     const auto kind = has_no_type ? proc::anonymous_kind(target_, open.number) : std::string{};
@@ -170,15 +172,15 @@ FileTableSnapshot FileTableWatch::look(const inject::ForkSite& fork_site,
     const auto before = std::exchange(seen_, std::nullopt).value_or(Open{});
     look_around(before);
     world.is_complete = !seen_->empty() && !fork_site.has_returned(birth);
-    // Who is between thread and newborn may be waiting for our processor, and the thread for it.
+    // The intermediary may be waiting for our processor, and the thread for the intermediary.
     fork_site.await_return(birth);
-    // It came up just now: nothing is opened then.
+    // The obstacle came up just now: then nothing is opened.
     if (obstacle_) {
         world.is_complete = false;
         return world;
     }
     for (auto& [number, open] : *seen_) {
-        // Those of files are known already.
+        // The details of files are known already.
         if (is_file(open) || world.open.size() < most_details) open.details = details(open);
         auto& descriptor = world.open[number] = describe_with(world, open);
         if (world.is_complete) continue;
@@ -206,7 +208,7 @@ emu::Descriptor FileTableWatch::describe_with(const FileTableSnapshot& world,
         return is_file(open) && proc::is_same_file(seen_->at(other.first).status, open.status) &&
                proc::share_description(target_, open.number, other.first);
     });
-    // Who serves a file is asked when it is opened, and may be the program, or be gone.
+    // Opening a file asks the process that serves it. That may be the program, or be gone.
     if (twin == world.open.end())
         return describe(target_, target_, open,
                         !is_file(open) || !is_told_of_closing(open.status.st_dev));

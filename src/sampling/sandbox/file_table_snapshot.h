@@ -1,14 +1,14 @@
 // What the target has open, and which signals are on their way to it, at the moment when a replica
-// of it is born.
+// forks from it.
 //
-// The kernel could give the replica a table of descriptors as it is at that moment, but whatever is
-// in a second table stays open: so the newborn has none (see inject/fork_stub.cpp). We look at
-// the target's from outside. How far a file has been read is asked while the thread is stopped: it
-// is different a moment later, and asking holds the file, which the thread may be about to close.
-// What else there is we see while the thread is still forking, which takes it a hundred
-// microseconds and more. If it has returned to the program before we are done, that may be later
-// than the birth: then only what was there at an earlier birth, too, is believed. Of pipes and
-// sockets nothing is asked that would hold them.
+// The kernel could copy the table of descriptors for the replica, but whatever is in a second table
+// stays open: so the newborn has none (inject/fork_stub.cpp), and we look at the target's table
+// from outside. File offsets are read while the thread is stopped: they change a moment later, and
+// reading them holds the file, which the thread may be about to close. Everything else is read
+// while the thread is still forking, which takes it a hundred microseconds or more. If the thread
+// has returned to the program before we are done, what we saw may be newer than the fork: then only
+// descriptors are believed that were also there at an earlier fork. Nothing is read of pipes and
+// sockets that would hold them open.
 #pragma once
 
 #include <sys/types.h>
@@ -30,8 +30,8 @@ struct FileTableSnapshot {
     timespec moment{};  // the clock that files have their times from, at most a tick before
 };
 
-// What the target has open, or what a replica of it has opened for itself; a regular file is
-// opened anew for us.
+// Describes what the target has open, or what a replica of it has opened for itself. A regular file
+// is opened again for us.
 emu::Descriptor describe(pid_t target, pid_t pid, const proc::OpenDescriptor& open,
                          bool may_be_opened);
 
@@ -39,11 +39,11 @@ class FileTableWatch {
   public:
     explicit FileTableWatch(pid_t target) : target_(target), files_(target) {}
 
-    // When a thread is about to be let go to fork.
+    // To be called when a thread is about to be let go to fork.
     void note();
-    // At once when it was let go; and then while it goes on with what it does.
+    // To be called as soon as the thread was let go; it looks while the thread forks.
     FileTableSnapshot look(const inject::ForkSite& fork_site, const inject::PendingReplica& birth);
-    // To forking it, in what it has open.
+    // What the target has open may make forking it impossible.
     const std::optional<inject::Obstacle>& obstacle() const { return obstacle_; }
 
   private:

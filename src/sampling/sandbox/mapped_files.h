@@ -1,5 +1,5 @@
-// Which files a replica has in its memory, by the numbers that fstat(2) tells of them. Those in
-// /proc/PID/maps are others on some file systems (btrfs, overlayfs).
+// Which files a replica has in its memory, by the numbers that fstat(2) gives for them. The numbers
+// in /proc/PID/maps differ on some file systems (btrfs, overlayfs).
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@ namespace shadowprof::sampling {
 
 class MappedFiles {
   public:
-    // As `maps` of the process tell.
+    // The files in `maps`, which are the process's.
     MappedFiles(pid_t pid, const proc::Maps& maps);
 
     bool contains(const emu::FileId& file, emu::Mapped how);
@@ -24,7 +24,7 @@ class MappedFiles {
     struct File {
         emu::Mapped how = emu::Mapped::at_all;
         std::string path;               // empty: no path leads there
-        std::optional<emu::FileId> id;  // once somebody asked
+        std::optional<emu::FileId> id;  // once it was needed
     };
     emu::FileId id_of(const emu::FileId& numbers, const File& file) const;
 

@@ -61,7 +61,7 @@ emu::Descriptor ReplicaQueries::opened_descriptor(int fd) {
     return opened;
 }
 
-// What is in /proc changes all the time, and its times say nothing of it.
+// Files in /proc change all the time, and their times say nothing about it.
 bool ReplicaQueries::has_other_names(int fd) {
     const auto status = proc::status_of_descriptor(replica_.pid(), fd);
     return !status || (is_since_birth(status->st_mtim) && !is_made_up(status->st_dev));
@@ -88,7 +88,7 @@ int ReplicaQueries::put_path(const std::string& path) {
     return replica_.memory().write(scratch_, std::as_bytes(text)) ? 0 : EFAULT;
 }
 
-// Who watches the directory is not told of it: O_PATH.
+// With O_PATH nobody who watches the directory notices.
 std::optional<std::int64_t> ReplicaQueries::open_directory_of(pid_t pid, int number,
                                                               const emu::FileId& id) {
     if (put_path(fmt::format("/proc/{}/fd/{}", pid, number)) != 0) return {};
@@ -133,13 +133,13 @@ std::optional<struct stat> ReplicaQueries::status_at_birth(const emu::FileId& fi
     return {};
 }
 
-// To a tick of the kernel's clock.
+// Precise to a tick of the kernel's clock.
 bool ReplicaQueries::is_since_birth(const timespec& time) const {
     const auto& birth = at_birth_.moment;
     return std::pair{time.tv_sec, time.tv_nsec} >= std::pair{birth.tv_sec, birth.tv_nsec};
 }
 
-// Who writes to a file changes both of its times; who gives it a name, only that of its status.
+// Writing to a file changes both of its times; giving it a name changes the status time only.
 bool ReplicaQueries::has_come_since_birth(int directory, int flags, const struct stat& status) {
     if (!is_since_birth(status.st_ctim) || is_made_up(status.st_dev)) return false;
     const bool is_directory = S_ISDIR(status.st_mode);
@@ -190,7 +190,7 @@ std::optional<std::uint64_t> ReplicaQueries::cpu_time(std::optional<std::uint64_
 }
 
 std::optional<std::uint64_t> ReplicaQueries::process_cpu_time() {
-    // With that of threads that have ended.
+    // Including that of threads that have ended.
     std::optional<std::uint64_t> time;
     if (!process_base_) time = proc::process_cpu_time(target_);
     return cpu_time(process_base_, time);
@@ -202,8 +202,7 @@ std::optional<std::uint64_t> ReplicaQueries::thread_cpu_time() {
     return cpu_time(thread_base_, time);
 }
 
-// Of the target's time it is told to a tick how much was the system's, and exactly how much it was
-// in all.
+// The kernel gives the target's time exactly in all, and to a tick how much of it was the system's.
 std::optional<struct rusage> ReplicaQueries::usage(int who) {
     const bool of_thread = who == RUSAGE_THREAD;
     auto& counts = of_thread ? thread_counts_ : process_counts_;

@@ -1,6 +1,6 @@
-// What a replica's system calls need to know of the world. Files are looked at as the replica
-// itself would find them, with its rights, root and directory: it makes the calls, which have no
-// effect. They are read by us.
+// Answers the questions that a replica's system calls ask about the world. The replica itself looks
+// files up, by calls without effect, so that they are found with its rights, root and directory.
+// Their contents are read by us.
 #pragma once
 
 #include <optional>
@@ -26,8 +26,9 @@ class ReplicaQueries : public emu::GuestQueries {
           mapped_files_(mapped_files) {}
 
     FileTableSnapshot& at_birth() { return at_birth_; }
-    // The directory that process `pid`, as the replica's /proc names it, has open as `number`; no
-    // path leads from it elsewhere, nor does it show what is in it. Nothing if it is another one.
+    // Opens the directory that process `pid` (as the replica's /proc names it) has open as
+    // `number`, in a way that leads nowhere else and does not show its contents. Nothing if it is
+    // another one.
     std::optional<std::int64_t> open_directory_of(pid_t pid, int number, const emu::FileId& id);
 
     emu::Descriptor descriptor(int fd) override;
@@ -48,15 +49,15 @@ class ReplicaQueries : public emu::GuestQueries {
 
   private:
     bool is_since_birth(const timespec& time) const;
-    // If it was open then.
+    // Nothing if it was not open then.
     std::optional<struct stat> status_at_birth(const emu::FileId& file) const;
-    // The path put last leads there only since the birth: made since, or renamed. Where that cannot
-    // be told, of what was changed since.
+    // Whether the path put last leads there only since the fork, because the file was made or
+    // renamed since. Where that cannot be known, whether the file was changed since.
     bool has_come_since_birth(int directory, int flags, const struct stat& status);
     bool map_scratch();
     // Puts the path where the replica's calls can read it; an errno if there is none.
     int put_path(const std::string& path);
-    // The target's time when first asked, and the replica's own since.
+    // The target's time at the first question, plus the replica's own since then.
     std::optional<std::uint64_t> cpu_time(std::optional<std::uint64_t>& base,
                                           std::optional<std::uint64_t> targets);
 

@@ -26,9 +26,9 @@ std::array<std::uint64_t, 6> arguments_of(const ptrace::Registers& registers) {
     return {raw.rdi, raw.rsi, raw.rdx, raw.r10, raw.r8, raw.r9};
 }
 
-// Where a call that is executed writes. Nothing of calls whose results are no larger than a page,
-// and that can be made a second time if they fail for want of memory to write to: these here would
-// then tell the new value for the old one, or want more than that.
+// Where a call that is executed writes. Most calls have results no larger than a page and can
+// simply be made again if there was no memory to write to. Those listed here cannot: the second
+// time they would report the new value as the old one, or they write more than a page.
 AddressRange result_of(const emu::SystemCall& call) {
     const auto& a = call.arguments;
     const auto at = [](std::uint64_t begin, std::uint64_t size) {
@@ -72,8 +72,8 @@ bool opens(const emu::SystemCall& call) {
 
 }  // namespace
 
-// The replica's own memory; the kernel would write to shared memory as the program does, and so
-// what was withdrawn is made its own here, too.
+// The replica's own memory. The kernel would write to shared memory just as the program does, so
+// here too withdrawn pages are made the replica's own.
 class ReplicaSandbox::Memory : public emu::GuestMemory {
   public:
     Memory(inject::Replica& replica, WithdrawnMemory& withdrawn)
@@ -118,7 +118,7 @@ std::unique_ptr<ReplicaSandbox> ReplicaSandbox::settle(
     if (!world->withdrawn_.withdraw(maps, engine_memory, why)) return nullptr;
     world->facts_.shared_mappings = world->withdrawn_.shared();
     world->facts_.device_memory = world->withdrawn_.devices();
-    // Where it makes its calls from; the program may write there as little as to any shared memory.
+    // The replica makes its calls from there. The program may not write there either.
     engine_memory.push_back(fork_site.place());
     world->facts_.engine_memory = std::move(engine_memory);
     world->learn_facts(target, birth);
@@ -127,8 +127,8 @@ std::unique_ptr<ReplicaSandbox> ReplicaSandbox::settle(
 }
 
 bool ReplicaSandbox::close_everything() {
-    // It did so at birth (inject/fork_stub.cpp), unless that call is unknown, as before
-    // Linux 5.9, or forbidden by a filter.
+    // The stub did so at the fork (inject/fork_stub.cpp), unless the kernel does not know that call
+    // (before Linux 5.9) or a filter forbids it.
     if (replica_.call(SYS_close_range, {0, ~0u, CLOSE_RANGE_UNSHARE}) == 0) return true;
     if (replica_.call(SYS_unshare, {CLONE_FILES}) != 0) return false;
     const auto numbers = proc::open_numbers(replica_.pid());
@@ -137,7 +137,7 @@ bool ReplicaSandbox::close_everything() {
            });
 }
 
-// Calls with relative paths need them.
+// For calls with relative paths.
 void ReplicaSandbox::open_directories() {
     for (auto& [number, descriptor] : queries_.at_birth().open) {
         auto& file = *descriptor.file;
@@ -168,7 +168,7 @@ ReplicaSandbox::Fault ReplicaSandbox::serve_fault(const siginfo_t& info) {
 }
 
 std::optional<std::string> ReplicaSandbox::serve(ptrace::Registers& registers) {
-    // Calls of other kinds are numbered otherwise. All their instructions are two bytes long.
+    // Other ways to call the kernel use other numbers. All their instructions are two bytes long.
     constexpr std::uint16_t system_call_instruction = 0x050f;
     const auto instruction = replica_.memory().read_as<std::uint16_t>(registers.rip() - 2);
     if (instruction != system_call_instruction) {
@@ -195,7 +195,8 @@ std::optional<std::string> ReplicaSandbox::serve(const emu::SystemCall& call,
     }
     const auto action = emu::decide_in_replica(call, facts_, *memory_);
     if (const auto* end = std::get_if<emu::End>(&action)) {
-        // Whose questions nobody answers any more ends for all sorts of reasons.
+        // Questions about a replica that is gone are not answered, which is not the reason why it
+        // ends.
         return replica_.registers() ? end->reason : is_gone;
     }
     if (withdrawn_.has_refused()) return is_mapped_twice;
@@ -250,8 +251,8 @@ std::optional<std::int64_t> ReplicaSandbox::execute(const emu::SystemCall& call)
     if (const auto written = result_of(call); !written.empty()) withdrawn_.make_writable(written);
     const auto result = make();
     if (result != -EFAULT) return result;
-    // The kernel was to write to withdrawn memory: all the other calls can be made once more, and
-    // none has a result larger than a page.
+    // The kernel was to write to withdrawn memory. All other calls can be made once more, and none
+    // has a result larger than a page.
     bool any = false;
     for (const auto argument : call.arguments) {
         constexpr std::uint64_t largest_result = 4096;
@@ -269,7 +270,7 @@ bool ReplicaSandbox::move_to(std::int64_t fd, int number) {
     return replica_.call(SYS_close, {from}) && moved == number;
 }
 
-// A rule found a file or a directory there, or a place to be known only.
+// A rule found a file or a directory there, or something of which only the path may be opened.
 bool ReplicaSandbox::is_not_what_was_found(std::int64_t opened) {
     for (const int error : {ENOENT, ENOTDIR, ELOOP, ENXIO, EAGAIN}) {
         if (opened == -error) return true;
@@ -280,7 +281,7 @@ bool ReplicaSandbox::is_not_what_was_found(std::int64_t opened) {
                                   (file.status_flags.value_or(0) & O_PATH) == 0);
 }
 
-// What it opens gets the lowest number that is free, and more are taken than the kernel knows.
+// A file that it opens gets the lowest free number; more numbers are taken than the kernel knows.
 std::int64_t ReplicaSandbox::move_to_free_number(std::int64_t fd) {
     const auto wanted = facts_.descriptors.lowest_free();
     return wanted && move_to(fd, *wanted) ? *wanted : -EMFILE;

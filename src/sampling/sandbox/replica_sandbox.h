@@ -1,11 +1,11 @@
 // What the world is to a replica, and what a replica may do to it: nothing.
 //
-// A replica is a process like any other as far as the kernel is concerned: it has what the target
-// has. Before any code of the program runs in it, it gives that up: open files (a pipe's reader
-// would wait for it, a socket's peer would not see the end, a lock would stay) and write access to
-// shared memory. From then on its system calls are stopped before they are executed, and the table
-// in emu/system_calls.h says what becomes of each: the replica makes it after all (those that touch
-// only what is its own), or is answered, or ends. This is where that is done.
+// To the kernel a replica is a process like any other, and has whatever the target has. Before any
+// code of the program runs in it, it gives that up: open files (a pipe's reader would wait for it,
+// a socket's peer would not see the end, a lock would stay) and write access to shared memory. From
+// then on its system calls are stopped before they are executed. The table in emu/syscalls says
+// what becomes of each: the replica makes the call after all (if it touches only what is the
+// replica's own), or gets an answer, or ends. That is carried out here.
 #pragma once
 
 #include <signal.h>
@@ -29,8 +29,7 @@ namespace shadowprof::sampling {
 
 class ReplicaSandbox : public emu::translator::ReplicaServices {
   public:
-    // First acts of a newborn of `target`, which had `open` open. `maps` are its own. Nothing and
-    // `why` if it cannot be made harmless.
+    // Makes a newborn of `target` harmless. `maps` are its own. Nothing and `why` if that failed.
     static std::unique_ptr<ReplicaSandbox> settle(
         inject::Replica& replica, pid_t target, const inject::ForkSite& fork_site,
         const inject::PendingReplica& birth, FileTableSnapshot at_birth, const proc::Maps& maps,
@@ -39,10 +38,10 @@ class ReplicaSandbox : public emu::translator::ReplicaServices {
     ReplicaSandbox(const ReplicaSandbox&) = delete;
     ReplicaSandbox& operator=(const ReplicaSandbox&) = delete;
 
-    // In the registers, and in the replica's memory, is what the program sees behind the call; the
-    // replica's own registers are not set.
+    // Afterwards `registers` and the replica's memory are what the program sees behind the call.
+    // The replica's own registers are not set.
     std::optional<std::string> serve(ptrace::Registers& registers) override;
-    // A write to shared memory that was withdrawn.
+    // After a write to shared memory that was withdrawn.
     Fault serve_fault(const siginfo_t& info) override;
 
   private:
@@ -53,7 +52,7 @@ class ReplicaSandbox : public emu::translator::ReplicaServices {
     bool close_everything();
     void open_directories();
     void learn_facts(pid_t target, const inject::PendingReplica& birth);
-    // A call that concerns the registers, which are the caller's: nothing if it is none.
+    // Carries out a call that concerns registers, which the caller holds. Nothing if it is another.
     std::optional<std::int64_t> change_registers(const emu::SystemCall& call,
                                                  ptrace::Registers& registers);
     std::optional<std::int64_t> execute(const emu::SystemCall& call);

@@ -30,7 +30,8 @@ bool is_device(const proc::Mapping& mapping) {
     return false;
 }
 
-// Private memory, too, shows what is written to the file, as long as it was not written itself.
+// Private memory also shows what is written to the file, as long as nobody has written to that
+// memory.
 bool show_the_same(const proc::Mapping& one, const proc::Mapping& other) {
     return one.device == other.device && one.inode == other.inode &&
            one.file_offset < other.file_offset + other.range.size() &&
@@ -96,7 +97,7 @@ void WithdrawnMemory::forget(AddressRange range) {
     }
 }
 
-// The bytes are read first, and put where nothing of the program runs meanwhile.
+// The bytes are read first and written back afterwards; nothing of the program runs in between.
 bool WithdrawnMemory::copy(AddressRange pages, std::uint64_t protection) {
     std::vector<std::byte> bytes(pages.size());
     if (replica_.memory().read(pages.begin, bytes) != bytes.size()) return false;

@@ -1,12 +1,12 @@
 // Memory that a replica shares with the target and others, made harmless.
 //
-// A fork copies private memory only: what is mapped shared stays one memory. The replica may read
-// there, but what it writes must stay its own. So the pages are read-only from its birth on, and
-// the first write to one, a fault, gets a private copy of the page in its place. Pages that were
-// not written may change under the replica as the target goes on: a copy of everything at birth,
-// which would prevent that, could be gigabytes. Memory of devices may not even be read: that can
-// have an effect, too. And what is mapped in two places cannot be written, for it would have to
-// change in both.
+// A fork copies private memory only: memory that is mapped shared stays one memory. The replica may
+// read it, but its writes must stay its own. So the pages are read-only from the fork on, and the
+// first write to one, a fault, puts a private copy of the page in its place. Pages that the replica
+// has not written to may change under it as the target goes on: preventing that would take a copy
+// of everything at the fork, which could be gigabytes. Memory of devices may not even be read,
+// because reading can have an effect, too. And memory that is mapped in two places cannot be
+// written, because it would have to change in both.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ class WithdrawnMemory {
   public:
     explicit WithdrawnMemory(inject::Replica& replica) : replica_(replica) {}
 
-    // Of the newborn, except what lies in `engine_memory`. False and `why` if that failed.
+    // Withdraws the newborn's shared memory, but for `engine_memory`. False and `why` if that
+    // failed.
     bool withdraw(const proc::Maps& maps, const std::vector<AddressRange>& engine_memory,
                   std::string& why);
     // All that is shared, writable at birth or not.
@@ -34,9 +35,9 @@ class WithdrawnMemory {
 
     // Something else is mapped there now, or the program itself has changed the protection.
     void forget(AddressRange range);
-    // Makes writable what was before, page by page: true if there was anything, and all could be.
+    // Makes pages writable again that were before: true if there were any, and it worked for all.
     bool make_writable(AddressRange range);
-    // Some could not, for it would be seen elsewhere in memory, too.
+    // It did not work for some, because they are mapped elsewhere, too.
     bool has_refused() const { return has_refused_; }
     bool contains(Address address) const;
 
@@ -54,7 +55,7 @@ class WithdrawnMemory {
     bool has_refused_ = false;
     std::vector<AddressRange> shared_, devices_;
     std::map<std::uint64_t, Part> parts_;  // by where they begin
-    // Who writes one page after the other gets more at a time.
+    // A replica that writes one page after the other gets more of them at a time.
     Address last_end_;
     std::uint64_t at_a_time_ = 1;
 };

@@ -12,19 +12,26 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/random.h"
-#include "ptrace/tracer.h"
-#include "sampling/options.h"
+#include "sampling/schedule/time_source.h"
+#include "sampling/tuning.h"
 
 namespace shadowprof::sampling {
 
 class Budget {
   public:
-    Budget(double share, std::optional<Seconds> least_period, Random random)
-        : share_(share), least_period_(least_period), random_(random) {}
+    // `share`: of the target's time. Samples are to be no more frequent than `least_period` says.
+    Budget(double share, std::optional<Seconds> least_period, Random random, TimeSource now)
+        : share_(share),
+          least_period_(least_period),
+          random_(random),
+          now_(std::move(now)),
+          began_(now_()) {}
 
     void spent_on_sample(Seconds cost) {
         spent_on_samples_ += cost;
@@ -37,18 +44,18 @@ class Budget {
     // Between two samples, if the next ones cost what the others did.
     Seconds affordable_wait() const {
         const auto affordable =
-            samples_ == 0 ? Seconds{first_mean}
+            samples_ == 0 ? tuning::first_mean_wait
                           : spent_on_samples_ / static_cast<double>(samples_) / share_left();
         return std::max(affordable, least_period_.value_or(Seconds{0}));
     }
-    // What there is between two samples, on average.
+    // What there is between two samples, on average, until what was overdrawn is paid back.
     Seconds mean_wait() const {
-        return std::max(affordable_wait(), until_earned(spent_on_samples_ - credit));
+        return std::max(affordable_wait(), until_earned(spent_on_samples_ - tuning::credit));
     }
-    // How long it takes until a sample may be tried that nobody knows the cost of, and that may
-    // come to so much; less than nothing if it may be now.
+    // How long it takes until a sample may be tried whose cost nobody knows, and which may come to
+    // so much; less than nothing if it may be now.
     Seconds wait_before_risk(Seconds risk) const {
-        return until_earned(spent_on_samples_ + risk - risk_at_once);
+        return until_earned(spent_on_samples_ + risk - tuning::risk_at_once);
     }
     // How much of the program's time a sample stands for that is taken now, after so much waiting:
     // as much as there would be between samples if each were as likely as this one was at this
@@ -58,10 +65,12 @@ class Budget {
         const auto mean = mean_wait();
         return mean > affordable_wait() ? mean * (mean / (mean + waited)) : mean;
     }
-    // How long it shall be this time, drawn before the mean is known for certain.
+    // How long the next wait is in units of its mean, which is not known for certain yet.
     class Draw {
       public:
-        Seconds wait(Seconds mean) const { return mean * (mean < rare ? exponential_ : even_); }
+        Seconds wait(Seconds mean) const {
+            return mean * (mean < tuning::rare_wait ? exponential_ : even_);
+        }
 
       private:
         friend class Budget;
@@ -78,29 +87,17 @@ class Budget {
     }
 
   private:
-    // Samples become dearer while a program's memory grows. What has been overdrawn by more than
-    // this is paid back first.
-    static constexpr Seconds credit{0.003};
-    // The first samples of most programs may not wait until that has been earned.
-    static constexpr Seconds risk_at_once{0.01};
-    // Before anything is known of the costs: soon, so that short programs are seen as well.
-    static constexpr double first_mean = 0.02;
-    static constexpr double kept_for_samples = 0.1;
-    static constexpr Seconds rare{0.25};  // between two
-
-    Seconds until_earned(Seconds sum) const {
-        const Seconds elapsed = Clock::now() - began_;
-        return sum / share_left() - elapsed;
-    }
+    Seconds elapsed() const { return now_() - began_; }
+    Seconds until_earned(Seconds sum) const { return sum / share_left() - elapsed(); }
     double share_left() const {
-        const Seconds elapsed = Clock::now() - began_;
-        return std::max(share_ - spent_besides_ / elapsed, share_ * kept_for_samples);
+        return std::max(share_ - spent_besides_ / elapsed(), share_ * tuning::kept_for_samples);
     }
 
     double share_;
     std::optional<Seconds> least_period_;
     Random random_;
-    Clock::time_point began_ = Clock::now();
+    TimeSource now_;
+    Clock::time_point began_;
     Seconds spent_on_samples_{0};
     Seconds spent_besides_{0};
     std::uint64_t samples_ = 0;

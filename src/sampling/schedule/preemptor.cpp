@@ -13,19 +13,10 @@
 #include "base/thread_if_any.h"
 #include "proc/processors.h"
 #include "ptrace/tracing_thread.h"
+#include "sampling/tuning.h"
 
 namespace shadowprof::sampling {
 namespace {
-
-// Where a processor has threads that are not to be displaced, nothing is lost but exactness. And
-// who is late may be waiting for the very processor that ours has: it does not wait for long. Nor
-// does one who is there take long, unless somebody holds it, who may then kill it.
-constexpr std::chrono::microseconds latest{150}, longest_wait{300}, longest_meeting{2000};
-// It runs there, and has not been displaced itself.
-constexpr std::chrono::microseconds just_now{10};
-// The kernel lets processors that have nothing to do take over threads that have not run for half a
-// millisecond.
-constexpr std::chrono::microseconds before_it_is_taken_over{300};
 
 void sleep_until(Clock::time_point when) {
     constexpr long in_second = 1'000'000'000;
@@ -60,21 +51,21 @@ void Preemptor::send(int processor, Clock::time_point when) {
 }
 
 void Preemptor::await() {
-    while (state_ == State::coming && Clock::now() < when_ + latest) _mm_pause();
+    while (state_ == State::coming && Clock::now() < when_ + tuning::preemptor_latest) _mm_pause();
     auto expected = State::there;
     state_.compare_exchange_strong(expected, State::met);
 }
 
 std::optional<Clock::time_point> Preemptor::occupies_since(int processor) const {
     const bool is_there = state_ == State::met && processor == processor_;
-    if (!is_there || Clock::now() - last_ran_.load() >= just_now) return {};
+    if (!is_there || Clock::now() - last_ran_.load() >= tuning::ran_just_now) return {};
     return arrived_;
 }
 
 std::optional<Clock::time_point> Preemptor::displaced_since(int processor,
                                                             Clock::time_point asking_since) const {
     if (processor != sched_getcpu()) return occupies_since(processor);
-    if (Clock::now() - asking_since >= before_it_is_taken_over) return {};
+    if (Clock::now() - asking_since >= tuning::before_taken_over) return {};
     return asking_since;
 }
 
@@ -116,10 +107,10 @@ void Preemptor::stay() {
             _mm_pause();
         }
     };
-    stay_while(State::there, longest_wait);
+    stay_while(State::there, tuning::preemptor_waits);
     auto expected = State::there;
     if (!state_.compare_exchange_strong(expected, State::home))
-        stay_while(State::met, longest_meeting);
+        stay_while(State::met, tuning::preemptor_stays);
 }
 
 }  // namespace shadowprof::sampling

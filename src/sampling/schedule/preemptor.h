@@ -1,4 +1,4 @@
-// Keeps a processor from its thread for the moment in which that is asked to stop.
+// Keeps a processor from its thread for the moment in which the thread is asked to stop.
 //
 // A thread that is asked from another processor runs on until an interrupt reaches it, and under a
 // hypervisor that takes twenty microseconds. If it makes a system call meanwhile, it stops behind
@@ -6,10 +6,10 @@
 // instance, would hardly ever be seen, and its beginnings more often than its ends.
 //
 // But a thread that has been displaced from its processor when it is asked stops where it was
-// displaced. Nor has it gone to sleep, since it was seen to run, in a call that would tell of the
-// disturbance if we died before we have mended it (interrupted_calls.h). That must not be done from
-// another processor either, for the same reason: so a thread of ours goes there some time before
-// and sleeps until the moment has come.
+// displaced. Nor can it have gone to sleep since it was seen to run, in a call that would show the
+// disturbance if we died before mending it (interrupted_calls.h). For the same reason the
+// displacing must not come from another processor either: so a thread of ours goes there some time
+// before, and sleeps until the moment has come.
 #pragma once
 
 #include <semaphore.h>
@@ -31,25 +31,23 @@ class Preemptor {
     Preemptor(const Preemptor&) = delete;
     Preemptor& operator=(const Preemptor&) = delete;
 
-    // Whoever runs on this processor then will be displaced.
+    // The thread that runs on this processor then will be displaced.
     void send(int processor, Clock::time_point when);
-    // Waits until that has happened, or until it is clear that it will not. To be
-    // called no sooner: who waits takes a processor from others, and those that the displaced one
-    // waits for would not be served.
+    // Waits until that has happened, or until it is clear that it will not. To be called no sooner:
+    // waiting takes a processor from others, which the displaced thread may be waiting for.
     void await();
-    // Since when a thread that would run, on that processor, cannot, if so: it stops where it was
-    // displaced, and not in a system call that it has made meanwhile, to find itself disturbed
-    // there.
+    // Since when a thread that would run on that processor cannot, if so. It stops where it was
+    // displaced, and not in a system call that it has made meanwhile.
     std::optional<Clock::time_point> occupies_since(int processor) const;
-    // The same, or else since when the caller's own thread keeps that one from its processor, where
-    // it waits if all others are busy: it has been there since `asking_since`, for so short a time
-    // that nobody has taken the other over.
+    // The same; or the caller's own thread occupies that processor, has done so since
+    // `asking_since`, and for so short a time that no other processor has taken the waiting thread
+    // over.
     std::optional<Clock::time_point> displaced_since(int processor,
                                                      Clock::time_point asking_since) const;
     void release();
 
   private:
-    // All but `home` are of one errand.
+    // All but `home` belong to one errand.
     enum class State { home, coming, there, met, released };
 
     void run();

@@ -1,0 +1,236 @@
+#include "sampling/kinds/replica_samples.h"
+
+#include <algorithm>
+#include <cmath>
+#include <thread>
+#include <utility>
+
+#include "proc/processors.h"
+#include "sampling/kinds/kind_parts.h"
+#include "sampling/tuning.h"
+
+namespace shadowprof::sampling {
+
+namespace {
+
+// 0: there is no processor for any.
+std::size_t most_at_once(const SamplerContext& place) {
+    if (const auto& load = place.options.load)
+        return static_cast<std::size_t>(std::max(1.0, std::ceil(*load * 2)));
+    const auto processors = static_cast<std::size_t>(proc::processors_for(place.tracer.pid()));
+    return processors >= 2 ? processors - 1 : 0;  // one is the program's
+}
+
+}  // namespace
+
+ReplicaSamples::ReplicaSamples(SamplerContext place)
+    : SampleKind(pacer_for(place, false)),
+      place_(std::move(place)),
+      most_at_once_(most_at_once(place_)),
+      watch_(place_.tracer.pid()),
+      sizing_(place_.options, most_at_once_) {
+    if (most_at_once_ == 0) give_up({"there is only one processor for it"});
+}
+
+ReplicaSamples::~ReplicaSamples() = default;
+
+// The area, and the replicas that were born in it, belong to the program that was.
+void ReplicaSamples::program_is_new() {
+    replicas_.reset();
+    watch_ = FileTableWatch{place_.tracer.pid()};
+    place_.host.memory_is_new();
+}
+
+void ReplicaSamples::pause(Clock::time_point until) {
+    SampleKind::pause(until);
+    paused_until_ = until;
+    failures_ = refusals_ = 0;
+}
+
+bool ReplicaSamples::prepare() {
+    look_after();
+    return !obstacle() && !is_full(Clock::now());
+}
+
+bool ReplicaSamples::is_full(Clock::time_point now) const {
+    if (!replicas_) return false;
+    const Seconds elapsed = now - began_;
+    const auto& load = place_.options.load;
+    return alive_ >= replicas_->most_at_once() ||
+           (load && alive_seconds_ >= *load * elapsed.count());
+}
+
+void ReplicaSamples::has_asked(const ptrace::Thread& thread) {
+    if (auto* const site = place_.foothold.fork_site()) site->look_ahead(thread);
+}
+
+void ReplicaSamples::begin(ptrace::Thread& thread, const ptrace::Registers&) {
+    auto stopped = Clock::now();
+    if (!replicas_) {
+        const bool can_have = can_have_replicas(thread);
+        // Once; it does not make samples dearer.
+        pacer().pay_once(Clock::now() - stopped);
+        stopped = Clock::now();
+        if (!can_have || obstacle()) {
+            thread.resume();
+            return;
+        }
+    }
+    auto& site = *place_.foothold.fork_site();
+    watch_.note();
+    const auto& open_files = watch_.obstacle();
+    auto replica = open_files ? std::nullopt : site.fork(thread);
+    if (!replica) {
+        thread.resume();
+        pacer().finished(Clock::now() - stopped);
+        if (open_files)
+            give_up(*open_files);
+        else
+            is_refused(site.obstacle());
+        return;
+    }
+    refusals_ = 0;
+    const auto held = Clock::now() - stopped;
+    ++forks_;
+    auto files = watch_.look(site, *replica);
+    site.prepare();
+    const auto length = sizing_.next(pacer(), forks_ == 1);
+    auto start = next_sample(place_, pacer());
+    const auto time = pacer().stands_for() + std::exchange(full_, {});
+    start.weight_of_counts = sizing_.weight_of(length, time, pacer());
+    replicas_->expect(std::move(*replica), std::move(files),
+                      {std::move(start), length, time, place_.random.fork()});
+    pacer().finished(held);
+    look_after();
+    copies_since_fork_ = Seconds{0};
+}
+
+bool ReplicaSamples::can_have_replicas(ptrace::Thread& thread) {
+    auto& foothold = place_.foothold;
+    if (!foothold.fork_site() && !foothold.gain(thread)) {
+        if (!foothold.why_never().empty()) give_up({foothold.why_never()});
+        return false;
+    }
+    replicas_ = std::make_unique<Replicas>(place_, *foothold.fork_site(), most_at_once_);
+    if (replicas_->most_at_once() == 0) give_up({"there can be no more threads here"});
+    return true;
+}
+
+void ReplicaSamples::is_refused(const std::optional<inject::Obstacle>& obstacle) {
+    refusals_ = obstacle ? refusals_ + 1 : 0;
+    if (refusals_ >= tuning::most_failures) give_up(*obstacle);
+}
+
+void ReplicaSamples::look_after() {
+    const auto now = Clock::now();
+    count_living(now);
+    pay_for_copies();
+    if (replicas_) {
+        replicas_->end_overdue();
+        for (const auto& outcome : replicas_->outcomes()) learn_from(outcome, now);
+    }
+    if (sizing_.is_too_long() && place_.options.may_be_shorter) {
+        is_biased_ = true;
+        give_up({"calls that replicas cannot make follow each other too closely"});
+    }
+    next_look_ = alive_ > 0   ? now + tuning::between_looks_at_replicas
+                 : forks_ > 0 ? now + tuning::between_later_looks
+                              : Clock::time_point::max();
+}
+
+void ReplicaSamples::count_living(Clock::time_point now) {
+    const Seconds passed = now - std::exchange(counted_until_, now);
+    if (pacer().is_earning() || is_full(now)) full_ += passed;
+    alive_seconds_ += static_cast<double>(alive_) * passed.count();
+    sizing_.lived(static_cast<double>(alive_) * passed);
+    alive_ = replicas_ ? replicas_->alive() : 0;
+}
+
+void ReplicaSamples::pay_for_copies() {
+    const auto copies = place_.host.replicas(alive_);
+    pacer().pay(copies);
+    copies_since_fork_ += copies;
+    if (!replicas_) return;
+    if (copies_since_fork_ > tuning::most_for_settling) replicas_->settle_no_longer();
+    if (copies_since_fork_ > place_.options.overhead * tuning::most_time_of_budget)
+        replicas_->end_living("cost limit");
+}
+
+void ReplicaSamples::learn_from(const Replicas::Outcome& outcome, Clock::time_point now) {
+    if (outcome.end == Replicas::Outcome::End::in_time) sizing_.ended_in_time();
+    if (outcome.end == Replicas::Outcome::End::early) sizing_.ended_early();
+    const bool failed = !outcome.was_born || outcome.lacks_memory || outcome.starved;
+    failures_ = failed && now >= paused_until_ ? failures_ + 1 : 0;
+    const auto most = !outcome.starved    ? tuning::most_failures
+                      : instructions_ > 0 ? tuning::most_starved
+                                          : tuning::most_starved_at_first;
+    computed_ += outcome.computed;
+    if (outcome.instructions > 0) {
+        const auto price = pacer().prices().of_replica(outcome.computed);
+        pacer().pay(price);
+        paid_for_computing_ += price.most;
+    }
+    instructions_ += outcome.instructions;
+    weighted_instructions_ += outcome.weighted_instructions;
+    stood_for_ += outcome.stood_for;
+    if (failures_ < most) return;
+    is_biased_ |= outcome.lacks_memory;
+    give_up({outcome.lacks_memory ? "the program keeps memory from its children, MADV_DONTFORK"
+             : outcome.starved    ? Replicas::no_processor
+                                  : outcome.reason,
+             outcome.starved && !outcome.lacks_memory});
+}
+
+// What replicas compute will cost less: they become shorter (ReplicaSizing).
+Seconds ReplicaSamples::passing_price() const {
+    return forks_ == 0 ? Seconds{0} : paid_for_computing_ / static_cast<double>(forks_);
+}
+
+std::optional<double> ReplicaSamples::instructions_a_second() const {
+    if (weighted_instructions_ > 0)
+        return static_cast<double>(weighted_instructions_) / stood_for_.count();
+    // None is over yet, or one may be possible later.
+    const bool there_may_be_some = alive_ > 0 || (obstacle() && obstacle()->may_pass);
+    if (there_may_be_some && place_.options.may_be_shorter)
+        return ReplicaSizing::usual_instructions_a_second();
+    return std::nullopt;
+}
+
+std::string ReplicaSamples::what_others_lack() const {
+    return place_.code.plan().has(trace::Capture::latency)
+               ? "bursts know no latencies: ask for these alone, -p latency"
+               : "";
+}
+
+void ReplicaSamples::end(const std::string& reason) {
+    if (replicas_) {
+        if (!place_.tracer.alive()) await_samples();
+        look_after();
+        replicas_->end_all(reason);
+    }
+    replicas_.reset();
+}
+
+// The program is over, and they are of what it did at last; or, if it ran only briefly, all there
+// is.
+void ReplicaSamples::await_samples() {
+    const auto ended = Clock::now();
+    replicas_->hurry();
+    while (replicas_->alive() > 0) {
+        const auto longest =
+            instructions_ == 0 ? tuning::await_first_sample : tuning::await_last_samples;
+        if (Clock::now() > ended + longest) return;
+        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+        look_after();
+    }
+}
+
+Cost ReplicaSamples::cost() const {
+    auto cost = SampleKind::cost();
+    cost.forks = forks_;
+    cost.extra_faults = place_.host.extra_faults();
+    cost.extra_cpu = computed_;
+    return cost;
+}
+
+}  // namespace shadowprof::sampling

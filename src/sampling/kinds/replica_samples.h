@@ -1,0 +1,75 @@
+// Samples that replicas take: a thread is stopped for as long as it takes to have it fork a
+// replica, and goes on. The replica shows what the program does next (replicas.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "sampling/kinds/replica_sizing.h"
+#include "sampling/kinds/replicas.h"
+#include "sampling/sampling.h"
+#include "sampling/sandbox/file_table_snapshot.h"
+#include "sampling/schedule/sample_kind.h"
+
+namespace shadowprof::sampling {
+
+class ReplicaSamples : public SampleKind {
+  public:
+    explicit ReplicaSamples(SamplerContext place);
+    ~ReplicaSamples() override;
+
+    const char* name() const override { return "replica"; }
+
+    bool prepare() override;
+    void has_asked(const ptrace::Thread& thread) override;
+    void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
+    void program_is_new() override;
+    Clock::time_point next_look() const override { return next_look_; }
+    void look_after() override;
+    bool has_open_samples() const override { return replicas_ && replicas_->alive() > 0; }
+    void end(const std::string& reason) override;
+    Cost cost() const override;
+
+    Seconds risk_of_next() const override { return place_.host.risk_of_fork(); }
+    Seconds passing_price() const override;
+    void pause(Clock::time_point until) override;
+    bool is_biased() const override { return is_biased_; }
+    std::optional<double> instructions_a_second() const override;
+    std::string what_others_lack() const override;
+
+  private:
+    bool can_have_replicas(ptrace::Thread& thread);
+    void is_refused(const std::optional<inject::Obstacle>& obstacle);
+    void count_living(Clock::time_point now);
+    void pay_for_copies();
+    void learn_from(const Replicas::Outcome& outcome, Clock::time_point now);
+    void await_samples();
+    // There can be no more replicas, as things were at the last look.
+    bool is_full(Clock::time_point now) const;
+
+    SamplerContext place_;
+    std::size_t most_at_once_;
+    std::unique_ptr<Replicas> replicas_;  // in the fork site
+    FileTableWatch watch_;
+    ReplicaSizing sizing_;
+    bool is_biased_ = false;
+    std::uint64_t forks_ = 0;
+    // What they were worth, and cost.
+    std::uint64_t instructions_ = 0, weighted_instructions_ = 0;
+    Seconds stood_for_{0};  // these
+    Seconds computed_{0}, paid_for_computing_{0}, copies_since_fork_{0};
+    unsigned failures_ = 0, refusals_ = 0;  // one after the other
+    // How many live, and have lived on average.
+    std::size_t alive_ = 0;
+    double alive_seconds_ = 0;
+    Seconds full_{0};  // since the last fork, while there could be no other
+    Clock::time_point began_ = Clock::now();
+    Clock::time_point paused_until_ = began_;
+    Clock::time_point counted_until_ = began_;
+    Clock::time_point next_look_ = Clock::time_point::max();
+};
+
+}  // namespace shadowprof::sampling

@@ -1,0 +1,127 @@
+// The replicas that are alive. Each is held by a thread of the profiler's own, at the lowest
+// priority: it takes the replica when it is born, makes it harmless, lets it run a sample's worth
+// of the program in the code cache, and kills it. None of this is on the target's time.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <list>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "emu/translator/replica_cache.h"
+#include "emu/translator/translated_replica.h"
+#include "inject/fork_site.h"
+#include "inject/replica.h"
+#include "sampling/kinds/page_copier.h"
+#include "sampling/sampling.h"
+#include "sampling/sandbox/file_table_snapshot.h"
+
+namespace shadowprof::sampling {
+
+class Replicas {
+  public:
+    // There are fewer at once if there cannot be so many threads: see most_at_once().
+    Replicas(const SamplerContext& place, inject::ForkSite& fork_site, std::size_t most_at_once);
+    ~Replicas();
+    Replicas(const Replicas&) = delete;
+    Replicas& operator=(const Replicas&) = delete;
+
+    // Why a replica ends if others leave it no processor.
+    static constexpr auto* no_processor = "all processors are busy";
+
+    struct Sample {
+        trace::TraceStart start;
+        emu::translator::TranslatedReplica::Length length;
+        Seconds stands_for;  // of the program's time
+        Random random;
+    };
+    // A replica is on its way and will take this sample. `at_birth`: see FileTableWatch.
+    void expect(inject::PendingReplica birth, FileTableSnapshot at_birth, Sample sample);
+    std::size_t alive() const;
+    std::size_t most_at_once() const { return workers_.size(); }
+    // Replicas that wait for the original to fetch other memory (adapt_settling) begin.
+    void settle_no_longer();
+    // There is nobody left whom they could disturb: they need not give way to others any more.
+    void hurry();
+    // Ends those that have lived too long.
+    void end_overdue();
+    // Ends those that live, or all that there are and will be.
+    void end_living(const std::string& reason);
+    void end_all(const std::string& reason);
+
+    // What became of replicas since the last time.
+    struct Outcome {
+        bool was_born = false;      // otherwise `reason` says why not
+        bool lacks_memory = false;  // of the program's, which is not forked
+        bool starved = false;       // others took all processors
+        std::string reason;
+        // What its end says about the length of samples.
+        enum class End : std::uint8_t { in_time, early, nothing } end = End::nothing;
+        std::uint64_t instructions = 0;
+        std::uint64_t weighted_instructions = 0;
+        Seconds stood_for{0};  // these
+        Seconds computed{0};
+    };
+    std::vector<Outcome> outcomes();
+
+  private:
+    struct Job {
+        inject::PendingReplica birth;
+        FileTableSnapshot at_birth;
+        Sample sample;
+    };
+    struct Living {
+        inject::Replica* replica = nullptr;
+        Clock::time_point born;
+        Seconds we_had_computed{0};  // then
+        std::string ended_by;        // us
+        bool starved = false;
+        bool settles = false;  // its life has not begun
+    };
+
+    void hurry_all();
+    void kill_living(const std::string& reason);
+    static void begin_life(Living& living);
+    static bool is_starving(const Living& living, Seconds age);
+    void work();
+    Outcome live_or_fail(Job& job);
+    Outcome live(Job& job);
+    emu::translator::Experience experience() const;
+    void learn(double nanoseconds_of_instruction);
+    void adapt_settling(double nanoseconds_of_block);
+    bool only_target_has(Address address, pid_t replica) const;
+    // Is on the worker's stack while the replica lives.
+    class Registered;
+
+    const SamplerContext& place_;
+    inject::ForkSite& fork_site_;
+    emu::translator::ReplicaCache cache_;
+    PageCopier page_copier_;
+    pid_t target_;
+    std::atomic<Seconds> settling_;                 // before a replica begins
+    std::atomic<double> usual_of_instruction_ = 0;  // nanoseconds, or 0
+
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    std::condition_variable ended_;  // or hurried, or to settle no longer
+    std::deque<Job> waiting_;
+    std::list<Living> living_;
+    Clock::time_point looked_ = Clock::now();
+    std::size_t busy_ = 0;
+    std::vector<Outcome> outcomes_;
+    std::optional<std::string> ending_;  // all of them
+    bool has_seen_anything_ = false, hurried_ = false, closed_ = false;
+    std::vector<pid_t> worker_ids_;
+    std::vector<std::thread> workers_;
+};
+
+}  // namespace shadowprof::sampling

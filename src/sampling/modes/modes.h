@@ -1,0 +1,54 @@
+// The ways of sampling: a table with a row for each mode. Whatever else needs to know of modes
+// (options and their checks, help, completions) reads it here. A new mode is a row; what it does
+// with a thread is a kind of sample (sampling/schedule/sample_kind.h).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "sampling/options.h"
+#include "sampling/sampling.h"
+
+namespace shadowprof::sampling {
+
+struct ModeRow {
+    Mode mode;
+    const char* name;
+    const char* help;  // a clause
+    // Instructions that a sample has by default, and where load latencies are what is asked for; 0:
+    // no samples are taken.
+    std::uint64_t sample_size, sample_size_for_latencies;
+
+    // What it can capture.
+    bool times_loads;       // how long loads take
+    bool captures_a_share;  // values of a share of executions only, unless --exhaustive
+    // What it does to the program.
+    bool forks;    // makes replicas of it
+    bool holds;    // keeps a thread stopped while it looks at it
+    bool injects;  // puts code into it
+    // Two runs see the same: nothing random matters, addresses are fixed by default, and the
+    // program waits for whoever reads what it does.
+    bool is_repeatable;
+
+    // Looks at threads for a sample at a time; and follows all of them from beginning to end, when
+    // the sample size is 0. Either may be impossible.
+    std::unique_ptr<Sampling> (*sample)(SamplerContext);
+    std::unique_ptr<Sampling> (*follow_everything)(SamplerContext);
+};
+
+// The default comes first.
+std::span<const ModeRow> modes();
+const ModeRow& row_of(Mode mode);
+// Nothing if there is none of this name.
+const ModeRow* mode_named(std::string_view name);
+// "shadow or full": those for which that holds.
+std::string names_of_modes(bool ModeRow::*holds);
+
+// All is seen that the program does; otherwise samples are taken.
+bool follows_everything(const Options& options);
+std::unique_ptr<Sampling> make_sampling(SamplerContext place);
+
+}  // namespace shadowprof::sampling

@@ -1,0 +1,90 @@
+// When samples of one kind are taken, and what they have cost the program: the next one comes at a
+// random time, after a wait whose mean follows from the budget and from what samples cost so far.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <variant>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "sampling/options.h"
+#include "sampling/schedule/budget.h"
+#include "sampling/schedule/cost.h"
+#include "sampling/schedule/prices.h"
+#include "sampling/schedule/time_source.h"
+
+namespace shadowprof::sampling {
+
+class Pacer {
+  public:
+    // `precision`: of the profile so far (profile/common/convergence.h). Where more samples would
+    // hardly tell more they become fewer, and each counts for more.
+    Pacer(const Options& options, const std::atomic<double>& precision, Random random,
+          std::unique_ptr<Prices> prices, TimeSource now = Clock::now);
+
+    Prices& prices() { return *prices_; }
+    const Prices& prices() const { return *prices_; }
+    Clock::time_point now() const { return now_(); }
+
+    // When the wait is over. What the last sample costs comes to light while the next is being
+    // waited for: so it is asked anew each time.
+    Clock::time_point due() const;
+    void wait(Seconds time) { begin_to_wait(time); }
+    // As long as the budget says.
+    void wait_for_next() { begin_to_wait(budget_.draw(samples_ == 0)); }
+    // The wait for a sample is over, and the thread is being sought.
+    void waited() { waited_ = now_() - since_; }
+
+    // A sample begins, which counts so often.
+    std::uint32_t next_weight();
+    std::uint64_t samples() const { return samples_; }
+    // The part of the program's time that the sample stands for which begins now.
+    Seconds stands_for() const { return budget_.stands_for(waited_); }
+    // On average exactly that; what is left of whole numbers is left to chance.
+    std::uint32_t whole(double weight);
+
+    // A sample's thread, held for so long in all, has been let go. The next is waited for.
+    void finished(Seconds held);
+    // It was held once more, for so long, and has been let go.
+    void held_again(Seconds held);
+    // What the last sample costs besides.
+    void pay(Estimate<Seconds> price);
+    void pay(Seconds price) { pay(Estimate<Seconds>{price, price}); }
+    // What sampling costs once, however many samples there are.
+    void pay_once(Seconds held);
+    // So many stops yielded no sample.
+    void pay_for_passing_stops(int stops);
+    // Others cost the target so much meanwhile, which comes off the budget.
+    void others_cost(Seconds price) { budget_.spent_besides(price); }
+    const Cost& cost() const { return cost_; }
+
+    Seconds affordable_wait() const { return budget_.affordable_wait(); }
+    Seconds mean_wait() const { return budget_.mean_wait(); }
+    // What a sample that may come to so much has to wait for, and whether it is being waited for.
+    Seconds wait_before_risk(Seconds risk) const { return budget_.wait_before_risk(risk); }
+    bool is_earning() const { return is_earning_; }
+    void is_earning(bool is) { is_earning_ = is; }
+
+  private:
+    using Wait = std::variant<Seconds, Budget::Draw>;
+
+    void begin_to_wait(Wait wait);
+    // Those that are left out for each that is taken, and that one.
+    double samples_in_one() const;
+
+    TimeSource now_;
+    const std::atomic<double>& precision_;
+    Random random_;
+    std::unique_ptr<Prices> prices_;
+    Budget budget_;
+    Clock::time_point since_;
+    Wait wait_;
+    Seconds waited_{0};  // for the sample that begins
+    bool is_earning_ = false;
+    std::uint64_t samples_ = 0;
+    Cost cost_;
+};
+
+}  // namespace shadowprof::sampling

@@ -1,0 +1,37 @@
+// What looking at the target costs it, as the sampler asks. OverheadModel (overhead_model.h) knows
+// it of this host; a test has prices of its own.
+#pragma once
+
+#include "base/clock.h"
+
+namespace shadowprof::sampling {
+
+// What something costs, and what it may come to: if the program waits for whoever is kept from a
+// core, and the digester, which gives way to all others, gets one nevertheless; or where others
+// make of the machine what they like.
+template <typename Amount>
+struct Estimate {
+    Amount likely, most;
+};
+
+class Prices {
+  public:
+    virtual ~Prices() = default;
+
+    // A thread is about to be asked to stop.
+    virtual void about_to_ask() {}
+    // A thread that was asked then, when it had been kept from its processor for so long, has
+    // stopped, as far as we know just now.
+    virtual void stopped(Clock::time_point asked, Seconds displaced) = 0;
+    // It was held for so long in all, and has been released: what that costs, and what the profiler
+    // has computed beside it since the last time.
+    virtual Estimate<Seconds> of_stop(Seconds held) = 0;
+    // A stop just now that yields no sample.
+    virtual Seconds of_passing_stop() = 0;
+    // A replica has computed for so long, on another processor, and what it left was digested.
+    virtual Estimate<Seconds> of_replica(Seconds replica_computed) = 0;
+    // What computing beside the program takes of its time, for each second of that.
+    virtual Estimate<double> taken_beside() const = 0;
+};
+
+}  // namespace shadowprof::sampling

@@ -1,0 +1,34 @@
+// The threads of a program that is traced.
+#pragma once
+
+#include "base/random.h"
+#include "ptrace/tracer.h"
+#include "sampling/foothold.h"
+#include "sampling/schedule/thread_list.h"
+
+namespace shadowprof::sampling {
+
+class ProgramThreads : public ThreadList {
+  public:
+    ProgramThreads(ptrace::Tracer& tracer, Foothold& foothold, Random random)
+        : tracer_(tracer), foothold_(foothold), random_(random) {}
+
+    std::vector<ptrace::Thread*> all() override { return tracer_.threads(); }
+    ptrace::Thread* find(pid_t tid) override { return tracer_.thread(tid); }
+    bool is_running(const ptrace::Thread& thread) override;
+    std::optional<proc::ThreadStat> stat(pid_t tid) override;
+    bool ask_to_stop(ptrace::Thread& thread) override { return thread.interrupt(); }
+    std::optional<ptrace::Registers> place_to_begin(ptrace::Thread& thread) override;
+    void let_go(ptrace::Thread& thread) override;
+    bool finishes_broken_call(const ptrace::Event& event) override;
+    void program_is_new() override { foothold_.forget(); }
+    void leave_no_trace() override { foothold_.leave_no_trace(*this, random_); }
+
+  private:
+    ptrace::Tracer& tracer_;
+    Foothold& foothold_;
+    Random random_;
+    proc::ThreadStatWatch stats_;
+};
+
+}  // namespace shadowprof::sampling

@@ -1,0 +1,84 @@
+// One kind of sample: what is done with a thread that has been stopped for it. The sampler
+// (sampler.h) decides when a thread is stopped and which; a kind looks at it, in whatever way, and
+// lets it go. Most kinds take samples that are over when the thread is let go; some hold it for
+// several events; samples of others live on by themselves.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/clock.h"
+#include "inject/fork_conditions.h"
+#include "ptrace/tracer.h"
+#include "sampling/schedule/pacer.h"
+
+namespace shadowprof::sampling {
+
+class SampleKind {
+  public:
+    explicit SampleKind(Pacer pacer) : pacer_(std::move(pacer)) {}
+    virtual ~SampleKind() = default;
+    SampleKind(const SampleKind&) = delete;
+    SampleKind& operator=(const SampleKind&) = delete;
+
+    // As users know it.
+    virtual const char* name() const = 0;
+    // When its samples are taken, and what they cost. Each kind has its own, for kinds differ in
+    // price.
+    Pacer& pacer() { return pacer_; }
+    const Pacer& pacer() const { return pacer_; }
+
+    // --- taking samples ---
+    // Before a thread is stopped: what takes time and can be done while the target runs. False: not
+    // now.
+    virtual bool prepare() { return true; }
+    virtual bool may_begin_in(const ptrace::Thread&) const { return true; }
+    // The thread has been asked, and is on its way to its stop.
+    virtual void has_asked(const ptrace::Thread&) {}
+    // The thread is stopped, in 64-bit code, and free of side effects of having been interrupted.
+    // The kind lets it go, now or later, and then calls pacer().finished().
+    virtual void begin(ptrace::Thread& thread, const ptrace::Registers& registers) = 0;
+    // It goes on holding that thread: no other sample begins meanwhile.
+    virtual bool is_holding() const { return false; }
+    // … for long.
+    virtual void is_overdue() {}
+    // Events of threads that it holds or waits for. False: not mine.
+    virtual bool take(const ptrace::Event&) { return false; }
+    // The process executes another program.
+    virtual void program_is_new() {}
+    // Samples that live on are looked after at that time.
+    virtual Clock::time_point next_look() const { return Clock::time_point::max(); }
+    virtual void look_after() {}
+    virtual bool has_open_samples() const { return is_holding(); }
+    // Ends every open sample and frees every thread.
+    virtual void end(const std::string& reason) = 0;
+    virtual Cost cost() const { return pacer_.cost(); }
+
+    // --- whether it is the right one for this program ---
+    // Why no more samples of this kind can be taken, once that is known.
+    const std::optional<inject::Obstacle>& obstacle() const { return obstacle_; }
+    void give_up(inject::Obstacle obstacle) { obstacle_ = std::move(obstacle); }
+    // What the next sample may cost that none has shown yet.
+    virtual Seconds risk_of_next() const { return Seconds{0}; }
+    // The part of a sample's mean price that will become less by itself.
+    virtual Seconds passing_price() const { return Seconds{0}; }
+    // Others are taken until then; samples that live until then are looked after.
+    virtual void pause(Clock::time_point) { obstacle_.reset(); }
+    // What its samples saw is not of everything alike, and is to be forgotten.
+    virtual bool is_biased() const { return false; }
+    // The instructions that its samples count for, in each second that they stand for.
+    virtual std::optional<double> instructions_a_second() const { return std::nullopt; }
+    // What others cannot show in its stead: advice for the user, or nothing.
+    virtual std::string what_others_lack() const { return {}; }
+    // Samples are to count for so many, as those of another kind before them did.
+    virtual void count_like_others(double /*instructions_a_second*/) {}
+
+  protected:
+    std::optional<inject::Obstacle> obstacle_;
+
+  private:
+    Pacer pacer_;
+};
+
+}  // namespace shadowprof::sampling

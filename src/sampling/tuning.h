@@ -1,0 +1,238 @@
+// The tuning constants of this room: what each does, and how its value was found. Measurements are
+// in docs/results/ (cost.md, bursts.md, fork.md, full.md, latency.md) unless a bench is named.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+
+#include "base/page.h"
+#include "sampling/schedule/prices.h"
+
+namespace shadowprof::sampling::tuning {
+
+// --- when: the budget (schedule/budget.h, schedule/pacer.cpp) ------------------------------------
+
+// Between two samples as long as nothing is known of the costs: soon, so that short programs are
+// seen as well.
+inline constexpr Seconds first_mean_wait{0.02};
+// Samples become dearer while a program's memory grows. What was overdrawn by more than this is
+// paid back before the next one.
+inline constexpr Seconds credit{0.003};
+// What a sample may come to that need not be earned first: the first samples of most programs do
+// not wait.
+inline constexpr Seconds risk_at_once{0.01};
+// The part of the budget that samples keep, whatever a program's signals and threads cost it.
+inline constexpr double kept_for_samples = 0.1;
+// Samples that are rarer than this come at more even intervals.
+inline constexpr Seconds rare_wait{0.25};
+// Where all shares are known to better than this, samples become fewer, down to one of so many.
+inline constexpr double good_precision = 0.01, most_samples_in_one = 10;
+// A sample counts for at most so many of its kind.
+inline constexpr double most_weight = 1e6;
+
+// --- at what cost (schedule/overhead_model.cpp) --------------------------------------------------
+
+// The longest time that being woken is counted, before we hear that a thread has stopped.
+inline constexpr Seconds longest_wake_up{100e-6};
+// What a stop costs beyond the time that is seen: the thread's own wake-up, cold caches and TLB,
+// less the time that it ran before the interruption reached it. Of threads that were held for a
+// quarter of a millisecond, 350 times a second: 55 µs with 16 KB in use, 90 with 0.5 to 2 MB. Where
+// page faults are dear, programs that compute lost 0.15 to 1.1 ms more by a stop than it was long;
+// one that waits makes up for that while it would wait (bench/cost --moments).
+inline constexpr Seconds usually_unseen{50e-6}, unseen_where_faults_are_dear{500e-6};
+// A program that has a processor for so much of the time computes all the time.
+inline constexpr double computes_all_the_time = 0.9;
+// Looks at whether all cores have work that the average is over: a look shows an instant, in which
+// a core that is busy all day may just sleep.
+inline constexpr double looks_at_cores = 16;
+// How many cores' work matters to the target, at most: its own, and that of one that it waits for.
+inline constexpr double displaced_that_matter = 2;
+// What a replica takes of the caches and the memory that all processors share, at least.
+inline constexpr Seconds of_shared_caches{0.2e-3};
+// The part of its time that a program loses while something computes on the other hardware thread
+// of its core; and on virtual processors, which are put on one core at times.
+inline constexpr Estimate<double> of_shared_core{.likely = 0.3, .most = 0.5},
+    of_floating_processors{.likely = 0.02, .most = 0.03};
+// Digesting what a replica leaves takes up to so many times as long as the replica. What takes
+// longer is translation, which comes once.
+inline constexpr double most_digested = 3;
+
+// --- whom (schedule/thread_stopper.cpp, schedule/preemptor.cpp) ----------------------------------
+
+// Between choosing a thread and asking it. Choosing takes a processor for a while; where each has
+// work of somebody whom the program waits for, it would be found asleep.
+inline constexpr Seconds rest_before_asking{0.002};
+// By how much later than a thread that only waits for the moment we are usually there, and ready to
+// ask.
+inline constexpr Seconds our_wake_up{110e-6};
+// A thread that could not be displaced may be on its way to sleep when it is asked. After so many
+// tries it is asked all the same.
+inline constexpr int most_missed_displacements = 4;
+// How late a preemptor may be, how long it waits on the processor to be met, and stays once it was.
+// One that is late may be waiting for the very processor that ours has; and what holds one that is
+// there may be killed.
+inline constexpr std::chrono::microseconds preemptor_latest{150}, preemptor_waits{300},
+    preemptor_stays{2000};
+// A preemptor that was seen to run so recently has not been displaced itself.
+inline constexpr std::chrono::microseconds ran_just_now{10};
+// The kernel lets idle processors take over threads that have not run for half a millisecond.
+inline constexpr std::chrono::microseconds before_taken_over{300};
+// A thread that goes to sleep in a system call during its sample is let go after this.
+inline constexpr Seconds patience{0.1};
+
+// --- by which kind of sample (schedule/sampler.cpp) ----------------------------------------------
+
+// The preferred kind is tried again after this; each time it was in vain, after twice as long.
+// Trying costs a few forks.
+inline constexpr Seconds shortest_pause{5}, longest_pause{60};
+// What samples cost is known after so many.
+inline constexpr std::uint64_t enough_to_know = 3;
+// Where the budget lets there be fewer than two replicas a second, bursts tell more; and where
+// replicas have become so dear, as memory grew, that none could be for so long (bench/accuracy).
+inline constexpr Seconds longest_wait{0.5}, longest_debt{1.0};
+
+// --- our area in the program (foothold.cpp) ------------------------------------------------------
+
+// How long it may take to take the area out; how long one that runs is waited for, before one is
+// woken for it; and how long a thread has for the rest of a call.
+inline constexpr std::chrono::milliseconds await_removal{20'000}, await_running_thread{100},
+    await_rest_of_call{5};
+
+// --- replicas: when and how many (kinds/replica_samples.cpp) -------------------------------------
+
+// What replicas do to the target is looked at so often while they live, and afterwards: what they
+// left behind comes to light then.
+inline constexpr std::chrono::milliseconds between_looks_at_replicas{5}, between_later_looks{100};
+// How long the last samples are waited for when the program is over, and the first if there is
+// none.
+inline constexpr std::chrono::milliseconds await_first_sample{3000}, await_last_samples{200};
+// Replicas that were of no use, one after the other, before they are given up. What makes all
+// processors busy may pass, unless it is there from the beginning.
+inline constexpr unsigned most_failures = 4, most_starved = 2, most_starved_at_first = 1;
+// A program that writes all over its memory pays for each page while replicas only wait: they begin
+// when it has paid so much.
+inline constexpr Seconds most_for_settling{2e-3};
+// … and while they compute: no sample takes more than the budget has in so much time. One that
+// began as a program filled 512 MB at random took 400 ms from it.
+inline constexpr Seconds most_time_of_budget{2};
+
+// --- replicas: how long (kinds/replica_sizing.cpp) -----------------------------------------------
+
+// Instructions. Shorter samples are the business of bursts, which go on after any system call.
+inline constexpr std::uint64_t shortest_replica = 80'000;
+// Samples are longer in proportion where there are fewer of them than one in this time, up to so
+// many instructions (64 ms).
+inline constexpr Seconds usual_wait_for_replicas{0.025};
+inline constexpr double longest_replica = 640e6;
+// Instructions a nanosecond that a processor seldom executes more of; how many times as many as a
+// sample's time suggests it may have (16 a nanosecond were seen); and the part of them that
+// programs usually execute.
+inline constexpr double most_per_nanosecond = 10, most_of_expected = 3, usual_part_of_most = 0.4;
+// The program's time for each nanosecond of a sample that counts once.
+inline constexpr Seconds unit_of_weight{5e-9};
+// The part of the time for which as many replicas live as may be at once, …
+inline constexpr double most_part_alive = 0.5;
+// … and the part of the budget that their computing may cost, where computing beside the program
+// takes something from it; what is digested costs as much again, or more.
+inline constexpr double part_of_budget_for_computing = 0.25;
+// How much of what is known of replicas' slowness remains with each new one.
+inline constexpr double slowness_kept = 0.9;
+
+// --- replicas: their lives (kinds/replicas.cpp) --------------------------------------------------
+
+// A replica that needs longer is stuck, or the machine is: for how long may memory be held twice?
+inline constexpr Seconds longest_life{2.0};
+// One for which less than this share of so much time was computed will not get far.
+inline constexpr Seconds long_enough_to_compute{0.3};
+inline constexpr double least_share = 0.1;
+// Between two looks at replicas: then we were stopped as well (Ctrl-Z), which is not held against
+// them.
+inline constexpr Seconds standstill{0.25};
+// How long a replica waits before it begins, so that the original has fetched other lines into the
+// cache they share: as long as the original takes for so many times the lines of that cache, at
+// least and at most so long. While it waits the program's pages are shared, which costs: the
+// longest only where latencies are what is asked for. In half a second half a gigabyte was chased
+// through at 300 ns a line for three times what the last cache holds (bench/latency).
+inline constexpr double lines_for_settling = 1.5;
+inline constexpr Seconds shortest_settling{5e-3}, usual_longest_settling{0.2},
+    longest_settling{0.5};
+// Where page faults are dear, what only replicas wait for may be measured as the program's time,
+// whatever is done against it. So of what they say of an instruction's time the least is believed;
+// it may grow by this factor with each, as a program that goes over to waiting says so again and
+// again; and a sample's instructions may take so many times the usual.
+inline constexpr double most_growth = 1.2, most_above_usual = 4;
+
+// --- pages copied for replicas (kinds/page_copier.cpp) -------------------------------------------
+
+// A replica that shows which pages a sample writes to is not helped before so many page faults.
+inline constexpr std::uint64_t faults_that_teach = 1024;
+// One replica of so many shows it anew: fewer as long as what was learnt goes on to help.
+inline constexpr unsigned fewest_between_teachers = 8, most_between_teachers = 64;
+// With fewer faults there is nothing to gain.
+inline constexpr std::uint64_t faults_worth_learning = 128;
+// Pages that are copied for one replica, at most, before it begins and while it runs.
+inline constexpr std::size_t most_copied_ahead = 1u << 15, most_copied_meanwhile = 1u << 17;
+// A copy made in vain is so many times cheaper than a trap (bench/full/replicas.py).
+inline constexpr std::uint64_t copies_for_a_fault = 8;
+// Copying ahead has to cost less than this part of what faults would.
+inline constexpr double worth_copying = 0.75;
+// While replicas run their pages are looked at so often, after so many faults at least: one for so
+// many pages that are copied on write. A look takes a microsecond for twenty pages.
+inline constexpr std::chrono::milliseconds between_looks_at_pages{5};
+inline constexpr std::uint64_t fewest_faults_between_looks = 64, pages_for_a_fault = 128;
+// How far the neighbours of a run of pages reach, at first and at most; and the widest gap in a
+// run, in bytes.
+inline constexpr std::uint64_t first_neighbours = 32, most_neighbours = 1u << 15;
+inline constexpr std::uint64_t widest_gap_in_run = 8 * page_size;
+
+// --- bursts (kinds/burst_samples.cpp; bench/bursts) ----------------------------------------------
+
+// Instructions at a burst's beginning that are not recorded: a random number below this. More than
+// a processor has in flight, and than a return from the kernel executes.
+inline constexpr std::uint64_t most_unrecorded = 1024;
+// The shortest burst where calls end them.
+inline constexpr std::uint64_t shortest_uncut_burst = 300;
+// The shortest while code is new: it holds its thread for about a millisecond.
+inline constexpr std::uint64_t shortest_new_burst = 2000;
+// A burst that takes more of both has met much new code: known code takes 5 to 15 ns an instruction
+// and a burst some 100 µs besides.
+inline constexpr Seconds acceptable_burst{1e-3};
+inline constexpr Seconds acceptable_instruction{50e-9};
+// How many pages a burst may copy, at some 5 to 20 µs each: what many instructions take that all
+// use new ones. But one that is repeated may clear or move more of them than all others together.
+inline constexpr std::size_t usual_pages = 256, instructions_a_page = 8;
+// System calls of one burst that may be answered: a loop around an answered call ends.
+inline constexpr unsigned most_answers = 1000;
+// How often the thread of one burst may be stopped behind system calls; each time costs it as much
+// as a burst. And the calls that may be answered on its way to one that cannot be: each is such a
+// stop.
+inline constexpr unsigned most_calls_awaited = 16, most_answers_before = 16;
+// What a thread needs to execute natively what its burst has executed, and more, as calls may
+// compute.
+inline constexpr Seconds longest_way_to_call{20e-3};
+
+// --- samples that calls cut short (kinds/sample_length.h) ----------------------------------------
+
+// One sample of so many may end early.
+inline constexpr double one_may_end_early_of = 50;
+// One that does makes the next ones shorter by this factor; after the first such, one that does not
+// makes them longer by that.
+inline constexpr double shrinks_by = 4, grows_at_first_by = 2;
+
+// --- digesting (digester.cpp, chapter.h) ---------------------------------------------------------
+
+// Words of Traces that may wait to be read (64 MB).
+inline constexpr std::size_t most_queued_words = 8u << 20;
+// Engines' threads fill large buffers that the digester frees, and between them is what lives on:
+// the holes grow, though what is in use does not (136 MB after 17 minutes, of which 30 were;
+// bench/soak).
+inline constexpr std::chrono::seconds between_trims{30};
+// Empty buffers that are kept, of each kind: as many as are on their way where the digester keeps
+// pace, of half a megabyte each.
+inline constexpr std::size_t most_empty_chunks = 6;
+// Blocks that are gone and make a chapter long enough. A block, with what follows from it in the
+// profile, takes some two kilobytes.
+inline constexpr std::size_t most_blocks_gone = 1u << 14;
+
+}  // namespace shadowprof::sampling::tuning
