@@ -15,43 +15,6 @@ namespace shadowprof::sampling {
 
 namespace {
 
-std::size_t words(const trace::TraceChunk& chunk) {
-    return chunk.blocks.size() + chunk.values.size() + 2 * chunk.timed_loads.size();
-}
-std::size_t words(const trace::SegmentChunk& chunk) {
-    return chunk.segments.size();
-}
-template <class Message>
-std::size_t words(const Message&) {
-    return 0;
-}
-
-void clear(trace::TraceChunk& chunk) {
-    chunk.blocks.clear();
-    chunk.values.clear();
-    chunk.timed_loads.clear();
-    chunk.continuation_places.clear();
-}
-void clear(trace::SegmentChunk& chunk) {
-    chunk.segments.clear();
-    chunk.continuations.clear();
-}
-
-template <class Chunk>
-void keep(std::vector<Chunk>& kept, Chunk& chunk) {
-    if (kept.size() == tuning::most_empty_chunks) return;
-    clear(chunk);
-    kept.push_back(std::move(chunk));
-}
-// The one that was read last may still be in a cache.
-template <class Chunk>
-Chunk take_last(std::vector<Chunk>& kept) {
-    if (kept.empty()) return {};
-    auto chunk = std::move(kept.back());
-    kept.pop_back();
-    return chunk;
-}
-
 // Otherwise another Trace has everything, and this one a part of it.
 bool is_of_everything(trace::Contents contents) {
     return contents == trace::Contents::everything || contents == trace::Contents::counts;
@@ -80,9 +43,6 @@ Digester::Digester(std::shared_ptr<const Chapter> first, trace::ModuleTable& mod
     : make_(std::move(make)), take_(std::move(take)), modules_(modules) {
     open_chapter(std::move(first));
     captures_ = profile::captures_of(profilers_);
-    // So that keeping one cannot fail.
-    empty_chunks_.reserve(tuning::most_empty_chunks);
-    empty_segments_.reserve(tuning::most_empty_chunks);
     worker_ = std::thread([this, in_the_background] {
         if (in_the_background) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
         work();
@@ -90,63 +50,51 @@ Digester::Digester(std::shared_ptr<const Chapter> first, trace::ModuleTable& mod
 }
 
 Digester::~Digester() {
-    {
-        const std::lock_guard lock{mutex_};
-        closed_ = true;
-    }
-    changed_.notify_all();
+    queue_.close();
     if (worker_.joinable()) worker_.join();
 }
 
 void Digester::begin(trace::TraceStart start) {
-    put(Begin{std::move(start), {}, {}});
+    queue_.put(BeginOfTrace{std::move(start), {}, {}});
 }
 
 void Digester::begin(trace::TraceStart start, ptrace::StackSnapshot stack,
                      std::shared_ptr<const proc::Maps> maps) {
-    put(Begin{std::move(start), std::move(stack), std::move(maps)});
+    queue_.put(BeginOfTrace{std::move(start), std::move(stack), std::move(maps)});
 }
 
 void Digester::chunk(trace::TraceChunk chunk) {
-    put(std::move(chunk));
+    queue_.put(std::move(chunk));
 }
 void Digester::segments(trace::SegmentChunk chunk) {
-    put(std::move(chunk));
+    queue_.put(std::move(chunk));
 }
 void Digester::end(trace::TraceEnd end) {
-    put(std::move(end));
+    queue_.put(std::move(end));
 }
 void Digester::end_sample(trace::SampleId sample) {
-    put(EndOfSample{sample});
+    queue_.put(EndOfSample{sample});
 }
 
 trace::TraceChunk Digester::empty_chunk() {
-    const std::lock_guard lock{mutex_};
-    return take_last(empty_chunks_);
+    return queue_.empty_chunk();
 }
 trace::SegmentChunk Digester::empty_segments() {
-    const std::lock_guard lock{mutex_};
-    return take_last(empty_segments_);
+    return queue_.empty_segments();
 }
 
 void Digester::forget() {
-    put(Forget{});
+    queue_.put(ForgetSamples{});
 }
 
 void Digester::begin_chapter(std::shared_ptr<const Chapter> next) {
-    put(NextChapter{std::move(next)});
+    queue_.put(NextChapter{std::move(next)});
 }
 
 profile::Hotlists Digester::finish(profile::Seen seen) {
-    {
-        const std::lock_guard lock{mutex_};
-        closed_ = true;
-    }
-    changed_.notify_all();
+    queue_.close();
     worker_.join();
-    std::unique_lock lock{mutex_};
-    while (!queue_.empty()) read_next(lock);
-    lock.unlock();
+    while (auto message = queue_.next_if_any()) read(std::move(*message));
     return yield(seen);
 }
 
@@ -168,8 +116,7 @@ void Digester::open_chapter(std::shared_ptr<const Chapter> chapter) {
 }
 
 bool Digester::is_behind() const {
-    const std::lock_guard lock{mutex_};
-    return queued_words_ > tuning::most_queued_words / 4;
+    return queue_.is_nearly_full();
 }
 
 Coverage Digester::coverage() const {
@@ -210,48 +157,16 @@ std::optional<std::string> Digester::failure() const {
     return failure_;
 }
 
-void Digester::put(Message message) {
-    std::unique_lock lock{mutex_};
-    if (const auto size = std::visit([](auto& m) { return words(m); }, message)) {
-        changed_.wait(lock, [&] { return queued_words_ < tuning::most_queued_words; });
-        queued_words_ += size;
-    }
-    // A beginning can wait for what follows it: waking the worker takes time, and the target stands
-    // still.
-    const bool is_beginning = std::holds_alternative<Begin>(message);
-    queue_.push_back(std::move(message));
-    if (!is_beginning) changed_.notify_all();
-}
-
 void Digester::work() {
-    std::unique_lock lock{mutex_};
-    while (true) {
-        changed_.wait(lock, [&] { return closed_ || !queue_.empty(); });
-        if (closed_) return;
-        read_next(lock);
-    }
+    while (auto message = queue_.next()) read(std::move(*message));
 }
 
-// Releases the lock meanwhile.
-void Digester::read_next(std::unique_lock<std::mutex>& lock) {
-    auto message = std::move(queue_.front());
-    queue_.pop_front();
-    lock.unlock();
-    const auto size = std::visit([](auto& m) { return words(m); }, message);
+void Digester::read(TraceMessage message) {
     attempt([&] { std::visit([this](auto& m) { read(m); }, message); });
-    lock.lock();
-    keep_memory_of(message);
-    queued_words_ -= size;
-    if (size != 0) changed_.notify_all();
+    queue_.is_read(message);
 }
 
-void Digester::keep_memory_of(Message& message) {
-    if (auto* const chunk = std::get_if<trace::TraceChunk>(&message)) keep(empty_chunks_, *chunk);
-    if (auto* const chunk = std::get_if<trace::SegmentChunk>(&message))
-        keep(empty_segments_, *chunk);
-}
-
-void Digester::read(Begin& begin) {
+void Digester::read(BeginOfTrace& begin) {
     if (begin.stack && begin.maps) {
         for (const auto address : ptrace::unwind(*begin.stack))
             begin.start.call_stack.push_back(emu::locate(*begin.maps, modules_, address));
@@ -329,7 +244,7 @@ void Digester::read(EndOfSample& end) {
     ++coverage_.samples;
 }
 
-void Digester::read(Forget&) {
+void Digester::read(ForgetSamples&) {
     open_chapter(chapter_);
     const std::lock_guard lock{mutex_};
     coverage_ = coverage_before_;

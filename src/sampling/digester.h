@@ -6,9 +6,7 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -16,7 +14,6 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <variant>
 #include <vector>
 
 #include "proc/maps.h"
@@ -24,6 +21,7 @@
 #include "profile/common/segment_counter.h"
 #include "ptrace/call_stack.h"
 #include "sampling/chapter.h"
+#include "sampling/trace_queue.h"
 #include "trace/segment.h"
 #include "trace/trace.h"
 
@@ -80,20 +78,6 @@ class Digester : public trace::TraceSink {
     trace::CapturePlan captures() const { return captures_; }  // what all profilers want
 
   private:
-    struct Begin {
-        trace::TraceStart start;
-        std::optional<ptrace::StackSnapshot> stack;
-        std::shared_ptr<const proc::Maps> maps;
-    };
-    struct EndOfSample {
-        trace::SampleId sample;
-    };
-    struct Forget {};
-    struct NextChapter {
-        std::shared_ptr<const Chapter> chapter;
-    };
-    using Message = std::variant<Begin, trace::TraceChunk, trace::SegmentChunk, trace::TraceEnd,
-                                 EndOfSample, Forget, NextChapter>;
     struct OpenTrace {
         trace::SampleId sample{};
         trace::Contents contents{};
@@ -109,16 +93,14 @@ class Digester : public trace::TraceSink {
         std::uint64_t weight = 1;
     };
 
-    void put(Message message);
-    void keep_memory_of(Message& message);
     void work();
-    void read_next(std::unique_lock<std::mutex>& lock);
-    void read(Begin& begin);
+    void read(TraceMessage message);
+    void read(BeginOfTrace& begin);
     void read(trace::TraceChunk& chunk);
     void read(trace::SegmentChunk& chunk);
     void read(trace::TraceEnd& end);
     void read(EndOfSample& end);
-    void read(Forget&);
+    void read(ForgetSamples&);
     void read(NextChapter& next);
     template <class Part>
     bool attempt(Part part);
@@ -147,13 +129,8 @@ class Digester : public trace::TraceSink {
     std::vector<std::unique_ptr<profile::SegmentCounter>> spare_counters_;
     std::chrono::steady_clock::time_point trimmed_ = std::chrono::steady_clock::now();
 
-    mutable std::mutex mutex_;
-    std::condition_variable changed_;
-    std::deque<Message> queue_;
-    std::size_t queued_words_ = 0;
-    std::vector<trace::TraceChunk> empty_chunks_;
-    std::vector<trace::SegmentChunk> empty_segments_;
-    bool closed_ = false;
+    TraceQueue queue_;
+    mutable std::mutex mutex_;  // of the following
     Coverage coverage_;
     Coverage coverage_before_;  // this chapter
     std::optional<std::string> failure_;

@@ -89,8 +89,8 @@ Replicas::Replicas(const SamplerContext& place, inject::ForkSite& fork_site,
       fork_site_(fork_site),
       cache_(place.tracer.pid(), place.blocks, place.modules, place.segments, place.code.plan()),
       page_copier_(copies_wanted(place.options)),
-      target_(place.tracer.pid()),
-      settling_(place.options.insists_on_latencies ? tuning::longest_settling : Seconds{0}) {
+      timing_(place.options),
+      target_(place.tracer.pid()) {
     while (workers_.size() < most_at_once) {
         auto worker = thread_if_any([this] { work(); });
         if (!worker.joinable()) break;
@@ -288,16 +288,16 @@ Replicas::Outcome Replicas::live(Job& job) {
         start.trace};
     recording.begin_stream(cache_.memory(), cache_.area_number(*guest));
     PageCopier::OfReplica copied_pages{page_copier_, replica->pid(), shared_maps};
-    registered.await_other_lines(settling_);
+    registered.await_other_lines(timing_.settling());
     emu::translator::TranslatedReplica engine{*replica, cache_,    *guest,
-                                              *world,   recording, experience()};
+                                              *world,   recording, timing_.experience()};
     const auto end = engine.run(length, random);
-    if (end.nanoseconds_of_instruction) learn(*end.nanoseconds_of_instruction);
+    if (end.nanoseconds_of_instruction) timing_.learn(*end.nanoseconds_of_instruction);
     copied_pages.end();
     if (end.is_complete) copied_pages.learn();
     recording.end_stream();
     if (end.is_complete && end.blocks > 0 && place_.code.plan().has(trace::Capture::latency))
-        adapt_settling(length.nanoseconds / static_cast<double>(end.blocks));
+        timing_.adapt_settling(length.nanoseconds / static_cast<double>(end.blocks));
 
     trace::TraceEnd last;
     last.trace = start.trace;
@@ -325,41 +325,6 @@ Replicas::Outcome Replicas::live(Job& job) {
     place_.digester.end_sample(start.sample);
     outcome.computed = seconds_of(replica->end());
     return told(std::move(outcome));
-}
-
-emu::translator::Experience Replicas::experience() const {
-    emu::translator::Experience experience;
-    constexpr double nanoseconds = 1e9;
-    const auto of_copy = nanoseconds * machine::host_prices().page_copy.count();
-    experience.of_fault = std::max(experience.of_fault, of_copy);
-    if (const double usual = usual_of_instruction_;
-        usual > 0 && machine::host_prices().faults_are_dear()) {
-        experience.of_instruction = usual;
-        experience.most_of_instruction = tuning::most_above_usual * usual;
-    }
-    return experience;
-}
-
-void Replicas::learn(double nanoseconds_of_instruction) {
-    const double usual = usual_of_instruction_;
-    usual_of_instruction_ = usual > 0
-                                ? std::min(nanoseconds_of_instruction, tuning::most_growth * usual)
-                                : nanoseconds_of_instruction;
-}
-
-// Where every load waits for memory, a replica that begins at once does not wait: it finds in the
-// cache that it shares with the original what the original has just fetched. Once the original has
-// executed more blocks than that cache has lines, it has fetched other lines, and kept those that
-// it uses again and again.
-void Replicas::adapt_settling(double nanoseconds_of_block) {
-    const auto lines = static_cast<double>(place_.options.lines_in_last_cache);
-    const Seconds others{tuning::lines_for_settling * lines * nanoseconds_of_block * 1e-9};
-    // A program may go over from computing to waiting and back, so the last value is not forgotten
-    // at once.
-    const auto longest = place_.options.insists_on_latencies ? tuning::longest_settling
-                                                             : tuning::usual_longest_settling;
-    const auto next = std::clamp(others, settling_.load() / 2, longest);
-    settling_ = next < tuning::shortest_settling ? Seconds{0} : next;
 }
 
 // Replicas do not have memory that a program keeps from its children (MADV_DONTFORK). If the

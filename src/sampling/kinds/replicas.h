@@ -22,6 +22,7 @@
 #include "inject/fork_site.h"
 #include "inject/replica.h"
 #include "sampling/kinds/page_copier.h"
+#include "sampling/kinds/replica_timing.h"
 #include "sampling/sampling.h"
 #include "sampling/sandbox/file_table_snapshot.h"
 
@@ -48,7 +49,7 @@ class Replicas {
     void expect(inject::PendingReplica birth, FileTableSnapshot at_birth, Sample sample);
     std::size_t alive() const;
     std::size_t most_at_once() const { return workers_.size(); }
-    // Replicas that wait for the original to fetch other memory (adapt_settling) begin.
+    // Replicas that wait for the original to fetch other memory (ReplicaTiming::settling) begin.
     void settle_no_longer();
     // There is nobody left whom they could disturb: they need not give way to others any more.
     void hurry();
@@ -95,9 +96,6 @@ class Replicas {
     void work();
     Outcome live_or_fail(Job& job);
     Outcome live(Job& job);
-    emu::translator::Experience experience() const;
-    void learn(double nanoseconds_of_instruction);
-    void adapt_settling(double nanoseconds_of_block);
     bool only_target_has(Address address, pid_t replica) const;
     // Is on the worker's stack while the replica lives.
     class Registered;
@@ -106,9 +104,8 @@ class Replicas {
     inject::ForkSite& fork_site_;
     emu::translator::ReplicaCache cache_;
     PageCopier page_copier_;
+    ReplicaTiming timing_;
     pid_t target_;
-    std::atomic<Seconds> settling_;                 // before a replica begins
-    std::atomic<double> usual_of_instruction_ = 0;  // nanoseconds, or 0
 
     mutable std::mutex mutex_;
     std::condition_variable changed_;

@@ -1,0 +1,66 @@
+// The queue between engines and the digester. It is bounded: an engine that is too fast waits. And
+// the buffers of what was read go back to the engines, for they are large.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <variant>
+#include <vector>
+
+#include "proc/maps.h"
+#include "ptrace/call_stack.h"
+#include "sampling/chapter.h"
+#include "trace/trace.h"
+
+namespace shadowprof::sampling {
+
+struct BeginOfTrace {
+    trace::TraceStart start;
+    std::optional<ptrace::StackSnapshot> stack;  // with the maps it is to be unwound with
+    std::shared_ptr<const proc::Maps> maps;
+};
+struct EndOfSample {
+    trace::SampleId sample;
+};
+struct ForgetSamples {};
+struct NextChapter {
+    std::shared_ptr<const Chapter> chapter;
+};
+using TraceMessage = std::variant<BeginOfTrace, trace::TraceChunk, trace::SegmentChunk,
+                                  trace::TraceEnd, EndOfSample, ForgetSamples, NextChapter>;
+
+class TraceQueue {
+  public:
+    TraceQueue();
+
+    // Waits for room.
+    void put(TraceMessage message);
+    // The next message, which is waited for; nothing once the queue is closed.
+    std::optional<TraceMessage> next();
+    // The next one that is there, closed or not.
+    std::optional<TraceMessage> next_if_any();
+    // It was read: there is room for others, and its memory is kept.
+    void is_read(TraceMessage& message);
+    void close();
+
+    // put() may soon have to wait.
+    bool is_nearly_full() const;
+    trace::TraceChunk empty_chunk();
+    trace::SegmentChunk empty_segments();
+
+  private:
+    TraceMessage pop();
+
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<TraceMessage> queue_;
+    std::size_t queued_words_ = 0;
+    std::vector<trace::TraceChunk> empty_chunks_;
+    std::vector<trace::SegmentChunk> empty_segments_;
+    bool closed_ = false;
+};
+
+}  // namespace shadowprof::sampling
