@@ -10,8 +10,8 @@
 #include "sampling/kinds/step_samples.h"
 #include "sampling/modes/full_program.h"
 #include "sampling/modes/whole_program.h"
-#include "sampling/schedule/sampler.h"
 #include "sampling/schedule/program_threads.h"
+#include "sampling/schedule/sampler.h"
 
 namespace shadowprof::sampling {
 
