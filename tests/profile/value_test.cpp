@@ -505,6 +505,7 @@ TEST_CASE("contexts divide counted executions as they divide those that were rea
     options.with_context = true;
     const auto profiler = make_value_profiler(program.table, options);
     TestTrace trace;
+    trace.start.contents = trace::Contents::values;
     trace.run(call).run(callee, {1}).run(second_call).run(callee, {2}).run(end).run(call);
     trace.run(callee, {1});
     read(*profiler, trace);
