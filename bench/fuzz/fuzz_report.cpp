@@ -11,22 +11,22 @@
 #include <string_view>
 
 #include "base/error.h"
+#include "model/json_cursor.h"
+#include "model/merge.h"
+#include "model/profile_file.h"
+#include "profile/registry.h"
 #include "report/compare/compare_json.h"
 #include "report/compare/compare_text.h"
 #include "report/diff/diff_json.h"
 #include "report/diff/diff_text.h"
 #include "report/exports/exports.h"
-#include "report/merge/merge.h"
-#include "report/model/json_cursor.h"
-#include "report/model/json_reader.h"
-#include "report/model/json_writer.h"
 #include "report/text/text_report.h"
 
 using namespace shadowprof;
 
 namespace {
 
-void compare_with_itself(const report::Profile& profile, std::size_t width) {
+void compare_with_itself(const model::Profile& profile, std::size_t width) {
     const auto c = report::compare({"a", profile}, {"b", profile});
     const bool perfect = (!c.paths.measure || c.paths.measure->accuracy.value == 1) &&
                          (!c.calls.measure || c.calls.measure->accuracy.value == 1) &&
@@ -41,21 +41,21 @@ void compare_with_itself(const report::Profile& profile, std::size_t width) {
 
 // Merged with itself in either grouping a profile is the same to the byte, and it does not differ
 // from itself.
-void merge_with_itself(const report::Profile& profile) {
-    const auto merged = [](std::initializer_list<const report::Profile*> all) {
-        report::Merger merger;
+void merge_with_itself(const model::Profile& profile) {
+    const auto merged = [](std::initializer_list<const model::Profile*> all) {
+        model::Merger merger;
         for (const auto* p : all) merger.add({"a", *p});
         return merger.take();
     };
     const auto twice = merged({&profile, &profile});
     const auto left = merged({&twice, &profile}), right = merged({&profile, &twice});
-    if (report::to_json(left) != report::to_json(right)) std::abort();
-    if (report::to_json(merged({&profile, &profile, &profile})) != report::to_json(left))
+    if (model::to_json(left) != report::to_json(right)) std::abort();
+    if (report::to_json(merged({&profile, &profile, &profile})) != model::to_json(left))
         std::abort();
-    if (!(report::from_json(report::to_json(left)) == left)) std::abort();
+    if (!(profile::from_json(model::to_json(left)) == left)) std::abort();
 }
 
-void diff_with_itself(const report::Profile& profile, std::size_t width) {
+void diff_with_itself(const model::Profile& profile, std::size_t width) {
     const auto d = report::diff({{"a", profile}}, {"b", profile});
     for (const auto& list : d.lists)
         for (const auto& c : list.changes)
@@ -68,7 +68,7 @@ void diff_with_itself(const report::Profile& profile, std::size_t width) {
     static_cast<void>(report::to_json(d, nullptr));
 }
 
-void export_all(const report::Profile& profile) {
+void export_all(const model::Profile& profile) {
     report::ExportOptions options;
     options.symbols.root = "/no/such/root";
     for (const auto& exporter : report::exporters()) {
@@ -84,14 +84,14 @@ void export_all(const report::Profile& profile) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size == 0) return 0;
     const std::string_view json(reinterpret_cast<const char*>(data) + 1, size - 1);
-    report::Profile profile;
+    model::Profile profile;
     try {
-        profile = report::from_json(json);
-    } catch (const report::JsonError&) {
+        profile = profile::from_json(json);
+    } catch (const model::JsonError&) {
         return 0;
     }
     if (report::defect_of(profile)) std::abort();
-    if (!(report::from_json(report::to_json(profile)) == profile)) std::abort();
+    if (!(profile::from_json(model::to_json(profile)) == profile)) std::abort();
 
     report::TextOptions options;
     options.width = data[0] % 128;

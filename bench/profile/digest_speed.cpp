@@ -13,7 +13,7 @@
 
 #include "base/random.h"
 #include "profile/common/counting_sample.h"
-#include "profile/profiles.h"
+#include "profile/registry.h"
 
 namespace shadowprof::profile {
 

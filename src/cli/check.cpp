@@ -40,7 +40,7 @@ int check(const CheckOptions& options) {
     if (options.profiles.size() < 2)
         throw UserError("at least two profiles are needed: one or more baselines, then the new one",
                         ExitStatus::bad_usage);
-    std::vector<report::NamedProfile> bases;
+    std::vector<model::NamedProfile> bases;
     for (const auto& file : options.profiles) bases.push_back(named_profile(file));
     const auto now = std::move(bases.back());
     bases.pop_back();

@@ -4,9 +4,9 @@
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/page.h"
+#include "profile/registry.h"
 #include "report/compare/compare_json.h"
 #include "report/compare/compare_text.h"
-#include "report/model/json_reader.h"
 
 namespace shadowprof::cli {
 
@@ -23,14 +23,14 @@ struct CompareOptions {
 
 int compare(const CompareOptions& options) {
     const auto comparison =
-        report::compare({options.sampled, report::read_profile(options.sampled)},
-                        {options.perfect, report::read_profile(options.perfect)});
+        report::compare({options.sampled, profile::read_profile(options.sampled)},
+                        {options.perfect, profile::read_profile(options.perfect)});
     report::CompareTextOptions text;
     text.width = page_width();
     text.color = wants_color(options.no_color);
     text.functions = options.functions;
     text.top = options.top;
-    print_page(options.json ? report::to_json(comparison)
+    print_page(options.json ? model::to_json(comparison)
                             : report::render_comparison(comparison, text));
     return static_cast<int>(ExitStatus::fine);
 }

@@ -4,9 +4,9 @@
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/page.h"
+#include "profile/registry.h"
 #include "report/diff/diff_json.h"
 #include "report/diff/diff_text.h"
-#include "report/model/json_reader.h"
 
 namespace shadowprof::cli {
 
@@ -31,7 +31,7 @@ void DiffOutput::add_options(CLI::App& command) {
 }
 
 void DiffOutput::print(const report::Diff& diff, const report::GateResult* gate) const {
-    if (format == "json") return print_page(report::to_json(diff, gate));
+    if (format == "json") return print_page(model::to_json(diff, gate));
     if (format == "markdown") return print_page(report::render_diff_markdown(diff, gate, top));
     if (format == "github-action-benchmark")
         return print_page(report::to_github_action_benchmark(diff, least_share));
@@ -43,8 +43,8 @@ void DiffOutput::print(const report::Diff& diff, const report::GateResult* gate)
     print_page(report::render_diff(diff, gate, text));
 }
 
-report::NamedProfile named_profile(const std::string& file) {
-    return {file, report::read_profile(file)};
+model::NamedProfile named_profile(const std::string& file) {
+    return {file, profile::read_profile(file)};
 }
 
 namespace {
@@ -55,7 +55,7 @@ struct DiffOptions {
 };
 
 int diff(const DiffOptions& options) {
-    const std::vector<report::NamedProfile> bases{named_profile(options.base)};
+    const std::vector<model::NamedProfile> bases{named_profile(options.base)};
     const auto now = named_profile(options.now);
     options.output.print(report::diff(bases, now, {options.output.any_machine}), nullptr);
     return static_cast<int>(ExitStatus::fine);

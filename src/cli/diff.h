@@ -21,6 +21,6 @@ struct DiffOutput {
     void print(const report::Diff& diff, const report::GateResult* gate) const;
 };
 
-report::NamedProfile named_profile(const std::string& file);
+model::NamedProfile named_profile(const std::string& file);
 
 }  // namespace shadowprof::cli

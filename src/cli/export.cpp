@@ -5,9 +5,9 @@
 #include "cli/completion.h"
 #include "cli/console.h"
 #include "cli/page.h"
+#include "model/output_file.h"
+#include "profile/registry.h"
 #include "report/exports/exports.h"
-#include "report/model/json_reader.h"
-#include "report/model/output_file.h"
 
 namespace shadowprof::cli {
 
@@ -29,12 +29,12 @@ const report::Exporter& exporter_of(const std::string& format) {
 
 int export_profile(const ExportCommandOptions& options) {
     const auto& exporter = exporter_of(options.format);
-    if (!options.output.empty()) report::check_writable(options.output);
-    const auto out = exporter.run(report::read_profile(options.profile), options.more);
+    if (!options.output.empty()) model::check_writable(options.output);
+    const auto out = exporter.run(profile::read_profile(options.profile), options.more);
     if (options.output.empty())
         print_page(out.text);
     else
-        report::write_file(options.output, out.text);
+        model::write_file(options.output, out.text);
     for (const auto& note : out.notes) say("{}", note);
     return static_cast<int>(ExitStatus::fine);
 }

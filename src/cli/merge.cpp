@@ -1,13 +1,13 @@
-#include "report/merge/merge.h"
+#include "model/merge.h"
 
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
-#include "report/model/json_reader.h"
-#include "report/model/json_writer.h"
-#include "report/model/output_file.h"
+#include "model/output_file.h"
+#include "model/profile_file.h"
+#include "profile/registry.h"
 
 namespace shadowprof::cli {
 
@@ -19,10 +19,10 @@ struct MergeOptions {
 };
 
 int merge(const MergeOptions& options) {
-    report::check_writable(options.output);
-    report::Merger merger;
-    for (const auto& file : options.profiles) merger.add({file, report::read_profile(file)});
-    report::write_profile(merger.take(), options.output);
+    model::check_writable(options.output);
+    model::Merger merger;
+    for (const auto& file : options.profiles) merger.add({file, profile::read_profile(file)});
+    model::write_profile(merger.take(), options.output);
     return static_cast<int>(ExitStatus::fine);
 }
 

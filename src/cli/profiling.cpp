@@ -17,12 +17,12 @@
 #include "cli/units.h"
 #include "cli/version.h"
 #include "machine/calibration.h"
+#include "model/chapters.h"
+#include "model/profile_file.h"
 #include "proc/process_info.h"
-#include "profile/profiles.h"
+#include "profile/registry.h"
 #include "report/model/assemble.h"
-#include "report/model/chapters.h"
 #include "report/model/host_facts.h"
-#include "report/model/json_writer.h"
 #include "report/symbols/symbols.h"
 #include "sampling/modes/modes.h"
 
@@ -47,7 +47,7 @@ bool can_time_loads(const sampling::Options& sampling) {
 std::vector<std::string> profiles_asked_for(const std::vector<std::string>& names,
                                             const sampling::Options& sampling) {
     if (!names.empty() && !has(names, "all")) return names;
-    auto all = profile::profile_names();
+    auto all = names.empty() ? profile::default_profile_names() : profile::profile_names();
     if (!can_time_loads(sampling)) std::erase(all, latency);
     return all;
 }
@@ -114,13 +114,13 @@ void wait_for_end(sampling::Session& session, const ProfilingOptions& options) {
     }
 }
 
-report::RunFacts facts_of(const ProfilingOptions& options, const sampling::Options& sampling,
-                          const sampling::Target& target, const sampling::Result& result,
-                          std::string started, std::vector<std::string> command) {
-    report::RunFacts facts;
+model::RunFacts facts_of(const ProfilingOptions& options, const sampling::Options& sampling,
+                         const sampling::Target& target, const sampling::Result& result,
+                         std::string started, std::vector<std::string> command) {
+    model::RunFacts facts;
     facts.tool = std::string{"shadowprof "} + version;
     facts.host = report::host_facts();
-    report::Target who;
+    model::Target who;
     who.command = std::move(command);
     who.pid = result.pid;
     who.attached = std::holds_alternative<sampling::Attach>(target);
@@ -206,7 +206,10 @@ void ProfilingOptions::add_to(CLI::App& command) {
     command.add_option("-m,--mode", mode, help_on_modes())
         ->check(CLI::IsMember(mode_names()))
         ->type_name("MODE");
-    command.add_option("-p,--profile", profiles, "Which profiles (by default all)")
+    command
+        .add_option("-p,--profile", profiles,
+                    fmt::format("Which profiles (by default {})",
+                                fmt::join(profile::default_profile_names(), ", ")))
         ->delimiter(',')
         ->type_name("TYPE")
         ->check(suggest(profile_names));
@@ -265,7 +268,7 @@ sampling::Result profile_target(const ProfilingOptions& options, const sampling:
     const auto* attach = std::get_if<sampling::Attach>(&target);
     check(options, sampling, attach != nullptr);
     InheritedFiles inherited;
-    report::check_writable(options.output);
+    model::check_writable(options.output);
 
     // Taken now: a process that is gone has no command line.
     auto command =
@@ -294,7 +297,7 @@ sampling::Result profile_target(const ProfilingOptions& options, const sampling:
     // Before any thread is started, so that all block these signals.
     if (!attach) ignore_what_the_program_sends();
     const SignalWatch signals{[&](int signal) { heed(signal, session, attach != nullptr); }};
-    report::Chapters chapters{{.limit = options.limit}};
+    model::Chapters chapters{{.limit = options.limit}};
     session.start(
         [&](const trace::BlockTable& blocks, std::atomic<double>* precision) {
             auto with_precision = profile_options;
@@ -324,7 +327,7 @@ sampling::Result profile_target(const ProfilingOptions& options, const sampling:
         const auto profile = chapters.end(report::assemble(
             facts_of(options, sampling, target, result, started, std::move(command)),
             result.hotlists, session.blocks(), session.modules(), symbols, chapters.of_last()));
-        report::write_profile(profile, options.output);
+        model::write_profile(profile, options.output);
     } catch (const std::exception& error) {
         // The exit status is the program's, whatever becomes of its profile.
         if (attach) throw;

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "machine/cache_geometry.h"
 #include "sampling/session.h"
 
 namespace shadowprof::cli {

@@ -4,8 +4,8 @@
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/page.h"
-#include "report/model/json_reader.h"
-#include "report/model/output_file.h"
+#include "model/output_file.h"
+#include "profile/registry.h"
 #include "report/page/page.h"
 #include "report/text/text_report.h"
 
@@ -22,10 +22,10 @@ struct ReportOptions {
 };
 
 int report(const ReportOptions& options) {
-    if (!options.html.empty()) report::check_writable(options.html);
-    const auto profile = report::read_profile(options.profile);
+    if (!options.html.empty()) model::check_writable(options.html);
+    const auto profile = profile::read_profile(options.profile);
     if (!options.html.empty()) {
-        report::write_file(options.html, report::render_page(profile, {}));
+        model::write_file(options.html, report::render_page(profile, {}));
         return static_cast<int>(ExitStatus::fine);
     }
     report::TextOptions text;

@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "emu/common/guest_code.h"
-#include "profile/profiles.h"
+#include "profile/registry.h"
 #include "sampling/tuning.h"
 
 namespace shadowprof::sampling {

@@ -96,7 +96,7 @@ trace::TraceStart start_of(trace::Contents contents, std::uint32_t sample, std::
 LatencyHotlist yielded(Profiler& profiler) {
     Hotlists lists;
     profiler.yield(lists, Seen::samples);
-    return *lists.latencies;
+    return *lists.find<LatencyHotlist>();
 }
 
 }  // namespace
@@ -120,13 +120,13 @@ TEST_CASE("what timed loads waited, without what timing takes") {
     CHECK(slow.timed == 2);
     CHECK(slow.disturbed == 2);
     CHECK(slow.picoseconds == 200'000);
-    CHECK(slow.waited.count == 200);
+    CHECK(slow.statistics.count == 200);
     CHECK(slow.by_time[3] == 2);
     CHECK(std::abs(latency_quantile(slow.histogram, 0.5) - 100) < 15);
     const auto& fast = list.entries[1];
     CHECK(fast.picoseconds == 10'000);
     CHECK(fast.by_time[0] + fast.by_time[1] == 4);
-    CHECK(list.totals.total == slow.waited.count + fast.waited.count);
+    CHECK(list.totals.total == slow.statistics.count + fast.statistics.count);
     CHECK(list.totals.samples == 2);
 }
 
@@ -153,9 +153,9 @@ TEST_CASE("what timed loads waited counts for all loads that their sample stands
     const auto list = yielded(*profiler);
     REQUIRE(list.entries.size() == 2);
     CHECK(list.entries[0].location == at(0x200));
-    CHECK(list.entries[0].waited.count == 20'000 * 20);
+    CHECK(list.entries[0].statistics.count == 20'000 * 20);
     CHECK(list.entries[0].picoseconds == 40'000);
-    CHECK(list.entries[1].waited.count == 1000 * 100);
+    CHECK(list.entries[1].statistics.count == 1000 * 100);
     CHECK(list.totals.total == 500'000);
     CHECK(list.totals.samples == 2);
 }
@@ -223,7 +223,7 @@ TEST_CASE("addresses that come from loads") {
 namespace {
 
 // A load that goes around among so many lines at random, looked at in stretches.
-LatencyEntry wandering(std::uint64_t lines, unsigned stretches, unsigned length) {
+LatencyHotlist::Entry wandering(std::uint64_t lines, unsigned stretches, unsigned length) {
     Program program;
     const auto id = program.block(0x100, {load(decoder::rax, decoder::rbx)});
     const auto profiler = make_latency_profiler(program.table, scale());

@@ -1,10 +1,9 @@
-#include "profile/profiles.h"
-
 #include <doctest/doctest.h>
 
 #include <atomic>
 
 #include "base/error.h"
+#include "profile/registry.h"
 #include "profile/stack/stack.h"
 #include "test_program.h"
 
@@ -45,9 +44,9 @@ TEST_CASE("transitions are counted once for all that follows from them") {
     CHECK(precision < 0.01);
     Hotlists lists;
     profilers[0]->yield(lists, Seen::samples);
-    CHECK(lists.edges->totals.total == 600);
-    CHECK(lists.calls->totals.total == 0);
-    CHECK(lists.methods->instructions.total == 600);
+    CHECK(lists.find<EdgeHotlist>()->totals.total == 600);
+    CHECK(lists.find<CallHotlist>()->totals.total == 0);
+    CHECK(lists.find<MethodHotlist>()->instructions.total == 600);
 }
 
 TEST_CASE("an unknown profile type is a mistake of usage that names the known ones") {
@@ -82,10 +81,14 @@ TEST_CASE("a run that saw the whole program has no intervals") {
         profiler->yield(lists, Seen::everything);
     }
     for (const auto* totals :
-         {&lists.paths->totals, &lists.edges->totals, &lists.calls->totals, &lists.methods->totals,
-          &lists.values->totals, &lists.values->entries.at(0).executions, &lists.stacks->totals})
+         {&lists.find<PathHotlist>()->totals, &lists.find<EdgeHotlist>()->totals,
+          &lists.find<CallHotlist>()->totals, &lists.find<MethodHotlist>()->totals,
+          &lists.find<ValueHotlist>()->totals,
+          &lists.find<ValueHotlist>()->entries.at(0).executions,
+          &lists.find<StackHotlist>()->totals})
         CHECK(totals->exhaustive);
-    const auto taken = estimate_share(lists.edges->entries.at(0).statistics, lists.edges->totals);
+    const auto taken = estimate_share(lists.find<EdgeHotlist>()->entries.at(0).statistics,
+                                      lists.find<EdgeHotlist>()->totals);
     CHECK(taken.low == taken.high);
 }
 
@@ -108,7 +111,7 @@ TEST_CASE("stacks: one event for each thread of a sample") {
     profiler.end_sample(trace::SampleId{1});
     Hotlists lists;
     profiler.yield(lists, Seen::samples);
-    const auto& list = *lists.stacks;
+    const auto& list = *lists.find<StackHotlist>();
     CHECK(list.totals.samples == 2);
     CHECK(list.totals.total == 4);
     CHECK(list.totals.unknown == 1);

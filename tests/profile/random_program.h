@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "base/random.h"
-#include "profile/profiles.h"
+#include "profile/registry.h"
 #include "test_program.h"
 
 namespace shadowprof::profile {
@@ -151,32 +151,33 @@ bool same_entries(const List& x, const List& y, Identity identity) {
 }
 
 inline bool same_control_flow(const Hotlists& a, const Hotlists& b) {
-    return same_entries(*a.paths, *b.paths,
-                        [](const PathEntry& e) {
+    return same_entries(*a.find<PathHotlist>(), *b.find<PathHotlist>(),
+                        [](const PathHotlist::Entry& e) {
                             return std::tuple{e.blocks, e.statistics};
                         }) &&
-           same_entries(*a.edges, *b.edges,
-                        [](const EdgeEntry& e) {
+           same_entries(*a.find<EdgeHotlist>(), *b.find<EdgeHotlist>(),
+                        [](const EdgeHotlist::Entry& e) {
                             return std::tuple{e.from, e.to, e.kind, e.statistics};
                         }) &&
-           same_entries(*a.calls, *b.calls,
-                        [](const CallEntry& e) {
+           same_entries(*a.find<CallHotlist>(), *b.find<CallHotlist>(),
+                        [](const CallHotlist::Entry& e) {
                             return std::tuple{e.from, e.to, e.statistics};
                         }) &&
-           same_entries(*a.methods, *b.methods,
-                        [](const MethodEntry& e) {
+           same_entries(*a.find<MethodHotlist>(), *b.find<MethodHotlist>(),
+                        [](const MethodHotlist::Entry& e) {
                             return std::tuple{e.function,   e.statistics, e.calls,
                                               e.tail_calls, e.back_edges, e.instructions};
                         }) &&
-           a.methods->instructions == b.methods->instructions;
+           a.find<MethodHotlist>()->instructions == b.find<MethodHotlist>()->instructions;
 }
 
 inline bool same_values(const Hotlists& a, const Hotlists& b) {
-    return same_entries(*a.values, *b.values, [](const ValueEntry& e) {
-        std::vector<std::pair<std::uint64_t, Statistics>> top;
-        for (const auto& share : e.top) top.push_back({share.value, share.statistics});
-        return std::tuple{e.location, e.operand, e.context, e.executions, top};
-    });
+    return same_entries(
+        *a.find<ValueHotlist>(), *b.find<ValueHotlist>(), [](const ValueHotlist::Entry& e) {
+            std::vector<std::pair<std::uint64_t, Statistics>> top;
+            for (const auto& share : e.top) top.push_back({share.value, share.statistics});
+            return std::tuple{e.location, e.operand_index, e.context, e.executions, top};
+        });
 }
 
 }  // namespace shadowprof::profile

@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "profile/path/path_rule.h"
-#include "profile/profiles.h"
+#include "profile/registry.h"
 #include "random_program.h"
 
 namespace shadowprof::profile {
@@ -48,15 +48,15 @@ std::vector<Step> steps_of(const trace::BlockTable& table, const TestTrace& trac
     return steps;
 }
 
-using PathCounts = std::map<std::vector<PathBlock>, std::uint64_t>;
+using PathCounts = std::map<std::vector<PathBlock<Location>>, std::uint64_t>;
 
 void count_paths(const std::vector<Step>& steps, const TestTrace& trace, PathCounts& counts,
                  std::uint64_t& unknown) {
     bool known = trace.start.from_thread_start;
-    std::vector<PathBlock> path;
+    std::vector<PathBlock<Location>> path;
     for (const auto& step : steps) {
-        path.push_back(
-            {step.block->place, static_cast<std::uint32_t>(step.block->instructions.size())});
+        path.push_back({step.block->place, step.block->place_of_last(),
+                        static_cast<std::uint32_t>(step.block->instructions.size())});
         const bool back = is_taken_backward(*step.block, step.next, place_of(step.next));
         const bool ends = back || path.size() == 32 || (step.last && trace.end.thread_exited);
         if (ends || step.interrupted || step.last) {
@@ -153,7 +153,7 @@ TEST_CASE("random walks are counted as the definitions say") {
         PathCounts paths;
         EdgeCounts edges;
         std::uint64_t unknown_paths = 0, unknown_edges = 0, instructions = 0, values = 0;
-        std::map<std::pair<Location, std::uint8_t>, std::uint64_t> executions;
+        std::map<std::pair<Location, std::uint32_t>, std::uint64_t> executions;
         for (const auto& trace : traces) {
             const auto steps = steps_of(program.program.table, trace);
             count_paths(steps, trace, paths, unknown_paths);
@@ -167,27 +167,28 @@ TEST_CASE("random walks are counted as the definitions say") {
         }
 
         // An unsynchronised stretch is cut at 32 blocks in both, so unknowns agree too.
-        CHECK(lists.paths->totals.unknown == unknown_paths);
-        REQUIRE(lists.paths->entries.size() == paths.size());
-        for (const auto& entry : lists.paths->entries)
+        CHECK(lists.find<PathHotlist>()->totals.unknown == unknown_paths);
+        REQUIRE(lists.find<PathHotlist>()->entries.size() == paths.size());
+        for (const auto& entry : lists.find<PathHotlist>()->entries)
             CHECK(paths[entry.blocks] == entry.statistics.count);
-        CHECK(lists.edges->totals.unknown == unknown_edges);
-        REQUIRE(lists.edges->entries.size() == edges.size());
+        CHECK(lists.find<EdgeHotlist>()->totals.unknown == unknown_edges);
+        REQUIRE(lists.find<EdgeHotlist>()->entries.size() == edges.size());
         std::uint64_t calls = 0;
-        for (const auto& entry : lists.edges->entries) {
+        for (const auto& entry : lists.find<EdgeHotlist>()->entries) {
             CHECK(edges[{entry.from, entry.to, entry.kind}] == entry.statistics.count);
             calls += entry.kind == EdgeKind::call ? entry.statistics.count : 0;
         }
-        CHECK(sum_of_counts(lists.calls->entries) == calls);
-        CHECK(lists.methods->instructions.total == instructions);
-        CHECK(lists.values->totals.total == values);
-        REQUIRE(lists.values->entries.size() == executions.size());
-        for (const auto& entry : lists.values->entries)
-            CHECK(executions[{entry.location, entry.operand}] == entry.executions.total);
+        CHECK(sum_of_counts(lists.find<CallHotlist>()->entries) == calls);
+        CHECK(lists.find<MethodHotlist>()->instructions.total == instructions);
+        CHECK(lists.find<ValueHotlist>()->totals.total == values);
+        REQUIRE(lists.find<ValueHotlist>()->entries.size() == executions.size());
+        for (const auto& entry : lists.find<ValueHotlist>()->entries)
+            CHECK(executions[{entry.location, entry.operand_index}] == entry.executions.total);
 
         for (const auto* totals :
-             {&lists.paths->totals, &lists.edges->totals, &lists.calls->totals,
-              &lists.methods->totals, &lists.methods->instructions, &lists.values->totals})
+             {&lists.find<PathHotlist>()->totals, &lists.find<EdgeHotlist>()->totals,
+              &lists.find<CallHotlist>()->totals, &lists.find<MethodHotlist>()->totals,
+              &lists.find<MethodHotlist>()->instructions, &lists.find<ValueHotlist>()->totals})
             CHECK(totals->samples == 3);
     }
 }
@@ -208,25 +209,26 @@ TEST_CASE("every hotlist adds up, also where little room makes counts estimates"
             options.value_context = seed % 2 == 0;
             options.value_slots = 1 + seed;
             const auto lists = read_all(program, traces, options, 0, 0);
-            check_adds_up(*lists.paths);
-            check_adds_up(*lists.edges);
-            check_adds_up(*lists.calls);
-            check_adds_up(*lists.methods);
-            check_adds_up(*lists.stacks);
+            check_adds_up(*lists.find<PathHotlist>());
+            check_adds_up(*lists.find<EdgeHotlist>());
+            check_adds_up(*lists.find<CallHotlist>());
+            check_adds_up(*lists.find<MethodHotlist>());
+            check_adds_up(*lists.find<StackHotlist>());
             std::uint64_t functions_instructions = 0;
-            for (const auto& entry : lists.methods->entries) {
+            for (const auto& entry : lists.find<MethodHotlist>()->entries) {
                 functions_instructions += entry.instructions.count;
                 CHECK(entry.statistics.count == entry.calls + entry.back_edges);
             }
-            CHECK(functions_instructions == lists.methods->instructions.total);
+            CHECK(functions_instructions == lists.find<MethodHotlist>()->instructions.total);
             std::uint64_t executions = 0;
-            for (const auto& entry : lists.values->entries) {
+            for (const auto& entry : lists.find<ValueHotlist>()->entries) {
                 executions += entry.executions.total;
                 std::uint64_t told = 0;
                 for (const auto& share : entry.top) told += share.statistics.count;
                 CHECK(told + entry.executions.unknown == entry.executions.total);
             }
-            CHECK(executions + lists.values->totals.unknown == lists.values->totals.total);
+            CHECK(executions + lists.find<ValueHotlist>()->totals.unknown ==
+                  lists.find<ValueHotlist>()->totals.total);
         }
     }
 }

@@ -1,4 +1,4 @@
-#include "profile/common/statistics.h"
+#include "model/statistics.h"
 
 #include <doctest/doctest.h>
 

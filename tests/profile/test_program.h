@@ -7,7 +7,14 @@
 #include <utility>
 #include <vector>
 
+#include "profile/call/call_section.h"
 #include "profile/common/profiler.h"
+#include "profile/edge/edge_section.h"
+#include "profile/latency/latency_section.h"
+#include "profile/method/method_section.h"
+#include "profile/path/path_section.h"
+#include "profile/stack/stack_section.h"
+#include "profile/value/value_section.h"
 #include "trace/block.h"
 #include "trace/trace.h"
 

@@ -19,17 +19,17 @@ TransitionProfiler profiler_of(const TestProgram& program, Arguments&... argumen
 
 EdgeHotlist edges_of(const TestProgram& program, const TestTrace& trace) {
     auto profiler = profiler_of<EdgeProfile>(program);
-    return *hotlists_of(profiler, trace).edges;
+    return *hotlists_of(profiler, trace).find<EdgeHotlist>();
 }
 CallHotlist calls_of(const TestProgram& program, const TestTrace& trace) {
     auto profiler = profiler_of<CallProfile>(program);
-    return *hotlists_of(profiler, trace).calls;
+    return *hotlists_of(profiler, trace).find<CallHotlist>();
 }
 // Functions begin at multiples of 0x1000.
 MethodHotlist methods_of(const TestProgram& program, const TestTrace& trace) {
     EvenlySpacedFunctions functions{0x1000};
     auto profiler = profiler_of<MethodProfile>(program, functions);
-    return *hotlists_of(profiler, trace).methods;
+    return *hotlists_of(profiler, trace).find<MethodHotlist>();
 }
 
 std::uint64_t count_of(const EdgeHotlist& list, std::uint64_t from, std::uint64_t to,
@@ -43,7 +43,7 @@ std::uint64_t count_of(const CallHotlist& list, std::uint64_t from, std::uint64_
         if (e.from == at(from) && e.to == at(to)) return e.statistics.count;
     return 0;
 }
-MethodEntry method(const MethodHotlist& list, std::uint64_t function) {
+MethodHotlist::Entry method(const MethodHotlist& list, std::uint64_t function) {
     for (const auto& e : list.entries)
         if (e.function == at(function)) return e;
     return {};
@@ -307,14 +307,14 @@ TEST_CASE("each sample is a unit of the statistics") {
     Totals totals;
     totals.add_sample(4);
     totals.add_sample(6);
-    CHECK(lists.edges->totals == totals);
+    CHECK(lists.find<EdgeHotlist>()->totals == totals);
     Statistics back, through;
     back.add_sample(2, 4);
     back.add_sample(3, 6);
     through.add_sample(1, 4);
     through.add_sample(2, 6);
-    CHECK(lists.edges->entries.at(0).statistics == back);
-    CHECK(lists.edges->entries.at(1).statistics == through);
+    CHECK(lists.find<EdgeHotlist>()->entries.at(0).statistics == back);
+    CHECK(lists.find<EdgeHotlist>()->entries.at(1).statistics == through);
 }
 
 }  // namespace shadowprof::profile

@@ -17,19 +17,21 @@ namespace {
 ValueHotlist values_of(const TestProgram& program, const TestTrace& trace,
                        ValueOptions options = {}) {
     const auto profiler = make_value_profiler(program.table, options);
-    return *hotlists_of(*profiler, trace).values;
+    return *hotlists_of(*profiler, trace).find<ValueHotlist>();
 }
 
-const ValueEntry& entry_at(const ValueHotlist& list, std::uint64_t address,
-                           std::uint8_t operand = 0, std::optional<Location> context = {}) {
+const ValueHotlist::Entry& entry_at(const ValueHotlist& list, std::uint64_t address,
+                                    std::uint8_t operand = 0,
+                                    std::optional<Location> context = {}) {
     for (const auto& entry : list.entries)
-        if (entry.location == at(address) && entry.operand == operand && entry.context == context)
+        if (entry.location == at(address) && entry.operand_index == operand &&
+            entry.context == context)
             return entry;
     FAIL("no entry");
     return list.entries.front();
 }
 
-std::uint64_t count_of(const ValueEntry& entry, std::uint64_t value) {
+std::uint64_t count_of(const ValueHotlist::Entry& entry, std::uint64_t value) {
     for (const auto& share : entry.top)
         if (share.value == value) return share.statistics.count;
     return 0;
@@ -90,7 +92,7 @@ TEST_CASE("values are counted where they were seen, operand by operand") {
     CHECK(second.stride->step == 1);
     CHECK(second.stride->share == 1);
     CHECK(list.totals.total == 20);
-    CHECK(first.kind == static_cast<std::uint8_t>(trace::Capture::destination_values));
+    CHECK(first.kind == ValueKind::register_);
 }
 
 TEST_CASE("an instruction is one location, whichever block it was reached in") {
@@ -204,7 +206,7 @@ TEST_CASE("no step leads from one Trace to another") {
     }
     Hotlists lists;
     profiler->yield(lists, Seen::samples);
-    const auto& entry = entry_at(*lists.values, 0x100);
+    const auto& entry = entry_at(*lists.find<ValueHotlist>(), 0x100);
     REQUIRE(entry.stride);
     CHECK(entry.stride->step == 1);
     CHECK(entry.stride->share == 1);
@@ -248,11 +250,11 @@ TEST_CASE("statistics are by sample, also where samples are read in turn") {
     profiler->end_sample(trace::SampleId{2});
     Hotlists lists;
     profiler->yield(lists, Seen::samples);
-    const auto& entry = entry_at(*lists.values, 0x100);
+    const auto& entry = entry_at(*lists.find<ValueHotlist>(), 0x100);
     CHECK(entry.executions == executions);
     CHECK(entry.top.at(0).value == 7);
     CHECK(entry.top.at(0).statistics == seven);
-    CHECK(lists.values->totals == executions);
+    CHECK(lists.find<ValueHotlist>()->totals == executions);
 }
 
 TEST_CASE("samples that are read in turn all the time are what they are one after the other") {
@@ -279,7 +281,7 @@ TEST_CASE("samples that are read in turn all the time are what they are one afte
             profiler->end_sample(trace::SampleId{sample});
         Hotlists hotlists;
         profiler->yield(hotlists, Seen::samples);
-        lists.push_back(std::move(*hotlists.values));
+        lists.push_back(std::move(*hotlists.find<ValueHotlist>()));
     }
     CHECK(lists[0].totals == lists[1].totals);
     const auto &one = entry_at(lists[0], 0x100), &other = entry_at(lists[1], 0x100);
@@ -311,7 +313,7 @@ TEST_CASE("a value with a 20 % share among thousands that never come again") {
     }
     Hotlists lists;
     profiler->yield(lists, Seen::samples);
-    const auto& entry = entry_at(*lists.values, 0x100);
+    const auto& entry = entry_at(*lists.find<ValueHotlist>(), 0x100);
     CHECK(entry.probability_inverse > 100);
     REQUIRE(entry.top.size() == 1);  // values below the resolution are not told
     CHECK(entry.top[0].value == 42);
@@ -456,11 +458,11 @@ TEST_CASE("executions are counted exactly where values of some of them are read"
     profiler->count(trace::SampleId{0}, counts);
     Hotlists lists;
     profiler->yield(lists, Seen::everything);
-    const auto& list = *lists.values;
+    const auto& list = *lists.find<ValueHotlist>();
 
     REQUIRE(list.entries.size() == 1);
     const auto& entry = entry_at(list, 0x100);
-    CHECK(entry.all_executions == 3000);
+    CHECK(entry.all_executions() == 3000);
     CHECK(entry.executions.total == 30);
     CHECK(entry.executions.samples == 2);
     CHECK_FALSE(entry.executions.exhaustive);
@@ -469,7 +471,7 @@ TEST_CASE("executions are counted exactly where values of some of them are read"
     CHECK(entry.estimated(count_of(entry, 8)) == 500);
     CHECK(list.totals.total == 30);
     CHECK_FALSE(list.totals.exhaustive);
-    CHECK(list.all_executions == 3000 + 2 * 40);
+    CHECK(list.all_executions().total == 3000 + 2 * 40);
 }
 
 TEST_CASE("a hotlist of all values of all executions is exhaustive, also if these were counted") {
@@ -488,10 +490,10 @@ TEST_CASE("a hotlist of all values of all executions is exhaustive, also if thes
         profiler->count(trace.start.sample, counts);
         Hotlists lists;
         profiler->yield(lists, Seen::everything);
-        const auto& entry = entry_at(*lists.values, 0x100);
-        CHECK(lists.values->totals.exhaustive == (executed == 6));
+        const auto& entry = entry_at(*lists.find<ValueHotlist>(), 0x100);
+        CHECK(lists.find<ValueHotlist>()->totals.exhaustive == (executed == 6));
         CHECK(entry.executions.exhaustive == (executed == 6));
-        CHECK(entry.all_executions == executed);
+        CHECK(entry.all_executions() == executed);
     }
 }
 
@@ -515,9 +517,9 @@ TEST_CASE("contexts divide counted executions as they divide those that were rea
     profiler->count(trace.start.sample, counts);
     Hotlists lists;
     profiler->yield(lists, Seen::everything);
-    CHECK(entry_at(*lists.values, 0x200, 0, at(0x104)).all_executions == 200);
-    CHECK(entry_at(*lists.values, 0x200, 0, at(0x108)).all_executions == 100);
-    CHECK(lists.values->all_executions == 301);
+    CHECK(entry_at(*lists.find<ValueHotlist>(), 0x200, 0, at(0x104)).all_executions() == 200);
+    CHECK(entry_at(*lists.find<ValueHotlist>(), 0x200, 0, at(0x108)).all_executions() == 100);
+    CHECK(lists.find<ValueHotlist>()->all_executions().total == 301);
 }
 
 }  // namespace shadowprof::profile

@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "report/model/location_indices.h"
 #include "sample_profile.h"
 
 namespace shadowprof::report {
@@ -101,8 +100,8 @@ TEST_CASE("a profile aligned with itself only changes its order") {
     CHECK(a.profile.locations.size() == original.locations.size());
     std::vector<Location> before, after;
     auto copy = original;
-    each_location_index(copy, [&](LocationIndex i) { before.push_back(original.at(i)); });
-    each_location_index(a.profile, [&](LocationIndex i) { after.push_back(a.profile.at(i)); });
+    copy.each_location([&](LocationIndex i) { before.push_back(original.at(i)); });
+    a.profile.each_location([&](LocationIndex i) { after.push_back(a.profile.at(i)); });
     REQUIRE(before.size() == after.size());
     for (std::size_t i = 0; i < before.size(); ++i) {
         CHECK(before[i].offset == after[i].offset);

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "model/profile_file.h"
+#include "profile/registry.h"
 #include "report/model/host_facts.h"
-#include "report/model/json_reader.h"
-#include "report/model/json_writer.h"
 #include "vocabulary.h"
 
 namespace shadowprof::report {
@@ -58,18 +58,18 @@ struct MadeUp {
     trace::Location at(std::uint64_t offset) const { return {program, offset, 0}; }
     trace::Location in_other(std::uint64_t offset) const { return {other, offset, 0}; }
 
-    Profile assemble(const Hotlists& lists, AssembleOptions options = {}) {
+    Profile assemble(const Hotlists& lists, KeepOptions options = {}) {
         RunFacts facts;
         facts.tool = "test";
         auto p = report::assemble(facts, lists, blocks, modules, symbols, options);
         CHECK(defect_of(p) == std::nullopt);
-        CHECK(from_json(to_json(p)) == p);
+        CHECK(profile::from_json(to_json(p)) == p);
         return p;
     }
 };
 
-profile::Totals totals(std::uint64_t n) {
-    profile::Totals t;
+model::Totals totals(std::uint64_t n) {
+    model::Totals t;
     t.add_sample(n);
     t.exhaustive = true;
     return t;
@@ -80,10 +80,10 @@ profile::Totals totals(std::uint64_t n) {
 TEST_CASE("modules and locations are in the order of paths and offsets") {
     MadeUp run;
     Hotlists lists;
-    lists.edges = {
-        totals(10),
-        {{run.in_other(0x50), run.at(0x1000), profile::EdgeKind::return_, exactly(6, 10)},
-         {run.at(0x1006), run.at(0x1000), profile::EdgeKind::taken, exactly(4, 10)}}};
+    lists.add(profile::EdgeHotlist(
+        {totals(10),
+         {{run.in_other(0x50), run.at(0x1000), profile::EdgeKind::return_, exactly(6, 10)},
+          {run.at(0x1006), run.at(0x1000), profile::EdgeKind::taken, exactly(4, 10)}}}));
     const auto p = run.assemble(lists);
     REQUIRE(p.modules.size() == 2);
     CHECK(p.modules[0] == Module{"/a/program", "11"});
@@ -101,8 +101,8 @@ TEST_CASE("modules and locations are in the order of paths and offsets") {
 TEST_CASE("instructions are quoted with link-time addresses") {
     MadeUp run;
     Hotlists lists;
-    lists.edges = {totals(1),
-                   {{run.at(0x1006), run.at(0x1000), profile::EdgeKind::taken, exactly(1, 1)}}};
+    lists.add(profile::EdgeHotlist(
+        {totals(1), {{run.at(0x1006), run.at(0x1000), profile::EdgeKind::taken, exactly(1, 1)}}}));
     const auto p = run.assemble(lists);
     CHECK(p.locations[0].text == "mov eax, [rdi+0x8]");
     CHECK(p.locations[1].text == "jne 0x1000");
@@ -111,7 +111,7 @@ TEST_CASE("instructions are quoted with link-time addresses") {
 TEST_CASE("what --limit drops becomes unknown; ties go by place, not by order of arrival") {
     MadeUp run;
     Hotlists lists;
-    auto& edges = lists.edges.emplace();
+    auto& edges = lists.add(profile::EdgeHotlist{});
     edges.totals = totals(100);
     edges.totals.unknown = 3;
     // 97 = 7 + 10 × 9; the ties in descending order of place.
@@ -121,7 +121,7 @@ TEST_CASE("what --limit drops becomes unknown; ties go by place, not by order of
     edges.entries.push_back(
         {run.at(0x1006), run.at(0x1000), profile::EdgeKind::taken, exactly(7, 100)});
 
-    AssembleOptions options;
+    KeepOptions options;
     options.limit = 3;
     const auto p = run.assemble(lists, options);
     REQUIRE(p.find<EdgeSection>()->entries.size() == 3);
@@ -142,9 +142,9 @@ TEST_CASE("what --limit drops becomes unknown; ties go by place, not by order of
 TEST_CASE("blocks of paths say where they end") {
     MadeUp run;
     Hotlists lists;
-    lists.paths = {
-        totals(5),
-        {{{{run.at(0x1000), 3}}, exactly(4, 5)}, {{{run.at(0x1000), 2}}, exactly(1, 5)}}};
+    lists.add(profile::PathHotlist({totals(5),
+                                    {{{{run.at(0x1000), run.at(0x1006), 3}}, exactly(4, 5)},
+                                     {{{run.at(0x1000), run.at(0x1003), 2}}, exactly(1, 5)}}}));
     const auto p = run.assemble(lists);
     const auto& entries = p.find<PathSection>()->entries;
     CHECK(p.at(entries[0].blocks[0].end).offset == 0x1006);
@@ -156,12 +156,12 @@ TEST_CASE("blocks of paths say where they end") {
 TEST_CASE("methods keep both totals") {
     MadeUp run;
     Hotlists lists;
-    auto& methods = lists.methods.emplace();
+    auto& methods = lists.add(profile::MethodHotlist{});
     methods.totals = totals(10);
     methods.instructions = totals(1000);
     methods.entries = {{run.at(0x1000), exactly(8, 10), 5, 1, 3, exactly(600, 1000)},
                        {run.in_other(1), exactly(2, 10), 2, 0, 0, exactly(390, 1000)}};
-    AssembleOptions options;
+    KeepOptions options;
     options.limit = 1;
     const auto p = run.assemble(lists, options);
     CHECK(p.find<MethodSection>()->totals.unknown == 2);
@@ -172,22 +172,22 @@ TEST_CASE("methods keep both totals") {
 TEST_CASE("values: operands by name, dropped values become unknown") {
     MadeUp run;
     Hotlists lists;
-    auto& values = lists.values.emplace();
+    auto& values = lists.add(profile::ValueHotlist{});
     values.totals = totals(300);
-    profile::ValueEntry reg;
+    profile::ValueHotlist::Entry reg;
     reg.location = run.at(0x1000);
     reg.bits = 32;
-    reg.kind = static_cast<std::uint8_t>(trace::Capture::destination_values);
+    reg.kind = ValueKind::register_;
     reg.executions = totals(100);
     for (std::uint64_t i = 0; i < 30; ++i) reg.top.push_back({i, exactly(3, 100)});
     auto address = reg;
-    address.operand = 1;
-    address.kind = static_cast<std::uint8_t>(trace::Capture::memory_addresses);
+    address.operand_index = 1;
+    address.kind = ValueKind::address;
     address.context = run.at(0x1003);
     address.top = {{0x5000, exactly(100, 100)}};
-    address.stride = profile::ValueEntry::Stride{8, 0.5};
+    address.stride = Stride{8, 0.5};
     auto overestimated = address;
-    overestimated.kind = static_cast<std::uint8_t>(trace::Capture::loaded_values);
+    overestimated.kind = ValueKind::loaded;
     overestimated.top = {{1, exactly(80, 100)}, {2, exactly(30, 100)}, {3, exactly(5, 100)}};
     values.entries = {reg, address, overestimated};
 
@@ -220,22 +220,22 @@ TEST_CASE("values: operands by name, dropped values become unknown") {
 TEST_CASE("values: all executions count, whatever was read of them") {
     MadeUp run;
     Hotlists lists;
-    auto& values = lists.values.emplace();
+    auto& values = lists.add(profile::ValueHotlist{});
     values.totals = totals(30);
-    values.all_executions = 5010;
-    profile::ValueEntry rare;
+    values.unread = 5010 - 30;
+    profile::ValueHotlist::Entry rare;
     rare.location = run.at(0x1000);
-    rare.kind = static_cast<std::uint8_t>(trace::Capture::destination_values);
+    rare.kind = ValueKind::register_;
     rare.executions = totals(20);
-    rare.all_executions = 1000;
+    rare.unread = 1000 - 20;
     rare.top = {{7, exactly(15, 20)}};
     auto frequent = rare;
-    frequent.kind = static_cast<std::uint8_t>(trace::Capture::memory_addresses);
-    frequent.operand = 1;
+    frequent.kind = ValueKind::address;
+    frequent.operand_index = 1;
     frequent.executions = totals(10);
-    frequent.all_executions = 4000;
+    frequent.unread = 4000 - 10;
     values.entries = {rare, frequent};
-    AssembleOptions options;
+    KeepOptions options;
     options.limit = 1;
     values.totals.exhaustive = false;
     for (auto& e : values.entries) e.executions.exhaustive = false;
@@ -253,7 +253,8 @@ TEST_CASE("values: all executions count, whatever was read of them") {
 TEST_CASE("stacks: the first frame is an instruction, the others are return addresses") {
     MadeUp run;
     Hotlists lists;
-    lists.stacks = {totals(1), {{{run.at(0x1003), run.at(0x1003)}, exactly(1, 1)}}};
+    lists.add(
+        profile::StackHotlist({totals(1), {{{run.at(0x1003), run.at(0x1003)}, exactly(1, 1)}}}));
     const auto p = run.assemble(lists);
     REQUIRE(p.locations.size() == 2);
     const auto& frames = p.find<StackSection>()->entries[0].frames;

@@ -1,4 +1,4 @@
-#include "report/model/chapters.h"
+#include "model/chapters.h"
 
 #include <doctest/doctest.h>
 

@@ -8,12 +8,12 @@
 #include <sstream>
 
 #include "base/error.h"
+#include "model/json_cursor.h"
+#include "model/profile_file.h"
+#include "model/utf8.h"
+#include "profile/registry.h"
 #include "report/compare/compare_json.h"
 #include "report/compare/compare_text.h"
-#include "report/model/json_cursor.h"
-#include "report/model/json_reader.h"
-#include "report/model/json_writer.h"
-#include "report/model/utf8.h"
 #include "sample_profile.h"
 #include "vocabulary.h"
 
@@ -75,7 +75,7 @@ Profile shuffled(Profile p, std::uint32_t seed) {
                     move(e[key]);
             }
     }
-    return from_json(tree.dump());
+    return profile::from_json(tree.dump());
 }
 
 }  // namespace
@@ -334,7 +334,7 @@ TEST_CASE("whatever profile was read can be compared") {
             }
         Profile p;
         try {
-            p = from_json(broken.dump());
+            p = profile::from_json(broken.dump());
         } catch (const JsonError&) {
             continue;
         }

@@ -10,9 +10,9 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "report/model/json_cursor.h"
-#include "report/model/json_reader.h"
-#include "report/model/json_writer.h"
+#include "model/json_cursor.h"
+#include "model/profile_file.h"
+#include "profile/registry.h"
 #include "sample_profile.h"
 #include "temporary_directory.h"
 #include "vocabulary.h"
@@ -26,7 +26,7 @@ std::string why_not(const std::string& json) {
     const auto path = directory.file("p.json");
     std::ofstream(path) << json;
     try {
-        read_profile(path);
+        profile::read_profile(path);
         return "it was read";
     } catch (const UserError& e) {
         const std::string line = e.what();
@@ -52,11 +52,11 @@ std::string why_not(const nlohmann::json& broken) {
 TEST_CASE("what was written is read back") {
     const auto p = sample_profile();
     REQUIRE(defect_of(p) == std::nullopt);
-    CHECK(from_json(to_json(p)) == p);
+    CHECK(profile::from_json(to_json(p)) == p);
 
     Profile least;
     least.run.started = "now";
-    CHECK(from_json(to_json(least)) == least);
+    CHECK(profile::from_json(to_json(least)) == least);
 }
 
 // The first entry's values stand for twice as many executions, and the list for three more of an
@@ -70,7 +70,7 @@ Profile partly_read() {
 
 TEST_CASE("values that were read in a part of all executions stand for all") {
     const auto p = partly_read();
-    CHECK(from_json(to_json(p)) == p);
+    CHECK(profile::from_json(to_json(p)) == p);
     const auto json = nlohmann::json::parse(to_json(p))["values"];
     CHECK(json["total"] == 403);
     CHECK(json["read"] == 300);
@@ -120,8 +120,8 @@ TEST_CASE("numbers at their limits are read back") {
     p.targets[0].pid = -1;
     p.find<ValueSection>()->entries[2].stride = Stride{
         std::numeric_limits<std::int64_t>::min(), 1e-300, ~std::uint64_t{0}, ~std::uint64_t{0}};
-    p.find<StackSection>()->entries[0].statistics.squares = ~profile::Wide{0};
-    CHECK(from_json(to_json(p)) == p);
+    p.find<StackSection>()->entries[0].statistics.squares = ~Wide{0};
+    CHECK(profile::from_json(to_json(p)) == p);
 }
 
 TEST_CASE("another parser reads the same from it") {
@@ -145,7 +145,7 @@ TEST_CASE("file names that are not UTF-8 become valid JSON") {
     p.modules[0].path = "/tmp/\xff\xfe/caf\xe9";
     p.targets[0].command = {"\xed\xa0\x80", "\xf4\x90\x80\x80", "\xc0\xaf"};
     CHECK(nlohmann::json::accept(to_json(p)));
-    CHECK(from_json(to_json(p)).modules[0].path == "/tmp/\ufffd\ufffd/caf\ufffd");
+    CHECK(profile::from_json(to_json(p)).modules[0].path == "/tmp/\ufffd\ufffd/caf\ufffd");
 }
 
 TEST_CASE("keys of later versions are skipped, whatever is in them") {
@@ -153,7 +153,7 @@ TEST_CASE("keys of later versions are skipped, whatever is in them") {
     json["zoo"] =
         nlohmann::json::parse(R"({"a": [1, -2.5e-3, {"b": null}, [], {}], "c": "\ud83d\ude00"})");
     json["locations"][0]["colour"] = true;
-    CHECK(from_json(json.dump(1)) == sample_profile());
+    CHECK(profile::from_json(json.dump(1)) == sample_profile());
 }
 
 TEST_CASE("hotlists that were not asked for are absent") {
@@ -163,13 +163,13 @@ TEST_CASE("hotlists that were not asked for are absent") {
     const auto json = to_json(p);
     CHECK(!contains(json, "\"edges\""));
     CHECK(!contains(json, "\"methods\""));
-    CHECK(from_json(json) == p);
+    CHECK(profile::from_json(json) == p);
 }
 
 TEST_CASE("every prefix of a profile is refused in one line") {
     const auto json = to_json(sample_profile());
     for (std::size_t size = 0; size + 1 < json.size(); size += size < 600 ? 1 : 37)
-        CHECK_THROWS_AS(from_json(std::string_view(json).substr(0, size)), JsonError);
+        CHECK_THROWS_AS(profile::from_json(std::string_view(json).substr(0, size)), JsonError);
     CHECK(contains(why_not(json.substr(0, json.size() / 2)), "ends there"));
 }
 
@@ -287,14 +287,14 @@ TEST_CASE("random changes of a profile never do worse than be refused") {
         changed[random() % changed.size()] = likely[random() % likely.size()];
         std::optional<Profile> p;
         try {
-            p = from_json(changed);
+            p = profile::from_json(changed);
         } catch (const JsonError&) {
             ++refused;
             continue;
         }
         ++read;
         CHECK(defect_of(*p) == std::nullopt);
-        CHECK(from_json(to_json(*p)) == *p);
+        CHECK(profile::from_json(to_json(*p)) == *p);
     }
     CHECK(refused > 500);
     CHECK(read > 500);
@@ -302,10 +302,11 @@ TEST_CASE("random changes of a profile never do worse than be refused") {
 
 TEST_CASE("unreadable files") {
     TemporaryDirectory directory;
-    CHECK_THROWS_WITH_AS(read_profile("/no/such/file"),
+    CHECK_THROWS_WITH_AS(profile::read_profile("/no/such/file"),
                          "cannot read /no/such/file: No such file or directory", UserError);
-    CHECK_THROWS_WITH_AS(read_profile("/tmp"), "cannot read /tmp: Is a directory", UserError);
-    CHECK_THROWS_WITH_AS(read_profile("/dev/zero"),
+    CHECK_THROWS_WITH_AS(profile::read_profile("/tmp"), "cannot read /tmp: Is a directory",
+                         UserError);
+    CHECK_THROWS_WITH_AS(profile::read_profile("/dev/zero"),
                          "cannot read /dev/zero: neither a file nor a pipe", UserError);
 }
 

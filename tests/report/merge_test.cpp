@@ -1,4 +1,4 @@
-#include "report/merge/merge.h"
+#include "model/merge.h"
 
 #include <doctest/doctest.h>
 
@@ -6,8 +6,8 @@
 #include <random>
 
 #include "base/error.h"
-#include "report/model/json_reader.h"
-#include "report/model/json_writer.h"
+#include "model/profile_file.h"
+#include "profile/registry.h"
 #include "sample_profile.h"
 #include "vocabulary.h"
 
@@ -168,10 +168,10 @@ TEST_CASE("twice the same run: twice the counts, the same shares, narrower inter
     CHECK(twice.run.duration == 2 * once.run.duration);
     REQUIRE(twice.find<PathSection>()->entries.size() == once.find<PathSection>()->entries.size());
     for (std::size_t i = 0; i < once.find<PathSection>()->entries.size(); ++i) {
-        const auto a = profile::estimate_share(once.find<PathSection>()->entries[i].statistics,
-                                               once.find<PathSection>()->totals);
-        const auto b = profile::estimate_share(twice.find<PathSection>()->entries[i].statistics,
-                                               twice.find<PathSection>()->totals);
+        const auto a = model::estimate_share(once.find<PathSection>()->entries[i].statistics,
+                                             once.find<PathSection>()->totals);
+        const auto b = model::estimate_share(twice.find<PathSection>()->entries[i].statistics,
+                                             twice.find<PathSection>()->totals);
         CHECK(a.share == b.share);
         CHECK(b.high - b.low < a.high - a.low);
     }
@@ -190,7 +190,7 @@ TEST_CASE("order and grouping of a merge do not show in it") {
         with_latencies = true;
     }
     for (int i = 0; i < 12; ++i)
-        runs.push_back(from_json(to_json(another_run(random, with_latencies))));
+        runs.push_back(profile::from_json(to_json(another_run(random, with_latencies))));
     const auto all = to_json(merged(runs));
     for (int i = 0; i < 20; ++i) {
         std::shuffle(runs.begin(), runs.end(), random);
@@ -201,7 +201,7 @@ TEST_CASE("order and grouping of a merge do not show in it") {
                                              left.end());
             left.resize(left.size() - size);
             // Through the file, as between machines.
-            left.insert(left.begin(), from_json(to_json(merged(group))));
+            left.insert(left.begin(), profile::from_json(to_json(merged(group))));
         }
         REQUIRE(to_json(left.front()) == all);
     }
@@ -288,7 +288,7 @@ TEST_CASE("what does not belong together is not merged") {
     CHECK(contains(why_not(a, b, &status), "beyond 64 bits"));
     CHECK(status == ExitStatus::error);
     b = a;
-    b.find<EdgeSection>()->entries[0].statistics.squares = ~profile::Wide{0};
+    b.find<EdgeSection>()->entries[0].statistics.squares = ~Wide{0};
     CHECK(contains(why_not(a, b), "beyond 64 bits"));
 }
 

@@ -32,6 +32,20 @@ Location location(std::uint64_t offset, std::uint64_t function_offset, std::stri
     return l;
 }
 
+ValueEntry operand_of(LocationIndex location, const char* operand, std::uint32_t index,
+                      ValueKind kind, std::uint32_t bits, const Totals& executions,
+                      std::uint64_t probability_inverse) {
+    ValueEntry e;
+    e.location = location;
+    e.operand = operand;
+    e.operand_index = index;
+    e.kind = kind;
+    e.bits = bits;
+    e.executions = executions;
+    e.probability_inverse = probability_inverse;
+    return e;
+}
+
 }  // namespace
 
 Profile sample_profile() {
@@ -98,12 +112,13 @@ Profile sample_profile() {
         {0, statistics(17, 20), 1, 0, 36, statistics(25, 25)},
     };
 
-    ValueEntry loaded{5, "eax", 0, ValueKind::register_, 32, 9, totals(2), 4, {}, {}};
+    auto loaded = operand_of(5, "eax", 0, ValueKind::register_, 32, totals(2), 4);
+    loaded.context = 9;
     loaded.top = {{0x2, statistics(58, 32)}, {0xffffffff, statistics(0, 8)}};
-    ValueEntry real{7, "xmm0", 0, ValueKind::register_, 64, {}, totals(50), 1, {}, {}};
+    auto real = operand_of(7, "xmm0", 0, ValueKind::register_, 64, totals(50), 1);
     real.top = {{0x4004000000000000, statistics(30, 20)}};
-    ValueEntry address{5,           "[rdi+0x8]", 1,  ValueKind::address, 64, {},
-                       totals(100), 1,           {}, Stride{-16, 0.875}};
+    auto address = operand_of(5, "[rdi+0x8]", 1, ValueKind::address, 64, totals(100), 1);
+    address.stride = Stride{-16, 0.875};
     p.add<ValueSection>();
     p.find<ValueSection>()->entries = {loaded, real, address};
     for (std::uint64_t n : {180, 120}) p.find<ValueSection>()->totals.add_sample(n);

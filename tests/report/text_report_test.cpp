@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "base/error.h"
-#include "report/model/utf8.h"
+#include "model/utf8.h"
 #include "report/text/text_table.h"
 #include "sample_profile.h"
 #include "vocabulary.h"

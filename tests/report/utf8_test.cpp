@@ -1,4 +1,4 @@
-#include "report/model/utf8.h"
+#include "model/utf8.h"
 
 #include <doctest/doctest.h>
 

@@ -86,7 +86,7 @@ Profile random_profile(const RandomProgram& program, Random& random, profile::Se
     REQUIRE(modules.intern({program_path, "11"}) == profile::program_module);
     modules.intern({"/no/such/library", "22"});
     Symbols symbols;
-    AssembleOptions options;
+    KeepOptions options;
     options.limit = limit;
     auto p = assemble(facts, lists, program.program.table, modules, symbols, options);
     name_functions(p);

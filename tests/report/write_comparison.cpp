@@ -1,6 +1,6 @@
 // Writes the comparison of the hand-made profiles to a file, for check_schema.py.
+#include "model/output_file.h"
 #include "report/compare/compare_json.h"
-#include "report/model/output_file.h"
 #include "sample_profile.h"
 
 using namespace shadowprof::report;

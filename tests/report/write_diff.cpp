@@ -1,6 +1,6 @@
 // Writes a diff with verdicts to a file, for check_schema.py.
+#include "model/output_file.h"
 #include "report/diff/diff_json.h"
-#include "report/model/output_file.h"
 #include "sample_profile.h"
 
 using namespace shadowprof::report;

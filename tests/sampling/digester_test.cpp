@@ -6,7 +6,11 @@
 #include <chrono>
 #include <thread>
 
-#include "profile/profiles.h"
+#include "profile/edge/edge_section.h"
+#include "profile/method/method_section.h"
+#include "profile/path/path_section.h"
+#include "profile/registry.h"
+#include "profile/value/value_section.h"
 #include "test_program.h"
 
 namespace shadowprof::sampling {
@@ -117,18 +121,18 @@ TEST_CASE("counts and values of the same execution are counted once") {
     CHECK(coverage.blocks == 200);
     CHECK(coverage.instructions == 300);
     CHECK(coverage.ended == std::map<std::string, std::uint64_t>{{"exit", 1}});
-    REQUIRE(lists.paths->entries.size() == 1);
-    CHECK(lists.paths->entries[0].statistics.count == 100);
-    CHECK(lists.paths->totals.samples == 1);
-    CHECK(lists.edges->totals.total == 200);
-    CHECK(lists.methods->instructions.total == 300);
-    REQUIRE(lists.values->entries.size() == 2);
-    for (const auto& entry : lists.values->entries) {
+    REQUIRE(lists.find<profile::PathHotlist>()->entries.size() == 1);
+    CHECK(lists.find<profile::PathHotlist>()->entries[0].statistics.count == 100);
+    CHECK(lists.find<profile::PathHotlist>()->totals.samples == 1);
+    CHECK(lists.find<profile::EdgeHotlist>()->totals.total == 200);
+    CHECK(lists.find<profile::MethodHotlist>()->instructions.total == 300);
+    REQUIRE(lists.find<profile::ValueHotlist>()->entries.size() == 2);
+    for (const auto& entry : lists.find<profile::ValueHotlist>()->entries) {
         CHECK(entry.executions.total == 10);
-        CHECK(entry.all_executions == 100);
+        CHECK(entry.all_executions() == 100);
         CHECK_FALSE(entry.executions.exhaustive);
     }
-    CHECK(lists.values->totals.samples == 1);
+    CHECK(lists.find<profile::ValueHotlist>()->totals.samples == 1);
 }
 
 TEST_CASE("the weighted number of instructions is what functions' instructions sum to") {
@@ -146,7 +150,8 @@ TEST_CASE("the weighted number of instructions is what functions' instructions s
     const auto coverage = digester.coverage();
     CHECK(coverage.instructions == 30 + 300);
     CHECK(coverage.weighted_instructions == 7 * 30 + 6 * 300);
-    CHECK(lists.methods->instructions.total == coverage.weighted_instructions);
+    CHECK(lists.find<profile::MethodHotlist>()->instructions.total ==
+          coverage.weighted_instructions);
 }
 
 TEST_CASE("what is to be filled has the memory of what was read, and nothing of what that held") {
@@ -192,9 +197,9 @@ TEST_CASE("a profiler that fails has no hotlist, and the others have all") {
     REQUIRE(digester.failure());
     CHECK(digester.failure()->find("values of a block are missing") != std::string::npos);
     CHECK(digester.coverage().samples == 3);
-    CHECK_FALSE(lists.values);
-    CHECK(lists.edges->totals.total == 80);
-    CHECK(lists.paths->totals.samples == 3);
+    CHECK_FALSE(lists.find<profile::ValueHotlist>());
+    CHECK(lists.find<profile::EdgeHotlist>()->totals.total == 80);
+    CHECK(lists.find<profile::PathHotlist>()->totals.samples == 3);
 }
 
 TEST_CASE("samples that are forgotten have never been") {
@@ -216,10 +221,13 @@ TEST_CASE("samples that are forgotten have never been") {
         CHECK(digester.coverage().samples == 1);
         CHECK(digester.coverage().blocks == 40);
     }
-    CHECK(lists[0].edges->totals == lists[1].edges->totals);
-    CHECK(lists[0].paths->totals == lists[1].paths->totals);
-    CHECK(lists[0].values->totals == lists[1].values->totals);
-    CHECK(lists[1].edges->entries.size() == 2);
+    CHECK(lists[0].find<profile::EdgeHotlist>()->totals ==
+          lists[1].find<profile::EdgeHotlist>()->totals);
+    CHECK(lists[0].find<profile::PathHotlist>()->totals ==
+          lists[1].find<profile::PathHotlist>()->totals);
+    CHECK(lists[0].find<profile::ValueHotlist>()->totals ==
+          lists[1].find<profile::ValueHotlist>()->totals);
+    CHECK(lists[1].find<profile::EdgeHotlist>()->entries.size() == 2);
 }
 
 TEST_CASE("each chapter has its own samples, of its own blocks") {
@@ -246,15 +254,17 @@ TEST_CASE("each chapter has its own samples, of its own blocks") {
         CHECK(digester.coverage().samples == 3);
         REQUIRE(place.chapters.size() == 1);
         const auto& first = place.chapters[0];
-        CHECK(first.edges->totals.samples == 2);
-        CHECK(first.edges->totals.total == 40);
-        CHECK(last.edges->totals.samples == 1);
-        CHECK(last.edges->totals.total == 40);
-        REQUIRE(first.edges->entries.size() == last.edges->entries.size());
-        for (std::size_t n = 0; n < first.edges->entries.size(); ++n) {
-            CHECK(first.edges->entries[n].from == last.edges->entries[n].from);
-            CHECK(first.edges->entries[n].statistics.count ==
-                  last.edges->entries[n].statistics.count);
+        CHECK(first.find<profile::EdgeHotlist>()->totals.samples == 2);
+        CHECK(first.find<profile::EdgeHotlist>()->totals.total == 40);
+        CHECK(last.find<profile::EdgeHotlist>()->totals.samples == 1);
+        CHECK(last.find<profile::EdgeHotlist>()->totals.total == 40);
+        REQUIRE(first.find<profile::EdgeHotlist>()->entries.size() ==
+                last.find<profile::EdgeHotlist>()->entries.size());
+        for (std::size_t n = 0; n < first.find<profile::EdgeHotlist>()->entries.size(); ++n) {
+            CHECK(first.find<profile::EdgeHotlist>()->entries[n].from ==
+                  last.find<profile::EdgeHotlist>()->entries[n].from);
+            CHECK(first.find<profile::EdgeHotlist>()->entries[n].statistics.count ==
+                  last.find<profile::EdgeHotlist>()->entries[n].statistics.count);
         }
     }
 }
@@ -273,11 +283,11 @@ TEST_CASE("a sample counts for those that were left out, and a short one for lon
             give_sample(digester, loop, start, 10);
         }
         const auto lists = digester.finish(profile::Seen::samples);
-        CHECK(lists.edges->totals.total == 20 + 300 * 20);
-        CHECK(lists.methods->instructions.total == 30 + 300 * 30);
-        REQUIRE(lists.paths->entries.size() == 1);
-        CHECK(lists.paths->entries[0].statistics.count == 10 + 300 * 10);
-        CHECK(lists.paths->totals.samples == 2);
+        CHECK(lists.find<profile::EdgeHotlist>()->totals.total == 20 + 300 * 20);
+        CHECK(lists.find<profile::MethodHotlist>()->instructions.total == 30 + 300 * 30);
+        REQUIRE(lists.find<profile::PathHotlist>()->entries.size() == 1);
+        CHECK(lists.find<profile::PathHotlist>()->entries[0].statistics.count == 10 + 300 * 10);
+        CHECK(lists.find<profile::PathHotlist>()->totals.samples == 2);
         CHECK(digester.coverage().blocks == 40);
     }
 }
@@ -309,13 +319,19 @@ TEST_CASE("samples in segments give what samples in blocks give") {
     }
     const auto& in_blocks = lists[0];
     const auto& in_segments = lists[1];
-    CHECK(in_segments.paths->totals == in_blocks.paths->totals);
-    CHECK(in_segments.edges->totals == in_blocks.edges->totals);
-    CHECK(in_segments.methods->instructions == in_blocks.methods->instructions);
-    REQUIRE(in_segments.paths->entries.size() == in_blocks.paths->entries.size());
-    CHECK(in_segments.paths->entries[0].statistics == in_blocks.paths->entries[0].statistics);
-    CHECK(in_segments.values->entries.empty());
-    CHECK(in_segments.values->all_executions == in_blocks.values->all_executions);
+    CHECK(in_segments.find<profile::PathHotlist>()->totals ==
+          in_blocks.find<profile::PathHotlist>()->totals);
+    CHECK(in_segments.find<profile::EdgeHotlist>()->totals ==
+          in_blocks.find<profile::EdgeHotlist>()->totals);
+    CHECK(in_segments.find<profile::MethodHotlist>()->instructions ==
+          in_blocks.find<profile::MethodHotlist>()->instructions);
+    REQUIRE(in_segments.find<profile::PathHotlist>()->entries.size() ==
+            in_blocks.find<profile::PathHotlist>()->entries.size());
+    CHECK(in_segments.find<profile::PathHotlist>()->entries[0].statistics ==
+          in_blocks.find<profile::PathHotlist>()->entries[0].statistics);
+    CHECK(in_segments.find<profile::ValueHotlist>()->entries.empty());
+    CHECK(in_segments.find<profile::ValueHotlist>()->all_executions().total ==
+          in_blocks.find<profile::ValueHotlist>()->all_executions().total);
 }
 
 }  // namespace shadowprof::sampling

@@ -14,11 +14,23 @@ void CallProfile::add(const trace::Block& from, Address next, const Location& pl
 }
 
 void CallProfile::yield(Hotlists& into, Seen seen) {
-    CallHotlist list{calls_.totals(seen), {}};
+    CallHotlist list;
+    list.totals = calls_.totals(seen);
     for (const auto& [call, statistics, pending] : calls_.entries())
         list.entries.push_back({call.from, call.to, statistics});
-    sort_hotlist(list.entries, [](const CallEntry& e) { return std::pair{e.from, e.to}; });
-    into.calls = std::move(list);
+    sort_hotlist(list.entries);
+    into.add(std::move(list));
 }
 
+const ProfileType call_type{
+    .name = "call",
+    .section = section_type<CallSection>(),
+    .make_transition_profile = [](const ProfilerInputs&) -> std::unique_ptr<TransitionProfile> {
+        return std::make_unique<CallProfile>();
+    },
+};
+
 }  // namespace shadowprof::profile
+
+template class shadowprof::model::Found<shadowprof::profile::CallList>;
+template class shadowprof::model::SectionOf<shadowprof::profile::CallList>;

@@ -2,6 +2,8 @@
 // and the method profile counts them as tail calls.
 #pragma once
 
+#include "profile/call/call_section.h"
+#include "profile/common/profile_type.h"
 #include "profile/common/tally.h"
 #include "profile/common/transitions.h"
 
@@ -28,5 +30,7 @@ class CallProfile : public TransitionProfile {
 
     Tally<Call, CallHash> calls_;
 };
+
+extern const ProfileType call_type;
 
 }  // namespace shadowprof::profile

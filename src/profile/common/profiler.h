@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "profile/common/counts.h"
-#include "profile/common/hotlist.h"
+#include "profile/common/hotlists.h"
 #include "trace/trace.h"
 
 namespace shadowprof::profile {

@@ -1,18 +1,33 @@
 // Recognises values that change by a constant step from one execution to the next.
 //
-// A step is told if it makes up 80 % of all steps, so a majority vote (Boyer and Moore) finds the
-// only candidate there can be in one pass and constant space. What is counted for a candidate began
-// when it became one: its share is a lower bound, and close to the truth for any step that
+// A step is reported if it makes up 80 % of all steps, so a majority vote (Boyer and Moore) finds
+// the only candidate there can be in one pass and constant space. What is counted for a candidate
+// began when it became one: its share is a lower bound, and close to the truth for any step that
 // dominated from early on.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 
-#include "profile/common/hotlist.h"
+#include "model/fields.h"
 #include "trace/trace.h"
 
 namespace shadowprof::profile {
+
+struct Stride {
+    std::int64_t step = 0;  // 0: merged runs had different ones
+    double share = 0;
+    std::uint64_t count = 0;  // of `steps`, how many were this one
+    std::uint64_t steps = 0;  // 0: not known
+    bool operator==(const Stride&) const = default;
+
+    static constexpr auto fields() {
+        return std::tuple(model::field("step", &Stride::step),
+                          model::field("share", &Stride::share),
+                          model::field("count", &Stride::count).unless_empty(),
+                          model::field("steps", &Stride::steps).unless_empty());
+    }
+};
 
 class StrideDetector {
   public:
@@ -40,7 +55,7 @@ class StrideDetector {
     }
 
     // Nothing for constant values: their step is 0.
-    std::optional<ValueEntry::Stride> stride() const;
+    std::optional<Stride> stride() const;
 
   private:
     std::uint64_t last_ = 0;

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "profile/common/statistics.h"
+#include "profile/common/hotlists.h"
 
 namespace shadowprof::profile {
 
@@ -59,19 +59,16 @@ class Tally {
     Totals totals_;
 };
 
-// The one order of hotlists: most frequent first, ties by identity.
-template <class Entry, class Count, class Identity>
-void sort_hotlist(std::vector<Entry>& entries, Count count, Identity identity) {
+// The one order of hotlists: most weight first, ties by identity.
+template <class Entry>
+void sort_hotlist(std::vector<Entry>& entries) {
     std::sort(entries.begin(), entries.end(), [&](const Entry& a, const Entry& b) {
-        if (count(a) != count(b)) return count(a) > count(b);
-        return identity(a) < identity(b);
+        const auto of_a = model::weight_of(a), of_b = model::weight_of(b);
+        if (of_a != of_b) return of_a > of_b;
+        if constexpr (requires { a.ties(); })
+            if (a.ties() != b.ties()) return a.ties() < b.ties();
+        return model::identity_of(a) < model::identity_of(b);
     });
-}
-
-template <class Entry, class Identity>
-void sort_hotlist(std::vector<Entry>& entries, Identity identity) {
-    sort_hotlist(
-        entries, [](const Entry& e) { return e.statistics.count; }, identity);
 }
 
 }  // namespace shadowprof::profile

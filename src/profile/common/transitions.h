@@ -16,8 +16,9 @@
 #include <utility>
 #include <vector>
 
+#include "profile/common/edge_kind.h"
 #include "profile/common/flat_map.h"
-#include "profile/common/hotlist.h"
+#include "profile/common/hotlists.h"
 #include "profile/common/open_samples.h"
 #include "profile/common/profiler.h"
 #include "profile/common/walk.h"

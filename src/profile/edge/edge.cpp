@@ -1,6 +1,6 @@
 #include "profile/edge/edge.h"
 
-#include <tuple>
+#include <utility>
 
 namespace shadowprof::profile {
 
@@ -14,11 +14,23 @@ void EdgeProfile::add(const trace::Block& from, Address next, const Location& pl
 }
 
 void EdgeProfile::yield(Hotlists& into, Seen seen) {
-    EdgeHotlist list{edges_.totals(seen), {}};
+    EdgeHotlist list;
+    list.totals = edges_.totals(seen);
     for (const auto& [edge, statistics, pending] : edges_.entries())
         list.entries.push_back({edge.from, edge.to, edge.kind, statistics});
-    sort_hotlist(list.entries, [](const EdgeEntry& e) { return std::tuple{e.from, e.to, e.kind}; });
-    into.edges = std::move(list);
+    sort_hotlist(list.entries);
+    into.add(std::move(list));
 }
 
+const ProfileType edge_type{
+    .name = "edge",
+    .section = section_type<EdgeSection>(),
+    .make_transition_profile = [](const ProfilerInputs&) -> std::unique_ptr<TransitionProfile> {
+        return std::make_unique<EdgeProfile>();
+    },
+};
+
 }  // namespace shadowprof::profile
+
+template class shadowprof::model::Found<shadowprof::profile::EdgeList>;
+template class shadowprof::model::SectionOf<shadowprof::profile::EdgeList>;

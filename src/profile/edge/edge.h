@@ -2,8 +2,10 @@
 // entered.
 #pragma once
 
+#include "profile/common/profile_type.h"
 #include "profile/common/tally.h"
 #include "profile/common/transitions.h"
+#include "profile/edge/edge_section.h"
 
 namespace shadowprof::profile {
 
@@ -30,5 +32,7 @@ class EdgeProfile : public TransitionProfile {
 
     Tally<Edge, EdgeHash> edges_;
 };
+
+extern const ProfileType edge_type;
 
 }  // namespace shadowprof::profile

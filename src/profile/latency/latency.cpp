@@ -11,8 +11,10 @@
 #include "profile/common/flat_map.h"
 #include "profile/common/open_samples.h"
 #include "profile/common/stride.h"
+#include "profile/common/tally.h"
 #include "profile/latency/address_origin.h"
 #include "profile/latency/cache_model.h"
+#include "profile/latency/latency_section.h"
 #include "profile/latency/residence.h"
 
 namespace shadowprof::profile {
@@ -117,9 +119,9 @@ class LatencyProfiler : public Profiler {
     void touch_first(Load& load, std::uint64_t stretch, std::uint64_t line);
     void fold(OfSample& sample);
     void count_loads(std::vector<std::uint64_t>& executions);
-    LatencyEntry entry_of(const Load& load, std::uint64_t executions) const;
-    void add_model(LatencyEntry& entry, const Load& load) const;
-    void add_pattern(LatencyEntry& entry, const Load& load) const;
+    LatencyHotlist::Entry entry_of(const Load& load, std::uint64_t executions) const;
+    void add_model(LatencyHotlist::Entry& entry, const Load& load) const;
+    void add_pattern(LatencyHotlist::Entry& entry, const Load& load) const;
 
     // A gigabyte that is walked around has one of 64 lines marked: recaptures enough.
     static constexpr std::size_t most_marked_lines = 1u << 18;
@@ -330,15 +332,15 @@ void LatencyProfiler::count_loads(std::vector<std::uint64_t>& executions) {
     executions.resize(loads_.size());
 }
 
-LatencyEntry LatencyProfiler::entry_of(const Load& load, std::uint64_t executions) const {
-    LatencyEntry entry;
+LatencyHotlist::Entry LatencyProfiler::entry_of(const Load& load, std::uint64_t executions) const {
+    LatencyHotlist::Entry entry;
     entry.location = load.location;
-    entry.operand = load.operand;
+    entry.operand_index = load.operand;
     // What was timed was executed, also where a Trace was cut off before it could be counted.
     entry.loads = std::max({executions, load.timed + load.disturbed, load.modelled});
     entry.timed = load.timed;
     entry.disturbed = load.disturbed;
-    entry.waited = load.waited;
+    entry.statistics = load.waited;
     entry.picoseconds = load.picoseconds;
     entry.square_nanoseconds = static_cast<std::uint64_t>(std::llround(load.square_nanoseconds));
     entry.histogram = load.histogram;
@@ -348,7 +350,7 @@ LatencyEntry LatencyProfiler::entry_of(const Load& load, std::uint64_t execution
     return entry;
 }
 
-void LatencyProfiler::add_model(LatencyEntry& entry, const Load& load) const {
+void LatencyProfiler::add_model(LatencyHotlist::Entry& entry, const Load& load) const {
     entry.modelled = load.modelled;
     entry.page_walks = load.page_walks;
     entry.by_model = load.by_model;
@@ -356,7 +358,7 @@ void LatencyProfiler::add_model(LatencyEntry& entry, const Load& load) const {
         entry.by_model[static_cast<std::size_t>(*level)] += load.recaptures.first;
 }
 
-void LatencyProfiler::add_pattern(LatencyEntry& entry, const Load& load) const {
+void LatencyProfiler::add_pattern(LatencyHotlist::Entry& entry, const Load& load) const {
     constexpr std::uint64_t fewest_addresses = 16;
     if (load.addresses < fewest_addresses) return;
     if (load.lowest == load.highest) {
@@ -385,15 +387,8 @@ void LatencyProfiler::yield(Hotlists& into, Seen) {
         list.loads += entry.loads;
         list.entries.push_back(std::move(entry));
     }
-    const auto reach = [](const LatencyEntry& e) {
-        return std::tuple(e.by_model[3], e.by_model[2], e.by_model[1]);
-    };
-    std::sort(list.entries.begin(), list.entries.end(), [&](const auto& a, const auto& b) {
-        if (a.waited.count != b.waited.count) return a.waited.count > b.waited.count;
-        if (reach(a) != reach(b)) return reach(a) > reach(b);
-        return std::tuple(a.location, a.operand) < std::tuple(b.location, b.operand);
-    });
-    into.latencies = std::move(list);
+    sort_hotlist(list.entries);
+    into.add(std::move(list));
 }
 
 }  // namespace
@@ -403,4 +398,15 @@ std::unique_ptr<Profiler> make_latency_profiler(const trace::BlockTable& blocks,
     return std::make_unique<LatencyProfiler>(blocks, scale);
 }
 
+const ProfileType latency_type{
+    .name = "latency",
+    .section = section_type<LatencySection>(),
+    .make_profiler = [](const ProfilerInputs& in) -> std::unique_ptr<Profiler> {
+        return make_latency_profiler(in.blocks, in.options.latency_scale);
+    },
+};
+
 }  // namespace shadowprof::profile
+
+template class shadowprof::model::Found<shadowprof::profile::LatencyList>;
+template class shadowprof::model::SectionOf<shadowprof::profile::LatencyList>;

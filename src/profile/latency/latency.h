@@ -12,11 +12,13 @@
 
 #include <memory>
 
-#include "profile/common/profiler.h"
+#include "profile/common/profile_type.h"
 
 namespace shadowprof::profile {
 
 std::unique_ptr<Profiler> make_latency_profiler(const trace::BlockTable& blocks,
                                                 const machine::LatencyScale& scale);
+
+extern const ProfileType latency_type;
 
 }  // namespace shadowprof::profile

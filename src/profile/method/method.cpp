@@ -68,7 +68,7 @@ void MethodProfile::add_jump(const trace::Block& from, Address next, const Locat
 }
 
 void MethodProfile::yield(Hotlists& into, Seen seen) {
-    std::map<Location, MethodEntry> by_function;
+    std::map<Location, MethodHotlist::Entry> by_function;
     for (const auto& [function, statistics, pending] : events_.entries())
         by_function[function].statistics = statistics;
     for (const auto& [function, statistics, pending] : instructions_.entries())
@@ -79,13 +79,26 @@ void MethodProfile::yield(Hotlists& into, Seen seen) {
         entry.tail_calls = entered.tail_calls;
         entry.back_edges = entered.back_edges;
     }
-    MethodHotlist list{events_.totals(seen), instructions_.totals(seen), {}};
+    MethodHotlist list;
+    list.totals = events_.totals(seen);
+    list.instructions = instructions_.totals(seen);
     for (auto& [function, entry] : by_function) {
         entry.function = function;
         list.entries.push_back(entry);
     }
-    sort_hotlist(list.entries, [](const MethodEntry& e) { return e.function; });
-    into.methods = std::move(list);
+    sort_hotlist(list.entries);
+    into.add(std::move(list));
 }
 
+const ProfileType method_type{
+    .name = "method",
+    .section = section_type<MethodSection>(),
+    .make_transition_profile = [](const ProfilerInputs& in) -> std::unique_ptr<TransitionProfile> {
+        return std::make_unique<MethodProfile>(in.functions);
+    },
+};
+
 }  // namespace shadowprof::profile
+
+template class shadowprof::model::Found<shadowprof::profile::MethodList>;
+template class shadowprof::model::SectionOf<shadowprof::profile::MethodList>;

@@ -10,8 +10,10 @@
 
 #include <unordered_map>
 
+#include "profile/common/profile_type.h"
 #include "profile/common/tally.h"
 #include "profile/common/transitions.h"
+#include "profile/method/method_section.h"
 
 namespace shadowprof::profile {
 
@@ -49,5 +51,7 @@ class MethodProfile : public TransitionProfile {
     Tally<Location, trace::LocationHash> events_;
     Tally<Location, trace::LocationHash> instructions_;
 };
+
+extern const ProfileType method_type;
 
 }  // namespace shadowprof::profile

@@ -96,27 +96,32 @@ void PathProfiler::count(trace::SampleId sample_id, const Counts& counts) {
 
 void PathProfiler::yield(Hotlists& into, Seen seen) {
     store_.close_all();
-    PathHotlist list{store_.totals(), {}};
+    PathHotlist list;
+    list.totals = store_.totals();
     list.totals.exhaustive = seen == Seen::everything;
     store_.for_each([&](std::span<const trace::BlockId> ids, const Statistics& statistics) {
-        PathEntry entry;
+        PathHotlist::Entry entry;
         entry.statistics = statistics;
         for (const auto id : ids) {
             const auto& block = blocks_.at(id);
-            entry.blocks.push_back(
-                {block.place, static_cast<std::uint32_t>(block.instructions.size())});
+            entry.blocks.push_back({block.place, block.place_of_last(),
+                                    static_cast<std::uint32_t>(block.instructions.size())});
         }
         list.entries.push_back(std::move(entry));
     });
-    sort_hotlist(list.entries,
-                 [](const PathEntry& e) -> const std::vector<PathBlock>& { return e.blocks; });
-    into.paths = std::move(list);
+    sort_hotlist(list.entries);
+    into.add(std::move(list));
 }
 
-std::uint64_t PathEntry::instructions() const {
-    std::uint64_t sum = 0;
-    for (const auto& block : blocks) sum += block.instructions;
-    return sum;
-}
+const ProfileType path_type{
+    .name = "path",
+    .section = section_type<PathSection>(),
+    .make_profiler = [](const ProfilerInputs& in) -> std::unique_ptr<Profiler> {
+        return std::make_unique<PathProfiler>(in.blocks, in.options.seed);
+    },
+};
 
 }  // namespace shadowprof::profile
+
+template class shadowprof::model::Found<shadowprof::profile::PathList>;
+template class shadowprof::model::SectionOf<shadowprof::profile::PathList>;

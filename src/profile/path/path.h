@@ -1,8 +1,10 @@
 // Profile type path: interprocedural paths, as path_rule.h defines them.
 #pragma once
 
+#include "profile/common/profile_type.h"
 #include "profile/common/profiler.h"
 #include "profile/path/path_facts.h"
+#include "profile/path/path_section.h"
 #include "profile/path/path_store.h"
 
 namespace shadowprof::profile {
@@ -29,5 +31,7 @@ class PathProfiler : public Profiler {
     PathStore store_;
     PathFacts facts_;
 };
+
+extern const ProfileType path_type;
 
 }  // namespace shadowprof::profile

@@ -17,8 +17,8 @@
 #include <vector>
 
 #include "base/random.h"
+#include "profile/common/hotlists.h"
 #include "profile/common/open_samples.h"
-#include "profile/common/statistics.h"
 #include "profile/path/path_facts.h"
 #include "trace/block.h"
 

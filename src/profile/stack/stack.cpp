@@ -37,12 +37,24 @@ void StackProfiler::fold(std::vector<Stack>& sample) {
 
 void StackProfiler::yield(Hotlists& into, Seen seen) {
     samples_.close_all([this](std::vector<Stack>& stacks) { fold(stacks); });
-    StackHotlist list{stacks_.totals(seen), {}};
+    StackHotlist list;
+    list.totals = stacks_.totals(seen);
     for (const auto& [frames, statistics, pending] : stacks_.entries())
         list.entries.push_back({frames, statistics});
-    sort_hotlist(list.entries,
-                 [](const StackEntry& e) -> const std::vector<Location>& { return e.frames; });
-    into.stacks = std::move(list);
+    sort_hotlist(list.entries);
+    into.add(std::move(list));
 }
 
+const ProfileType stack_type{
+    .name = "stack",
+    .collected = ProfileType::Collected::always,
+    .section = section_type<StackSection>(),
+    .make_profiler = [](const ProfilerInputs&) -> std::unique_ptr<Profiler> {
+        return std::make_unique<StackProfiler>();
+    },
+};
+
 }  // namespace shadowprof::profile
+
+template class shadowprof::model::Found<shadowprof::profile::StackList>;
+template class shadowprof::model::SectionOf<shadowprof::profile::StackList>;

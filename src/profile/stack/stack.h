@@ -2,8 +2,10 @@
 #pragma once
 
 #include "profile/common/open_samples.h"
+#include "profile/common/profile_type.h"
 #include "profile/common/profiler.h"
 #include "profile/common/tally.h"
+#include "profile/stack/stack_section.h"
 
 namespace shadowprof::profile {
 
@@ -29,5 +31,7 @@ class StackProfiler : public Profiler {
     OpenSamples<std::vector<Stack>> samples_;
     Tally<Stack, StackHash> stacks_;
 };
+
+extern const ProfileType stack_type;
 
 }  // namespace shadowprof::profile

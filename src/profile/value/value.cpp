@@ -28,6 +28,17 @@ std::uint64_t proportional(std::uint64_t part, std::uint64_t sample, std::uint64
     return sample == 0 ? 0 : static_cast<std::uint64_t>(Wide{part} * whole / sample);
 }
 
+ValueKind kind_of(trace::Capture capture) {
+    switch (capture) {
+        case trace::Capture::memory_addresses:
+            return ValueKind::address;
+        case trace::Capture::loaded_values:
+            return ValueKind::loaded;
+        default:
+            return ValueKind::register_;
+    }
+}
+
 struct StreamKey {
     Location location;
     trace::Capture kind{};
@@ -92,8 +103,8 @@ class ValueProfiler : public Profiler {
     using ExecutionsByOperand = std::unordered_map<StreamKey, Executions, StreamKeyHash>;
     ExecutionsByOperand executions_by_operand() const;
     void fold(std::uint64_t& values) { totals_.add_sample(std::exchange(values, 0)); }
-    ValueEntry entry_of(const StreamKey& key, const Stream& stream, const Executions& of_operand,
-                        Seen seen) const;
+    ValueHotlist::Entry entry_of(const StreamKey& key, const Stream& stream,
+                                 const Executions& of_operand, Seen seen) const;
 
     const trace::BlockTable& blocks_;
     ValueOptions options_;
@@ -300,19 +311,19 @@ auto ValueProfiler<Sketch>::make_streams(const trace::Block& block, ContextId co
 }
 
 template <class Sketch>
-ValueEntry ValueProfiler<Sketch>::entry_of(const StreamKey& key, const Stream& stream,
-                                           const Executions& of_operand, Seen seen) const {
-    ValueEntry entry;
+ValueHotlist::Entry ValueProfiler<Sketch>::entry_of(const StreamKey& key, const Stream& stream,
+                                                    const Executions& of_operand, Seen seen) const {
+    ValueHotlist::Entry entry;
     entry.location = key.location;
-    entry.operand = key.operand;
+    entry.operand_index = key.operand;
     entry.bits = key.bits;
-    entry.kind = static_cast<std::uint8_t>(key.kind);
+    entry.kind = kind_of(key.kind);
     if (key.context != ContextId::unknown) entry.context = contexts_.at(key.context);
     entry.executions = stream.executions();
     entry.executions.exhaustive = seen == Seen::everything && of_operand.read == of_operand.counted;
     // Contexts are known of what was read only; they divide what was counted in proportion.
-    entry.all_executions =
-        proportional(entry.executions.total, of_operand.read, of_operand.counted);
+    const auto all = proportional(entry.executions.total, of_operand.read, of_operand.counted);
+    entry.unread = std::max(all, entry.executions.total) - entry.executions.total;
     entry.stride = stream.stride().stride();
 
     const auto& sketch = stream.sketch();
@@ -321,7 +332,7 @@ ValueEntry ValueProfiler<Sketch>::entry_of(const StreamKey& key, const Stream& s
         if (sketch.resolves(slot))
             entry.top.push_back({slot.value, slot.statistics.scaled_to(sketch.estimate(slot))});
     }
-    sort_hotlist(entry.top, [](const ValueShare& share) { return share.value; });
+    ValuesField::sort_values(entry.top);
     entry.executions.unknown = entry.executions.total;
     const auto first_too_many =
         std::find_if(entry.top.begin(), entry.top.end(), [&](const ValueShare& share) {
@@ -338,21 +349,20 @@ void ValueProfiler<Sketch>::yield(Hotlists& into, Seen seen) {
     samples_.close_all([this](std::uint64_t& values) { fold(values); });
     for (auto& [key, stream] : by_key_) stream->put_down(samples_);
     const auto executions = executions_by_operand();
-    ValueHotlist list{totals_, 0, {}};
-    for (const auto& [key, of_operand] : executions) list.all_executions += of_operand.counted;
-    list.totals.exhaustive = seen == Seen::everything && list.totals.total == list.all_executions;
+    ValueHotlist list;
+    list.totals = totals_;
+    std::uint64_t all = 0;
+    for (const auto& [key, of_operand] : executions) all += of_operand.counted;
+    list.unread = std::max(all, totals_.total) - totals_.total;
+    list.totals.exhaustive = seen == Seen::everything && totals_.total == all;
     for (const auto& [key, stream] : by_key_) {
         if (stream->executions().total == 0) continue;
         auto operand = key;
         operand.context = ContextId::unknown;
         list.entries.push_back(entry_of(key, *stream, executions.at(operand), seen));
     }
-    sort_hotlist(
-        list.entries, [](const ValueEntry& e) { return e.all_executions; },
-        [](const ValueEntry& e) {
-            return std::tuple{e.location, e.operand, e.kind, e.bits, e.context};
-        });
-    into.values = std::move(list);
+    sort_hotlist(list.entries);
+    into.add(std::move(list));
 }
 
 }  // namespace
@@ -370,9 +380,19 @@ std::unique_ptr<Profiler> make_value_profiler(const trace::BlockTable& blocks,
     return nullptr;
 }
 
-std::uint64_t ValueEntry::estimated(std::uint64_t of_those_read) const {
-    return proportional(of_those_read, executions.total, all_executions);
-}
+const ProfileType value_type{
+    .name = "value",
+    .section = section_type<ValueSection>(),
+    .make_profiler = [](const ProfilerInputs& in) -> std::unique_ptr<Profiler> {
+        ValueOptions options;
+        options.captures = in.options.value_captures;
+        options.with_context = in.options.value_context;
+        options.estimator = in.options.value_estimator;
+        options.slots = in.options.value_slots;
+        options.seed = in.options.seed;
+        return make_value_profiler(in.blocks, options);
+    },
+};
 
 std::size_t most_memory_per_value_location() {
     return sizeof(ValueStream<CountingSample>) +
@@ -380,3 +400,6 @@ std::size_t most_memory_per_value_location() {
 }
 
 }  // namespace shadowprof::profile
+
+template class shadowprof::model::Found<shadowprof::profile::ValueList>;
+template class shadowprof::model::SectionOf<shadowprof::profile::ValueList>;

@@ -14,12 +14,11 @@
 #include <cstdint>
 #include <memory>
 
-#include "profile/common/profiler.h"
+#include "profile/common/profile_type.h"
+#include "profile/value/value_section.h"
 #include "trace/block.h"
 
 namespace shadowprof::profile {
-
-enum class ValueEstimator : std::uint8_t { counting_sample, concise_sample, top_value_table };
 
 struct ValueOptions {
     trace::CapturePlan captures = trace::Capture::destination_values;
@@ -34,6 +33,8 @@ struct ValueOptions {
 
 std::unique_ptr<Profiler> make_value_profiler(const trace::BlockTable& blocks,
                                               const ValueOptions& options);
+
+extern const ProfileType value_type;
 
 // The most memory a location's operand can take, in bytes, with the default estimator.
 std::size_t most_memory_per_value_location();

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "profile/common/statistics.h"
+#include "profile/common/hotlists.h"
 
 namespace shadowprof::profile {
 

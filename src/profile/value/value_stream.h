@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "base/random.h"
+#include "profile/common/hotlists.h"
 #include "profile/common/open_samples.h"
-#include "profile/common/statistics.h"
 #include "profile/common/stride.h"
 #include "profile/value/value_slots.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "report/model/utf8.h"
+#include "model/utf8.h"
 #include "report/text/format.h"
 #include "report/views/shares.h"
 

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "report/model/json_output.h"
+#include "model/json_output.h"
 
 namespace shadowprof::report {
 

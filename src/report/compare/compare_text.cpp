@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "report/model/utf8.h"
+#include "model/utf8.h"
 #include "report/text/format.h"
 #include "report/text/text_table.h"
 

@@ -10,8 +10,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "report/model/location_indices.h"
-#include "report/model/utf8.h"
+#include "model/utf8.h"
 #include "report/text/format.h"
 
 namespace shadowprof::report {
@@ -204,8 +203,8 @@ class Aligner {
             }
             number[i] = static_cast<LocationIndex>(table.size() - 1);
         }
-        each_location_index(b_.profile, [&](LocationIndex& i) { i = number[i]; });
-        each_location_index(a_.profile, [&](LocationIndex& i) { i = number[of_b + i]; });
+        b_.profile.each_location([&](LocationIndex& i) { i = number[i]; });
+        a_.profile.each_location([&](LocationIndex& i) { i = number[of_b + i]; });
         a_.profile.locations = table;
         b_.profile.locations = std::move(table);
     }

@@ -13,11 +13,6 @@
 
 namespace shadowprof::report {
 
-struct NamedProfile {
-    std::string name;  // in messages: the file
-    Profile profile;
-};
-
 // Gives both profiles the same modules and locations, in an order that depends only on what they
 // are. If both describe a location, the description in `b` is kept. Returns notes for the reader of
 // a comparison, one line each.

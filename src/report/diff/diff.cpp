@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "model/utf8.h"
 #include "report/diff/diff_amounts.h"
 #include "report/diff/shapes.h"
-#include "report/model/utf8.h"
 #include "report/text/format.h"
 
 namespace shadowprof::report {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <tuple>
 
-#include "report/model/utf8.h"
+#include "model/utf8.h"
 #include "report/text/format.h"
 #include "report/text/latency_notes.h"
 #include "report/text/value_notes.h"
@@ -23,7 +23,7 @@ struct JointStatistics {
     std::uint64_t samples = 0;
     std::uint64_t count = 0;
     long double root_of_squares = 0;
-    profile::Wide products = 0;
+    Wide products = 0;
 
     void add(const Statistics& s) {
         samples += s.samples;
@@ -34,8 +34,7 @@ struct JointStatistics {
     Statistics of(const Totals& totals) const {
         const auto most = static_cast<long double>(totals.total_squares);
         return {std::min(samples, totals.samples), count,
-                static_cast<profile::Wide>(std::min(root_of_squares * root_of_squares, most)),
-                products};
+                static_cast<Wide>(std::min(root_of_squares * root_of_squares, most)), products};
     }
 };
 
@@ -230,8 +229,9 @@ Amounts edge_amounts(const Profile& p, const ShapeNames& names) {
     if (!p.find<EdgeSection>()) return {};
     Collector out(p, p.find<EdgeSection>()->totals, p.find<EdgeSection>()->dropped != 0);
     for (const auto& e : p.find<EdgeSection>()->entries)
-        out.add(fmt::format("{} → {} ({})", names.place[e.from], names.place[e.to], name(e.kind)),
-                e.statistics);
+        out.add(
+            fmt::format("{} → {} ({})", names.place[e.from], names.place[e.to], name_of(e.kind)),
+            e.statistics);
     return out.take();
 }
 

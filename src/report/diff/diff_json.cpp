@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "model/json_output.h"
 #include "report/diff/diff_words.h"
-#include "report/model/json_output.h"
 #include "report/text/format.h"
 
 namespace shadowprof::report {

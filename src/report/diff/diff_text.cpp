@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "model/utf8.h"
 #include "report/diff/diff_words.h"
-#include "report/model/utf8.h"
 #include "report/text/format.h"
 #include "report/text/text_table.h"
 

@@ -8,7 +8,7 @@
 #include <cmath>
 
 #include "base/error.h"
-#include "report/model/utf8.h"
+#include "model/utf8.h"
 #include "report/symbols/demangle.h"
 
 namespace shadowprof::report {

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "report/model/utf8.h"
+#include "model/utf8.h"
 #include "report/text/format.h"
 
 namespace shadowprof::report {

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "base/error.h"
-#include "report/model/utf8.h"
+#include "model/utf8.h"
 
 namespace shadowprof::report {
 

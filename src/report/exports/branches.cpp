@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "model/utf8.h"
 #include "report/diff/shapes.h"
-#include "report/model/utf8.h"
 #include "report/text/format.h"
 
 namespace shadowprof::report {

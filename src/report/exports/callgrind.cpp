@@ -11,10 +11,10 @@
 #include <tuple>
 
 #include "base/error.h"
+#include "model/utf8.h"
 #include "report/exports/call_graph.h"
 #include "report/exports/exports.h"
 #include "report/exports/weighted_stacks.h"
-#include "report/model/utf8.h"
 #include "report/text/format.h"
 
 namespace shadowprof::report {

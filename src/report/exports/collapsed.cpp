@@ -4,9 +4,9 @@
 #include <iterator>
 #include <map>
 
+#include "model/utf8.h"
 #include "report/exports/exports.h"
 #include "report/exports/weighted_stacks.h"
-#include "report/model/utf8.h"
 
 namespace shadowprof::report {
 

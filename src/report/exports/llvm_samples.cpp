@@ -17,11 +17,11 @@
 #include <memory>
 
 #include "base/error.h"
+#include "model/utf8.h"
 #include "report/exports/binary_names.h"
 #include "report/exports/branches.h"
 #include "report/exports/exports.h"
 #include "report/exports/source_scopes.h"
-#include "report/model/utf8.h"
 
 namespace shadowprof::report {
 

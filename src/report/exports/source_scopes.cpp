@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "base/error.h"
-#include "report/model/utf8.h"
+#include "model/utf8.h"
 #include "report/symbols/symbol_file.h"
 
 namespace shadowprof::report {

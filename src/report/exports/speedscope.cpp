@@ -3,10 +3,10 @@
 #include <map>
 #include <tuple>
 
+#include "model/json_output.h"
 #include "report/diff/shapes.h"
 #include "report/exports/exports.h"
 #include "report/exports/weighted_stacks.h"
-#include "report/model/json_output.h"
 
 namespace shadowprof::report {
 

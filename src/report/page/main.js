@@ -8,6 +8,7 @@
   const parts = [
     overviewPart(show), opportunitiesPart(show), flamePart(), functionsPart(show), pathsPart(show),
     edgesPart(), callsPart(), valuesPart(show), loadsPart(show), stacksPart(), codePart(),
+    ...shownTableParts(),
   ].filter(Boolean);
   const keysOfParts = "1234567890-";
   const built = new Map();

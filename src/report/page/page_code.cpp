@@ -4,7 +4,7 @@
 #include <map>
 #include <optional>
 
-#include "report/model/utf8.h"
+#include "model/utf8.h"
 #include "report/symbols/find_function.h"
 #include "report/symbols/source_text.h"
 #include "report/text/format.h"

@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "report/model/json_output.h"
-#include "report/model/utf8.h"
+#include "model/json_output.h"
+#include "model/utf8.h"
+#include "profile/registry.h"
 #include "report/opportunities/opportunities.h"
 #include "report/page/page_code.h"
 #include "report/page/page_index.h"
@@ -41,6 +42,7 @@ class PageWriter {
         if (p_.find<StackSection>()) stacks(*p_.find<StackSection>());
         out_.close_object();
         if (p_.find<LatencySection>()) scale(p_.find<LatencySection>()->scale);
+        tables();
         flames();
         write_code(out_, p_, symbols_, index_, limits_);
         out_.break_line();
@@ -53,6 +55,43 @@ class PageWriter {
     }
 
   private:
+    // Of profile types that have no part of their own on the page.
+    void tables() {
+        std::vector<std::pair<std::string_view, ShownTable>> shown;
+        for (const auto* type : profile::profile_types())
+            if (const auto* section = p_.sections.find(type->section.key); section && type->table)
+                shown.emplace_back(type->name, type->table(*section));
+        if (shown.empty()) return;
+        out_.break_line();
+        out_.key("tables").open_array();
+        for (const auto& [name, t] : shown) table(name, t);
+        out_.close_array();
+    }
+    void table(std::string_view name, const ShownTable& t) {
+        out_.open_object();
+        out_.key("id").text(name);
+        out_.key("title").text(t.title);
+        out_.key("explanation").text(t.explanation);
+        out_.key("total").number(t.totals.total);
+        texts("columns", t.columns);
+        out_.key("rows").open_array();
+        for (const auto& row : t.rows) {
+            out_.open_array();
+            for (const auto& c : row) cell(c);
+            out_.close_array();
+        }
+        out_.close_array();
+        out_.close_object();
+    }
+    // A text, a count, or a share with its interval.
+    void cell(const ShownCell& c) {
+        if (c.kind == ShownCell::Kind::text) return out_.text(printable(c.words));
+        if (c.kind == ShownCell::Kind::count) return out_.number(c.count);
+        out_.open_array();
+        for (const auto part : {c.estimate.share, c.estimate.low, c.estimate.high})
+            out_.rounded(part);
+        out_.close_array();
+    }
     void texts(std::string_view key, const std::vector<std::string>& items) {
         out_.key(key).open_array();
         for (const auto& item : items) out_.text(printable(item));
@@ -236,7 +275,7 @@ class PageWriter {
             shares(e.statistics, from.totals);
             out_.number(index_.location(e.from));
             out_.number(index_.location(e.to));
-            out_.number(index_.string(std::string(name(e.kind))));
+            out_.number(index_.string(std::string(name_of(e.kind))));
         });
     }
 

@@ -1,6 +1,6 @@
 #include "report/page/page_index.h"
 
-#include "report/model/utf8.h"
+#include "model/utf8.h"
 #include "report/text/format.h"
 
 namespace shadowprof::report {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "report/model/json_output.h"
+#include "model/json_output.h"
 #include "report/model/profile.h"
 
 namespace shadowprof::report {

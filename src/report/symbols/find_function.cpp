@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "base/error.h"
-#include "report/model/utf8.h"
+#include "model/utf8.h"
 #include "report/symbols/demangle.h"
 #include "report/text/format.h"
 

@@ -5,9 +5,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "report/model/utf8.h"
+#include "model/utf8.h"
 
 namespace shadowprof::report {
+
+using model::printable;
 
 namespace {
 

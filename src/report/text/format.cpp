@@ -7,7 +7,7 @@
 #include <cmath>
 #include <cstdlib>
 
-#include "report/model/utf8.h"
+#include "model/utf8.h"
 #include "report/symbols/demangle.h"
 #include "report/views/shares.h"
 
@@ -138,12 +138,6 @@ std::string weights_text(const Profile& profile) {
     return fmt::format(
         "each sample counts by the time it stands for: counts below are of {} instructions",
         count_text(*weighted));
-}
-
-std::string file_name(const std::string& path) {
-    const auto slash = path.rfind('/');
-    return printable(slash == path.npos || slash + 1 == path.size() ? path
-                                                                    : path.substr(slash + 1));
 }
 
 std::string function_label(const Profile& profile, const Location& l) {

@@ -35,8 +35,6 @@ inline constexpr const char* unknown_total_text =
     "not known: the profile does not say of how many instructions its counts are shares; take it "
     "again, or with -p method";
 
-std::string file_name(const std::string& path);  // without its directories
-
 // Safe to print, whatever the profile says.
 std::string function_label(const Profile& profile, const Location& l);  // "parse", "gzip+0x4520"
 std::string place_label(const Profile& profile, const Location& l);     // "json.c:33", "parse+0x1a"

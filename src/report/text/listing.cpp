@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "model/utf8.h"
 #include "report/model/steps.h"
-#include "report/model/utf8.h"
 #include "report/symbols/demangle.h"
 #include "report/symbols/find_function.h"
 #include "report/symbols/source_text.h"

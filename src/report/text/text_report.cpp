@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <set>
 
+#include "model/utf8.h"
+#include "profile/registry.h"
 #include "report/model/steps.h"
-#include "report/model/utf8.h"
 #include "report/opportunities/opportunities.h"
 #include "report/text/format.h"
 #include "report/text/latency_notes.h"
 #include "report/text/listing.h"
+#include "report/text/shown_table.h"
 #include "report/text/text_table.h"
 #include "report/text/value_notes.h"
 #include "report/views/shares.h"
@@ -46,10 +48,25 @@ class TextReport {
         if (p_.find<ValueSection>()) values(*p_.find<ValueSection>());
         if (p_.find<LatencySection>()) latencies(*p_.find<LatencySection>());
         if (p_.find<StackSection>()) stacks(*p_.find<StackSection>());
+        tables();
         return std::move(out_);
     }
 
   private:
+    // --- profile types that have no chapter here
+
+    void tables() {
+        for (const auto* type : profile::profile_types()) {
+            const auto* section = type->table ? p_.sections.find(type->section.key) : nullptr;
+            if (!section) continue;
+            const auto table = type->table(*section);
+            title(table.title,
+                  fmt::format("{}: {}", table.explanation, count_text(table.totals.total)),
+                  table.totals);
+            out_ += text_of(table, top_, width_, paint_);
+        }
+    }
+
     // --- what ran, what was seen, what it cost
 
     void header() {
@@ -283,7 +300,7 @@ class TextReport {
             table.add({share_cell(share),
                        dim(share.interval),
                        {count_text(e.statistics.count)},
-                       {std::string(name(e.kind))},
+                       {std::string(name_of(e.kind))},
                        {std::move(labels.from)},
                        {std::move(labels.to)}});
         }

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <optional>
 
-#include "report/model/utf8.h"
+#include "model/utf8.h"
 
 namespace shadowprof::report {
+
+using model::columns_of, model::shorten_end, model::shorten_middle;
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <string_view>
 
-#include "report/model/utf8.h"
+#include "model/utf8.h"
 #include "report/symbols/instruction_text.h"
 #include "report/text/format.h"
 
@@ -53,7 +53,7 @@ bool is_constant_by_construction(const Profile& profile, const ValueEntry& entry
 std::string operand_label(const ValueEntry& entry) {
     const auto operand = printable(entry.operand);
     return entry.kind == ValueKind::register_ ? operand
-                                              : std::string(name(entry.kind)) + " " + operand;
+                                              : std::string(name_of(entry.kind)) + " " + operand;
 }
 
 Regularity regularity_of(const ValueEntry& e) {

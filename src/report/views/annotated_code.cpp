@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <map>
 
+#include "model/utf8.h"
 #include "report/diff/sweep.h"
-#include "report/model/utf8.h"
 #include "report/text/format.h"
 #include "report/text/latency_notes.h"
 #include "report/text/value_notes.h"

@@ -15,12 +15,12 @@ bool saw_everything(const Profile& p) {
 }  // namespace
 
 Share share_of(const Statistics& entry, const Totals& totals) {
-    return profile::estimate_share(entry, totals);
+    return model::estimate_share(entry, totals);
 }
 
 Share share_of(const ValueShare& value, const ValueEntry& entry) {
-    return profile::estimate_value_share(value.statistics, entry.executions,
-                                         entry.probability_inverse);
+    return model::estimate_value_share(value.statistics, entry.executions,
+                                       entry.probability_inverse);
 }
 
 double fraction(double part, double whole) {

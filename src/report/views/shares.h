@@ -15,7 +15,7 @@
 
 namespace shadowprof::report {
 
-using Share = profile::Estimate;
+using Share = model::Estimate;
 
 Share share_of(const Statistics& entry, const Totals& totals);
 Share share_of(const ValueShare& value, const ValueEntry& entry);

@@ -1,0 +1,175 @@
+// What a profile says besides its sections: which program ran on which machine, how it was
+// profiled and at what cost, and the places in its code that sections refer to by number. Each
+// struct's table of fields makes its part of the profile file.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "model/fields.h"
+
+namespace shadowprof::model {
+
+struct Host {
+    std::string cpu;
+    std::uint32_t cores = 0;
+    std::string kernel;
+    auto operator<=>(const Host&) const = default;
+
+    static constexpr auto fields() {
+        return std::tuple(field("cpu", &Host::cpu), field("cores", &Host::cores),
+                          field("kernel", &Host::kernel));
+    }
+};
+
+struct Target {
+    std::vector<std::string> command;
+    std::int64_t pid = 0;
+    std::optional<std::int32_t> exit;  // as a shell shows it; nothing if it was still running
+    bool attached = false;
+    bool operator==(const Target&) const = default;
+
+    static constexpr auto fields() {
+        return std::tuple(field("command", &Target::command), field("pid", &Target::pid),
+                          field("exit", &Target::exit), field("attached", &Target::attached));
+    }
+};
+
+struct Run {
+    std::string mode;
+    std::vector<std::string> profiles;
+    std::map<std::string, std::string> options;
+    std::uint64_t seed = 0;
+    std::string started;                     // ISO 8601, UTC
+    double duration = 0;                     // seconds
+    std::optional<std::string> interrupted;  // what cut profiling short, if something did
+    std::vector<std::string> warnings;       // what a reader of the numbers must know
+    std::vector<std::string> failures;       // of profiling, never of the program
+    std::vector<std::uint64_t> seeds;        // of a merged profile: of each run
+    std::uint64_t runs() const { return seeds.empty() ? 1 : seeds.size(); }
+    bool operator==(const Run&) const = default;
+
+    static constexpr auto fields() {
+        return std::tuple(field("mode", &Run::mode), field("profiles", &Run::profiles),
+                          field("options", &Run::options), field<Hex>("seed", &Run::seed),
+                          field<ListOf<Hex>>("seeds", &Run::seeds).unless_empty(),
+                          field("started", &Run::started), field("duration", &Run::duration),
+                          field("interrupted", &Run::interrupted).optional(),
+                          field("warnings", &Run::warnings).optional(),
+                          field("failures", &Run::failures).optional());
+    }
+};
+
+// What profiling cost the target.
+struct Cost {
+    std::uint64_t stops = 0;
+    double stop_time = 0;  // seconds
+    std::uint64_t forks = 0;
+    std::uint64_t extra_faults = 0;
+    double extra_cpu = 0;            // seconds, of shadowprof and replicas, on whichever core
+    std::optional<double> slowdown;  // added run time over its own: 0.01 is 1 %
+    bool operator==(const Cost&) const = default;
+
+    static constexpr auto fields() {
+        return std::tuple(field("stops", &Cost::stops), field("stop_time", &Cost::stop_time),
+                          field("forks", &Cost::forks), field("extra_faults", &Cost::extra_faults),
+                          field("extra_cpu", &Cost::extra_cpu).optional(),
+                          field<IfSet<Json<double>>>("slowdown", &Cost::slowdown).unless_empty());
+    }
+};
+
+struct Coverage {
+    std::uint64_t samples = 0;
+    std::uint64_t instructions = 0;
+    std::uint64_t blocks = 0;
+    std::map<std::string, std::uint64_t> ended;  // why samples ended
+    // The instructions of each sample times its weight, which is what the counts of the hotlists
+    // are shares of. Older profiles lack it.
+    std::optional<std::uint64_t> weighted_instructions;
+    bool operator==(const Coverage&) const = default;
+
+    static constexpr auto fields() {
+        return std::tuple(field("samples", &Coverage::samples),
+                          field("instructions", &Coverage::instructions),
+                          field("blocks", &Coverage::blocks),
+                          field<IfSet<Json<std::uint64_t>>>("weighted_instructions",
+                                                            &Coverage::weighted_instructions)
+                              .unless_empty(),
+                          field("ended", &Coverage::ended));
+    }
+};
+
+struct Module {
+    std::string path;
+    std::string build_id;  // empty if it has none
+    bool operator==(const Module&) const = default;
+
+    static constexpr auto fields() {
+        return std::tuple(field("path", &Module::path), field("build_id", &Module::build_id));
+    }
+};
+
+using ModuleIndex = std::uint32_t;
+using LocationIndex = std::uint32_t;
+
+// A function that the compiler expanded in place, and the line that called it.
+struct InlinedFrame {
+    std::string function;
+    std::string file;
+    std::uint32_t line = 0;
+    bool operator==(const InlinedFrame&) const = default;
+
+    static constexpr auto fields() {
+        return std::tuple(field("function", &InlinedFrame::function),
+                          field("file", &InlinedFrame::file), field("line", &InlinedFrame::line));
+    }
+};
+
+struct Location {
+    ModuleIndex module = 0;
+    std::uint64_t offset = 0;   // link-time address
+    std::uint64_t content = 0;  // which code it was, for code made at run time; else 0
+    // A return address stands for the call before it: function and line are those of the call.
+    bool return_address = false;
+    std::string function;                          // empty if no symbol names it
+    std::optional<std::uint64_t> function_offset;  // where the function begins
+    std::string file;                              // empty if there is no debug information
+    std::uint32_t line = 0;
+    std::vector<InlinedFrame> inlined;  // innermost first
+    std::string text;                   // of the instruction; empty if it was never seen
+    bool operator==(const Location&) const = default;
+
+    static constexpr auto fields() {
+        return std::tuple(
+            field("module", &Location::module), field<Hex>("offset", &Location::offset),
+            field<Hex>("content", &Location::content).unless_empty(),
+            field("return_address", &Location::return_address).unless_empty(),
+            field("function", &Location::function).unless_empty(),
+            field<IfSet<Hex>>("function_offset", &Location::function_offset).unless_empty(),
+            field("file", &Location::file).unless_empty(),
+            field("line", &Location::line).unless_empty(),
+            field("inlined", &Location::inlined).unless_empty(),
+            field("text", &Location::text).unless_empty());
+    }
+};
+
+// What only those who ran the program know.
+struct RunFacts {
+    std::string tool;  // "shadowprof 0.1.0"
+    Host host;
+    std::vector<Target> targets;
+    Run run;
+    Cost cost;
+    Coverage coverage;
+    std::vector<Host> hosts;  // of a merged profile: of each machine
+    bool operator==(const RunFacts&) const = default;
+};
+
+// Without its directories; safe to print.
+std::string file_name(const std::string& path);
+
+}  // namespace shadowprof::model

@@ -1,0 +1,60 @@
+// What a profile type is to everything that handles all of them alike. Each type's folder has one
+// of these, and a line in types.txt.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "machine/latency_scale.h"
+#include "model/profile.h"
+#include "model/shown_table.h"
+#include "profile/common/profiler.h"
+#include "profile/common/transitions.h"
+#include "trace/capture.h"
+
+namespace shadowprof::profile {
+
+enum class ValueEstimator : std::uint8_t { counting_sample, concise_sample, top_value_table };
+
+struct ProfileOptions {
+    std::set<std::string> names;
+    bool value_context = false;
+    std::uint64_t seed = 0;
+    ValueEstimator value_estimator = ValueEstimator::counting_sample;
+    std::size_t value_slots = 0;  // a location; 0: as many as suit the estimator
+    trace::CapturePlan value_captures = trace::Capture::destination_values;
+    machine::LatencyScale latency_scale;
+    std::atomic<double>* precision = nullptr;  // where to report it (convergence.h)
+};
+
+struct ProfilerInputs {
+    const ProfileOptions& options;
+    const trace::BlockTable& blocks;
+    FunctionMap& functions;
+};
+
+struct ProfileType {
+    std::string_view name;  // as --profile has it
+    enum class Collected { always, by_default, if_asked_for } collected = Collected::by_default;
+    model::SectionType section;
+
+    // What reads Traces for it: one of the two.
+    std::unique_ptr<Profiler> (*make_profiler)(const ProfilerInputs&) = nullptr;
+    std::unique_ptr<TransitionProfile> (*make_transition_profile)(const ProfilerInputs&) = nullptr;
+
+    // How reports show it, if they have no chapter for it.
+    model::ShownTable (*table)(const model::Section&) = nullptr;
+};
+
+template <class OfType>
+constexpr model::SectionType section_type() {
+    return {OfType::section_key,
+            []() -> std::unique_ptr<model::Section> { return std::make_unique<OfType>(); }};
+}
+
+}  // namespace shadowprof::profile
