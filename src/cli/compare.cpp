@@ -30,7 +30,7 @@ int compare(const CompareOptions& options) {
     text.color = wants_color(options.no_color);
     text.functions = options.functions;
     text.top = options.top;
-    print_page(options.json ? model::to_json(comparison)
+    print_page(options.json ? report::to_json(comparison)
                             : report::render_comparison(comparison, text));
     return static_cast<int>(ExitStatus::fine);
 }

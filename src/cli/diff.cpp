@@ -31,7 +31,7 @@ void DiffOutput::add_options(CLI::App& command) {
 }
 
 void DiffOutput::print(const report::Diff& diff, const report::GateResult* gate) const {
-    if (format == "json") return print_page(model::to_json(diff, gate));
+    if (format == "json") return print_page(report::to_json(diff, gate));
     if (format == "markdown") return print_page(report::render_diff_markdown(diff, gate, top));
     if (format == "github-action-benchmark")
         return print_page(report::to_github_action_benchmark(diff, least_share));

@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 
-namespace shadowprof::profile {
+namespace shadowprof::model {
 
 TEST_CASE("sums are those of the samples") {
     Totals totals;
@@ -197,4 +197,4 @@ TEST_CASE("entries that few samples have keep honest intervals") {
     CHECK(coverage(40, 0.15, 0.5, 0.3, true) > 0.925);
 }
 
-}  // namespace shadowprof::profile
+}  // namespace shadowprof::model

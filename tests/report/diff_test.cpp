@@ -41,7 +41,7 @@ Profile counted_run(std::uint64_t parse, std::uint64_t print, std::string build 
     add("print(int)", 0x3000, 0, 50);
     add("parse", 0x2000, 0x8 + moved / 4, 33);
     const auto total = parse + print + 1000;
-    p.coverage = {1, total, total / 5, {{"exit", 1}}};
+    p.coverage = {1, total, total / 5, {{"exit", 1}}, {}};
     auto& methods = p.add<MethodSection>();
     methods.totals = everything(3);
     methods.instructions = everything(total);

@@ -2,7 +2,7 @@
 
 #include <doctest/doctest.h>
 
-namespace shadowprof::report {
+namespace shadowprof::model {
 
 TEST_CASE("what is UTF-8 and what is not") {
     CHECK(is_utf8("plain, größe, 中文, \U0001f600"));
@@ -52,4 +52,4 @@ TEST_CASE("names are cut in the middle, at whole characters") {
         }
 }
 
-}  // namespace shadowprof::report
+}  // namespace shadowprof::model
