@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 
-SHADOWPROF = sys.argv[1]
+SHADOWPROF = os.path.abspath(sys.argv[1])
 
 # The words of a command line, the last of which is to be completed; what must be offered, what must not.
 CASES = [
