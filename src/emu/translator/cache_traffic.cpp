@@ -55,10 +55,11 @@ void CacheTraffic::send_held_signal(GuestThread& guest, const Registers& native)
 }
 
 void CacheTraffic::enter_at(GuestThread& guest, const Registers& native, Address place) {
-    guest.state = GuestThread::State::in_cache;
-    guest.thread->set_registers(enter_cache(cache_.area(*guest.area),
-                                            cache_.memory().place_of_area(*guest.area),
-                                            guest.recording->stream(), place, native));
+    // Otherwise it was killed while it was stopped, and has the registers that it had.
+    const bool is_inside = guest.thread->set_registers(
+        enter_cache(cache_.area(*guest.area), cache_.memory().place_of_area(*guest.area),
+                    guest.recording->stream(), place, native));
+    guest.state = is_inside ? GuestThread::State::in_cache : GuestThread::State::native;
     guest.thread->resume_to_system_call();
 }
 

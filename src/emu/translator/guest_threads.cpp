@@ -38,6 +38,7 @@ void GuestThreads::read_stream(GuestThread& guest) {
 
 void GuestThreads::end(GuestThread& guest, std::string reason, bool exited) {
     if (!guest.untranslated) {
+        read_stream(guest);
         guest.recording->end_stream();
         trace::TraceEnd end;
         end.trace = guest.trace;

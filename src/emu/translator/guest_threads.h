@@ -15,19 +15,16 @@
 
 namespace shadowprof::emu::translator {
 
-struct GuestThread {
+// What is known of a thread until it becomes another program (exec).
+struct ThreadSituation {
     enum class State : std::uint8_t { native, in_cache };
 
-    ptrace::Thread* thread = nullptr;
     State state = State::native;
-    bool untranslated = false;  // for the rest of its life
     bool in_system_call = false;
     bool arriving = false;  // native until it can be taken into the cache, for the first time
     bool called = false;    // … and it has been interrupted for that
     bool asks = false;      // on its way through the system call of a request
     std::optional<std::uint32_t> area;
-    trace::TraceId trace{};
-    std::optional<ThreadRecording> recording;
     Address expected;  // where it goes on after the system call
     // A signal is being delivered to a handler; without it the thread would have gone on here.
     std::optional<Address> entering_handler;
@@ -36,6 +33,15 @@ struct GuestThread {
     std::optional<ptrace::Registers> parked;  // native, while the cache is being emptied
 
     bool in_cache() const { return state == State::in_cache; }
+};
+
+struct GuestThread : ThreadSituation {
+    ptrace::Thread* thread = nullptr;
+    bool untranslated = false;  // for the rest of its life
+    trace::TraceId trace{};
+    std::optional<ThreadRecording> recording;
+
+    void has_become_another_program() { static_cast<ThreadSituation&>(*this) = {}; }
 };
 
 class GuestThreads {

@@ -117,7 +117,6 @@ void TranslatedProcess::begin_thread(ptrace::Thread& thread) {
 
 // A new program is stopped before its first instruction.
 void TranslatedProcess::begin_program(GuestThread& guest) {
-    guest.in_system_call = guest.arriving = false;
     const auto before = guest.thread->registers();
     if (!before) return;
     if (!before->is_64bit()) return traffic_.run_natively(guest, *before, "32-bit code");
@@ -135,15 +134,13 @@ void TranslatedProcess::begin_program(GuestThread& guest) {
     traffic_.run_natively(guest, *registers, "not translated");
 }
 
+// If the thread was not the first one, it has taken that one's id, and is known as that one.
 void TranslatedProcess::on_exec(GuestThread& guest) {
     threads_.remove_all_but(guest);
     threads_.read_stream(guest);
     guest.recording->end_stream();
     if (!guest.untranslated) guest.recording->discontinuity(guest.expected);
-    guest.area.reset();
-    guest.state = GuestThread::State::native;
-    guest.held.clear();
-    guest.parked.reset();
+    guest.has_become_another_program();
     traffic_.stop_emptying();
     cache_.drop();
     if (guest.untranslated)
@@ -153,12 +150,10 @@ void TranslatedProcess::on_exec(GuestThread& guest) {
 }
 
 void TranslatedProcess::on_exiting(GuestThread& guest) {
-    if (!guest.in_cache()) {
-        threads_.read_stream(guest);
-    } else if (const auto registers = guest.thread->registers()) {
+    const auto registers = guest.in_cache() ? guest.thread->registers() : std::nullopt;
+    if (registers && cache_.translator().is_in_cache(registers->rip()))
         guest.recording->left_at(traffic_.stream_of(guest, *registers));
-        threads_.read_stream(guest);
-    }
+    threads_.read_stream(guest);
     guest.state = GuestThread::State::native;
     guest.parked.reset();
     guest.thread->resume();
