@@ -19,6 +19,7 @@
 #include "machine/calibration.h"
 #include "model/chapters.h"
 #include "model/profile_file.h"
+#include "proc/identity.h"
 #include "proc/process_info.h"
 #include "profile/registry.h"
 #include "report/model/assemble.h"
@@ -310,13 +311,17 @@ sampling::Result profile_target(const ProfilingOptions& options, const sampling:
             functions.forget();
         });
     if (!attach) inherited.leave_to_program(options.output);
-    symbols.use_runtime_map(fmt::format("/tmp/perf-{}.map", session.pid()));
+    const auto identity = proc::identity_of(session.pid(), session.pid());
+    symbols.use_runtime_map(fmt::format("/tmp/perf-{}.map", session.pid()),
+                            identity ? identity->effective_uid : ::geteuid());
     wait_for_end(session, options);
     auto result = session.finish();
     if (has(names, latency) && !sampling.clock_is_usable)
         result.warnings.push_back("loads are not timed, and their levels are a model's: " +
                                   why_not_timed);
 
+    if (auto warning = symbols.warning(); !warning.empty())
+        result.warnings.push_back(std::move(warning));
     if (chapters.so_far() > 0)
         result.warnings.push_back(
             fmt::format("the program's code kept changing: the profile is of {} chapters, each "

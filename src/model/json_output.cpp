@@ -53,7 +53,7 @@ void JsonOutput::quote(std::string_view s) {
         if (c == '"' || c == '\\') {
             out_ += '\\';
             out_ += static_cast<char>(c);
-        } else if (c < 0x20 || c == 0x7f) {
+        } else if (is_unprintable(c)) {
             fmt::format_to(std::back_inserter(out_), "\\u{:04x}", static_cast<unsigned>(c));
         } else {
             append_utf8(out_, c);

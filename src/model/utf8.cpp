@@ -57,11 +57,11 @@ bool in(const std::array<Range, n>& table, char32_t c) {
     return after != table.begin() && c <= std::prev(after)->last;
 }
 
-bool is_control(char32_t c) {
-    return c < 0x20 || (c >= 0x7f && c < 0xa0);
-}
-
 }  // namespace
+
+bool is_unprintable(char32_t c) {
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || in(direction_marks, c);
+}
 
 CodePoint next_code_point(std::string_view text) {
     const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(text[i]); };
@@ -134,10 +134,17 @@ std::string printable(std::string_view text) {
         if (c == '\t')
             out += ' ';
         else
-            append_utf8(out, is_control(c) || in(direction_marks, c) ? replacement_character : c);
+            append_utf8(out, is_unprintable(c) ? replacement_character : c);
         text.remove_prefix(next.bytes);
     }
     return out;
+}
+
+std::string printable_word(std::string_view text, std::string_view separators, char replacement) {
+    auto word = printable(text);
+    for (char& c : word)
+        if (separators.find(c) != separators.npos) c = replacement;
+    return word;
 }
 
 std::string shorten_end(std::string_view text, std::size_t columns) {

@@ -24,9 +24,15 @@ bool is_utf8(std::string_view text);
 std::size_t columns_of(char32_t code_point);
 std::size_t columns_of(std::string_view text);
 
-// Text from files and programs, safe to print: control characters, which could drive the
-// terminal, and marks that turn the direction of writing become U+FFFD; a tab becomes a space.
+// Control characters, which could drive the terminal or begin a line, and marks that turn the
+// direction of writing.
+bool is_unprintable(char32_t code_point);
+// Text from files and programs, safe to print in a line: what is not printable becomes U+FFFD, and
+// a tab a space. Whatever was not made by us passes through here on its way to a terminal or into a
+// format of lines. JSON escapes it instead.
 std::string printable(std::string_view text);
+// The same as a word of a format of lines: separators of the format are replaced as well.
+std::string printable_word(std::string_view text, std::string_view separators, char replacement);
 
 // At most `columns` wide: what does not fit is cut from the middle ("…"), because both ends of
 // a name tell names apart. Takes printable text.

@@ -1,8 +1,13 @@
 #include "report/views/function_table.h"
 
 #include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
+#include <filesystem>
 #include <fstream>
+#include <functional>
 
 #include "report/symbols/runtime_names.h"
 #include "temporary_directory.h"
@@ -93,7 +98,7 @@ TEST_CASE("what is added later only fills gaps") {
 TEST_CASE("names of code made at run time, while the file grows") {
     TemporaryDirectory directory;
     const auto path = directory.file("perf.map");
-    RuntimeNames names(path);
+    RuntimeNames names(path, ::geteuid());
     CHECK(names.find(0x7f00) == nullptr);
     std::ofstream file(path);
     file << "7f00 40 LazyCompile:~f /app.js:1\nnonsense\n8000 10 unfini" << std::flush;
@@ -105,6 +110,79 @@ TEST_CASE("names of code made at run time, while the file grows") {
     REQUIRE(names.find(0x8000));
     CHECK(names.find(0x8000)->symbol == "unfinished");
     CHECK(names.find(0x7f00)->symbol == "other");  // it replaced the first
+    CHECK(names.why_not_all() == "");
+    file << "0x9000 0x10 a\x1b[31m\xff\tname\r\n" << std::flush;
+    REQUIRE(names.find(0x9000));
+    CHECK(names.find(0x9000)->symbol == "a\ufffd[31m\ufffd name\ufffd");
+}
+
+TEST_CASE("names of code made at run time come from a file of the program's user only") {
+    if (::getuid() != 0) return;
+    TemporaryDirectory directory;
+    const auto path = directory.file("perf.map");
+    constexpr uid_t program = 4711, another = 4712;
+    std::ofstream(path) << "7f00 40 f\n";
+    const auto is_named = [&] { return RuntimeNames(path, program).find(0x7f00) != nullptr; };
+    CHECK(is_named());  // root's
+    REQUIRE(::chown(path.c_str(), program, program) == 0);
+    CHECK(is_named());
+    REQUIRE(::chown(path.c_str(), another, another) == 0);
+    CHECK(!is_named());
+    CHECK(RuntimeNames(path, program).why_not_all() ==
+          path + " is another user's than the program: it names no code");
+
+    REQUIRE(::chown(path.c_str(), program, program) == 0);
+    const auto link = directory.file("link.map"), pipe = directory.file("pipe.map");
+    std::filesystem::create_symlink("perf.map", link);
+    CHECK(RuntimeNames(link, program).find(0x7f00) == nullptr);
+    REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    CHECK(RuntimeNames(pipe, program).find(0x7f00) == nullptr);  // and it does not wait
+    CHECK(RuntimeNames("/no/such/perf.map", program).why_not_all() == "");
+}
+
+TEST_CASE("names of code made at run time are read in a moment, whatever the file is") {
+    TemporaryDirectory directory;
+    const auto path = directory.file("perf.map");
+    const auto seconds = [&](const std::function<void()>& what) {
+        timespec begin{}, end{};
+        ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &begin);
+        what();
+        ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &end);
+        return static_cast<double>(end.tv_sec - begin.tv_sec) +
+               static_cast<double>(end.tv_nsec - begin.tv_nsec) * 1e-9;
+    };
+    const auto ask = [](RuntimeNames& names) {
+        for (std::uint64_t address = 1; address < 20'000; ++address)
+            if (names.find(address << 32)) return;
+    };
+    // A huge file with a hole; names in front of it are read.
+    std::ofstream(path) << "10 8 f\n";
+    REQUIRE(::truncate(path.c_str(), off_t{6} << 30) == 0);
+    RuntimeNames sparse(path, ::geteuid());
+    CHECK(seconds([&] { ask(sparse); }) < 10);
+    CHECK(sparse.find(0x10));
+    CHECK(sparse.why_not_all() == path + " is too large: code has the names of its first 1 lines");
+
+    // Its last line never ends: it is not read again for each address.
+    {
+        std::ofstream file(path);
+        for (int i = 0; i < 40'000; ++i) file << std::string(100, 'x');
+    }
+    RuntimeNames unfinished(path, ::geteuid());
+    CHECK(seconds([&] { ask(unfinished); }) < 10);
+
+    // Many short lines, and a name that is long.
+    {
+        std::ofstream file(path);
+        file << "20 8 " << std::string(1'000'000, 'n') << "\n";
+        for (int i = 0; i < 1'100'000; ++i) file << "1" << i % 1000 << " 1 f\n";
+    }
+    RuntimeNames many(path, ::geteuid());
+    CHECK(seconds([&] { ask(many); }) < 10);
+    REQUIRE(many.find(0x20));
+    CHECK(many.find(0x20)->symbol.size() < 2000);
+    CHECK(many.why_not_all() ==
+          path + " is too large: code has the names of its first 1000000 lines");
 }
 
 }  // namespace shadowprof::report

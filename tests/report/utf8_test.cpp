@@ -34,6 +34,11 @@ TEST_CASE("nothing printable drives the terminal") {
     CHECK(printable("\xff") == "\ufffd");
 }
 
+TEST_CASE("a word has no separators of its format") {
+    CHECK(printable_word("a;b\n;c", ";", ':') == "a:b\ufffd:c");
+    CHECK(printable_word("f\t1:9 !#", " :!#", '_') == "f_1_9___");
+}
+
 TEST_CASE("names are cut in the middle, at whole characters") {
     CHECK(shorten_middle("abcdefghij", 10) == "abcdefghij");
     CHECK(shorten_middle("abcdefghij", 6) == "ab…hij");

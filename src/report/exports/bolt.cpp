@@ -9,6 +9,7 @@
 
 #include <iterator>
 
+#include "model/utf8.h"
 #include "report/exports/binary_names.h"
 #include "report/exports/branches.h"
 #include "report/exports/exports.h"
@@ -18,9 +19,20 @@ namespace shadowprof::report {
 
 namespace {
 
+// As BOLT escapes names. Those that are not printable it does not find in the binary, and skips.
+std::string escaped(const std::string& name) {
+    std::string out;
+    for (const char c : printable(name)) {
+        if (c == ' ' || c == '\\') out += '\\';
+        out += c;
+    }
+    return out;
+}
+
 std::string end_of(const BinaryNames& names, std::uint64_t address, bool inside) {
     const auto* f = inside ? names.at(address) : nullptr;
-    return f ? fmt::format("1 {} {:x}", f->bolt_name, address - f->begin) : "0 [unknown] 0";
+    return f ? fmt::format("1 {} {:x}", escaped(f->bolt_name), address - f->begin)
+             : "0 [unknown] 0";
 }
 
 }  // namespace

@@ -26,6 +26,12 @@ struct CallgrindFunction {
     auto operator<=>(const CallgrindFunction&) const = default;
 };
 
+// "(12)" would stand for the name with that number.
+std::string name(const std::string& text) {
+    const bool is_number = text.size() > 1 && text[0] == '(' && text[1] >= '0' && text[1] <= '9';
+    return (is_number ? "_" : "") + printable(text);
+}
+
 class CallgrindWriter {
   public:
     explicit CallgrindWriter(const Profile& p) : p_(p) {}
@@ -65,9 +71,9 @@ class CallgrindWriter {
     std::size_t number_of(LocationIndex i) {
         const auto& l = p_.at(i);
         const auto outermost = frames_of(p_, i).front();
-        CallgrindFunction f{printable(p_.modules[l.module].path),
-                            outermost.file.empty() ? "???" : printable(outermost.file),
-                            printable(outermost.function)};
+        CallgrindFunction f{name(p_.modules[l.module].path),
+                            outermost.file.empty() ? "???" : name(outermost.file),
+                            name(outermost.function)};
         const auto [known, is_new] = functions_.try_emplace(std::move(f), functions_.size());
         if (is_new) {
             names_.push_back(&known->first);

@@ -12,12 +12,9 @@ namespace shadowprof::report {
 
 namespace {
 
-// Replaces separators of the format. Spaces may stay: the weight follows the last one.
+// Spaces may stay: the weight follows the last one.
 std::string word(const std::string& name) {
-    auto text = printable(name);
-    for (char& c : text)
-        if (c == ';' || c == '\n') c = ':';
-    return text;
+    return model::printable_word(name, ";", ':');
 }
 
 }  // namespace

@@ -50,9 +50,10 @@ std::string offset_text(const SourceOffset& o) {
                                 : fmt::format("{}.{}", o.line, o.discriminator);
 }
 
-// Removes suffixes that compilers add to the names of clones.
+// Without suffixes that compilers add to the names of clones, and without what has a meaning in
+// this format, which no compiler writes.
 std::string source_name(const std::string& symbol) {
-    return symbol.substr(0, symbol.find('.'));
+    return model::printable_word(symbol.substr(0, symbol.find('.')), " :!#[]", '_');
 }
 
 class SampleWriter {

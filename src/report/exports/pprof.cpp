@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "model/utf8.h"
 #include "report/exports/exports.h"
 #include "report/exports/gzip.h"
 #include "report/exports/protobuf.h"
@@ -70,7 +71,7 @@ class PprofWriter {
         out_.number(field::duration,
                     static_cast<std::uint64_t>(std::clamp(p_.run.duration, 0.0, 1e9) * 1e9));
         out_.number(field::default_sample_type, number_of(sampled ? "samples" : "instructions"));
-        for (const auto& s : strings_) out_.text(field::string_table, s);
+        for (const auto& s : strings_) out_.text(field::string_table, printable(s));
         return gzip(out_.bytes());
     }
 

@@ -36,14 +36,18 @@ struct Symbols::File {
     }
 };
 
-Symbols::Symbols(SymbolOptions options)
-    : options_(std::move(options)), runtime_names_(options_.runtime_map) {}
+Symbols::Symbols(SymbolOptions options) : options_(std::move(options)) {}
 
 Symbols::~Symbols() = default;
 
-void Symbols::use_runtime_map(const std::string& path) {
+void Symbols::use_runtime_map(const std::string& path, uid_t owner) {
     const std::lock_guard lock(mutex_);
-    runtime_names_ = RuntimeNames(path);
+    runtime_names_ = RuntimeNames(path, owner);
+}
+
+std::string Symbols::warning() {
+    const std::lock_guard lock(mutex_);
+    return runtime_names_.why_not_all();
 }
 
 Symbols::File* Symbols::file_of(const trace::Module& module) {

@@ -23,7 +23,6 @@ namespace shadowprof::report {
 struct SymbolOptions {
     std::string root;  // prefix of module paths: /proc/PID/root of a process in a container
     std::vector<std::string> debug_directories = {"/usr/lib/debug"};
-    std::string runtime_map;  // /tmp/perf-PID.map
 };
 
 struct FunctionInfo {
@@ -37,8 +36,10 @@ class Symbols {
     explicit Symbols(SymbolOptions options = {});
     ~Symbols();
 
-    // For a process whose id was not known at construction.
-    void use_runtime_map(const std::string& path);
+    // Of a process: /tmp/perf-PID.map, and the user whose file it must be.
+    void use_runtime_map(const std::string& path, uid_t owner);
+    // What a reader of names from there must know; empty if nothing.
+    std::string warning();
 
     std::optional<FunctionInfo> function_at(const trace::Module& module, std::uint64_t offset);
     SourceLine line_at(const trace::Module& module, std::uint64_t offset);

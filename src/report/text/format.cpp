@@ -141,7 +141,7 @@ std::string weights_text(const Profile& profile) {
 }
 
 std::string function_label(const Profile& profile, const Location& l) {
-    if (!l.function.empty()) return printable(without_parameters(l.function));
+    if (!l.function.empty()) return without_parameters(printable(l.function));
     return file_name(profile.modules[l.module].path) + "+" +
            hex_text(l.function_offset.value_or(l.offset));
 }

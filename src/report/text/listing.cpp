@@ -183,7 +183,7 @@ class Listing {
         last_source_ = s;
         auto place = fmt::format("{}:{}", same_file ? "" : file_name(s.file), s.line);
         if (!s.inlined.empty())
-            place += " in " + printable(without_parameters(s.inlined.front().function));
+            place += " in " + without_parameters(printable(s.inlined.front().function));
         const auto text = sources_.line(s.file, s.line);
         const auto indent = std::string(margin(), ' ');
         const auto room = width_ - margin();
