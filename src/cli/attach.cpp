@@ -15,8 +15,9 @@ struct AttachOptions {
 };
 
 int attach(const AttachOptions& options) {
-    const auto result = profile_target(options.profiling, sampling::Attach{options.pid});
-    return static_cast<int>(result.failed ? ExitStatus::error : ExitStatus::fine);
+    const auto [result, is_written] =
+        profile_target(options.profiling, sampling::Attach{options.pid});
+    return static_cast<int>(result.failed || !is_written ? ExitStatus::error : ExitStatus::fine);
 }
 
 }  // namespace

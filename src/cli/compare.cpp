@@ -1,6 +1,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/page.h"
@@ -30,8 +31,8 @@ int compare(const CompareOptions& options) {
     text.color = wants_color(options.no_color);
     text.functions = options.functions;
     text.top = options.top;
-    print_page(options.json ? report::to_json(comparison)
-                            : report::render_comparison(comparison, text));
+    write_to_stdout(options.json ? report::to_json(comparison)
+                                 : report::render_comparison(comparison, text));
     return static_cast<int>(ExitStatus::fine);
 }
 

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "model/utf8.h"
 #include "proc/open_files.h"
 
 namespace shadowprof::cli {
@@ -22,6 +23,12 @@ bool is_same_file(const std::string& path, int fd) {
 }
 
 }  // namespace
+
+void open_missing_streams() {
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        if (::fcntl(stream, F_GETFD) < 0)
+            ::open("/dev/null", (stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) | O_CLOEXEC);
+}
 
 // A descriptor that closes on exec cannot have been inherited.
 InheritedFiles::InheritedFiles() {
@@ -43,7 +50,7 @@ void InheritedFiles::leave_to_program(const std::string& output) {
 }
 
 void say_line(const std::string& line) {
-    write_to_stderr("shadowprof: " + line + "\n");
+    write_to_stderr("shadowprof: " + model::printable(line) + "\n");
 }
 
 void ProgressLine::show(const std::string& text) {

@@ -9,7 +9,12 @@
 
 namespace shadowprof::cli {
 
+// One line, whatever is quoted in it.
 void say_line(const std::string& line);
+
+// So that no file we open becomes a standard stream that was closed. Using the stream is an error
+// as before, and the program that `run` starts gets it closed. To be called first.
+void open_missing_streams();
 
 // The files that we have inherited belong to the program. If we kept our copies open, readers of
 // pipes that the program has closed would wait until the profile is written, and locks that it has

@@ -1,6 +1,7 @@
 #include "cli/diff.h"
 
 #include "base/error.h"
+#include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/page.h"
@@ -31,16 +32,16 @@ void DiffOutput::add_options(CLI::App& command) {
 }
 
 void DiffOutput::print(const report::Diff& diff, const report::GateResult* gate) const {
-    if (format == "json") return print_page(report::to_json(diff, gate));
-    if (format == "markdown") return print_page(report::render_diff_markdown(diff, gate, top));
+    if (format == "json") return write_to_stdout(report::to_json(diff, gate));
+    if (format == "markdown") return write_to_stdout(report::render_diff_markdown(diff, gate, top));
     if (format == "github-action-benchmark")
-        return print_page(report::to_github_action_benchmark(diff, least_share));
-    if (format == "bencher") return print_page(report::to_bencher(diff, least_share));
+        return write_to_stdout(report::to_github_action_benchmark(diff, least_share));
+    if (format == "bencher") return write_to_stdout(report::to_bencher(diff, least_share));
     report::DiffTextOptions text;
     text.width = page_width();
     text.color = wants_color(no_color);
     text.top = top;
-    print_page(report::render_diff(diff, gate, text));
+    write_to_stdout(report::render_diff(diff, gate, text));
 }
 
 model::NamedProfile named_profile(const std::string& file) {

@@ -18,8 +18,10 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/output_file.h"
 #include "cli/commands.h"
 #include "decoder/decoder.h"
+#include "model/utf8.h"
 #include "proc/memory.h"
 #include "ptrace/tracer.h"
 
@@ -182,7 +184,8 @@ int doctor() {
         const char* verdict = finding.verdict == Verdict::fine      ? "fine"
                               : finding.verdict == Verdict::limited ? "limited"
                                                                     : "BROKEN";
-        fmt::print("{:<18} {:<8} {}\n", name, verdict, finding.text);
+        write_to_stdout(
+            fmt::format("{:<18} {:<8} {}\n", name, verdict, model::printable(finding.text)));
         broken |= finding.verdict == Verdict::broken;
     }
     return static_cast<int>(broken ? ExitStatus::error : ExitStatus::fine);

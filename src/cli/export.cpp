@@ -1,11 +1,11 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/console.h"
-#include "cli/page.h"
-#include "model/output_file.h"
+#include "cli/units.h"
 #include "profile/registry.h"
 #include "report/exports/exports.h"
 
@@ -29,12 +29,12 @@ const report::Exporter& exporter_of(const std::string& format) {
 
 int export_profile(const ExportCommandOptions& options) {
     const auto& exporter = exporter_of(options.format);
-    if (!options.output.empty()) model::check_writable(options.output);
+    if (!options.output.empty()) check_writable(options.output);
     const auto out = exporter.run(profile::read_profile(options.profile), options.more);
     if (options.output.empty())
-        print_page(out.text);
+        write_to_stdout(out.text);
     else
-        model::write_file(options.output, out.text);
+        write_file(options.output, out.text);
     for (const auto& note : out.notes) say("{}", note);
     return static_cast<int>(ExitStatus::fine);
 }
@@ -57,6 +57,7 @@ void add_export(CLI::App& app, Action& action) {
     command
         ->add_option("-o,--output", options->output,
                      "The converted file (standard output if there is none)")
+        ->check(not_empty())
         ->type_name(file_type);
     command->add_option(
         "--module", options->more.module,

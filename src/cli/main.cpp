@@ -1,9 +1,10 @@
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <exception>
+#include <sstream>
 #include <string>
 
 #include "base/error.h"
+#include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/console.h"
@@ -21,9 +22,22 @@ int usage_status(const CLI::App& app) {
                                                       : ExitStatus::bad_usage);
 }
 
+int parse_and_run(CLI::App& app, int argc, char** argv, const Action& action) {
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success& asked_for) {  // --help, --version, --completion
+        std::ostringstream text;
+        const int status = app.exit(asked_for, text, text);
+        write_to_stdout(text.str());
+        return status;
+    }
+    return action();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
+    open_missing_streams();
     ptrace::InheritedSignals::remember();
 
     CLI::App app{"Shows which paths a program takes and which values its instructions see.",
@@ -44,10 +58,7 @@ int main(int argc, char** argv) {
     add_completion(app);
 
     try {
-        app.parse(argc, argv);
-        return action();
-    } catch (const CLI::Success& asked_for) {  // --help, --version
-        return app.exit(asked_for);
+        return parse_and_run(app, argc, argv, action);
     } catch (const CLI::ParseError& error) {
         say("{} (try: shadowprof --help)", error.what());
         return usage_status(app);

@@ -3,9 +3,10 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
-#include "model/output_file.h"
+#include "cli/units.h"
 #include "model/profile_file.h"
 #include "profile/registry.h"
 
@@ -19,7 +20,7 @@ struct MergeOptions {
 };
 
 int merge(const MergeOptions& options) {
-    model::check_writable(options.output);
+    check_writable(options.output);
     model::Merger merger;
     for (const auto& file : options.profiles) merger.add({file, profile::read_profile(file)});
     model::write_profile(merger.take(), options.output);
@@ -33,6 +34,7 @@ void add_merge(CLI::App& app, Action& action) {
     auto* command = app.add_subcommand("merge", "Merge profiles of a program into one");
     command->add_option("-o,--output", options->output, "The merged profile")
         ->required()
+        ->check(not_empty())
         ->type_name(file_type);
     command
         ->add_option("PROFILE", options->profiles,

@@ -3,7 +3,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 
 namespace shadowprof::cli {
@@ -21,12 +20,6 @@ bool wants_color(bool forbidden) {
     const char* term = std::getenv("TERM");
     return !forbidden && !(no_color && *no_color) && isatty(STDOUT_FILENO) &&
            !(term && std::string{term} == "dumb");
-}
-
-// A reader that goes away (report | head) is not an error.
-void print_page(const std::string& page) {
-    std::fwrite(page.data(), 1, page.size(), stdout);
-    std::fflush(stdout);
 }
 
 }  // namespace shadowprof::cli

@@ -10,6 +10,4 @@ namespace shadowprof::cli {
 std::size_t page_width();
 bool wants_color(bool forbidden);
 
-void print_page(const std::string& page);
-
 }  // namespace shadowprof::cli

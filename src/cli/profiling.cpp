@@ -11,6 +11,7 @@
 #include <random>
 
 #include "base/error.h"
+#include "base/output_file.h"
 #include "cli/completion.h"
 #include "cli/console.h"
 #include "cli/signals.h"
@@ -159,6 +160,20 @@ model::RunFacts facts_of(const ProfilingOptions& options, const sampling::Option
     return facts;
 }
 
+// A profile cannot be taken again as it was. Throws UserError, which says where it is now.
+void write_or_save(const model::Profile& profile, const std::string& path) {
+    const auto text = model::to_json(profile);
+    try {
+        write_file(path, text);
+    } catch (const UserError& error) {
+        const auto saved = write_elsewhere(text);
+        throw UserError(saved ? fmt::format("{}; the profile is in {}", error.what(), *saved)
+                              : fmt::format("{}; the profile is lost: neither the folder for "
+                                            "temporary files nor the current one can be written",
+                                            error.what()));
+    }
+}
+
 // Throws UserError if options contradict each other.
 void check(const ProfilingOptions& options, const sampling::Options& sampling, bool attaches) {
     using sampling::ModeRow, sampling::names_of_modes;
@@ -201,6 +216,7 @@ std::string help_on_modes() {
 void ProfilingOptions::add_to(CLI::App& command) {
     command.add_option("-o,--output", output, "The profile")
         ->capture_default_str()
+        ->check(not_empty())
         ->type_name(file_type);
     auto profile_names = profile::profile_names();
     profile_names.emplace_back("all");
@@ -264,12 +280,12 @@ int shell_status(int wait_status) {
     return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
-sampling::Result profile_target(const ProfilingOptions& options, const sampling::Target& target) {
+Profiled profile_target(const ProfilingOptions& options, const sampling::Target& target) {
     auto sampling = sampling_options(options);
     const auto* attach = std::get_if<sampling::Attach>(&target);
     check(options, sampling, attach != nullptr);
     InheritedFiles inherited;
-    model::check_writable(options.output);
+    check_writable(options.output);
 
     // Taken now: a process that is gone has no command line.
     auto command =
@@ -329,15 +345,14 @@ sampling::Result profile_target(const ProfilingOptions& options, const sampling:
                         "was then, and rare code is not in all of them",
                         chapters.so_far() + 1));
     try {
-        const auto profile = chapters.end(report::assemble(
-            facts_of(options, sampling, target, result, started, std::move(command)),
-            result.hotlists, session.blocks(), session.modules(), symbols, chapters.of_last()));
-        model::write_profile(profile, options.output);
+        write_or_save(
+            chapters.end(report::assemble(
+                facts_of(options, sampling, target, result, started, std::move(command)),
+                result.hotlists, session.blocks(), session.modules(), symbols, chapters.of_last())),
+            options.output);
     } catch (const std::exception& error) {
-        // The exit status is the program's, whatever becomes of its profile.
-        if (attach) throw;
         say("{}", describe_error(error));
-        return result;
+        return {std::move(result), false};
     }
 
     for (const auto& failure : result.failures) say("{}", failure);
@@ -354,7 +369,7 @@ sampling::Result profile_target(const ProfilingOptions& options, const sampling:
         say("{} samples, {} instructions: {}", result.coverage.samples,
             human(result.coverage.instructions), options.output);
     }
-    return result;
+    return {std::move(result), true};
 }
 
 }  // namespace shadowprof::cli

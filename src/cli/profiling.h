@@ -37,8 +37,13 @@ struct ProfilingOptions {
     void add_to(CLI::App& command);
 };
 
-// Profiles the target and writes the profile. What comes back is how the program ended.
-sampling::Result profile_target(const ProfilingOptions& options, const sampling::Target& target);
+struct Profiled {
+    sampling::Result result;  // how the program ended
+    bool is_written = false;  // the profile is where it was to be
+};
+
+// Profiles the target and writes the profile.
+Profiled profile_target(const ProfilingOptions& options, const sampling::Target& target);
 
 // The status a shell would show: the exit code, or 128 + signal.
 int shell_status(int wait_status);

@@ -1,10 +1,11 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/page.h"
-#include "model/output_file.h"
+#include "cli/units.h"
 #include "profile/registry.h"
 #include "report/page/page.h"
 #include "report/text/text_report.h"
@@ -22,10 +23,10 @@ struct ReportOptions {
 };
 
 int report(const ReportOptions& options) {
-    if (!options.html.empty()) model::check_writable(options.html);
+    if (!options.html.empty()) check_writable(options.html);
     const auto profile = profile::read_profile(options.profile);
     if (!options.html.empty()) {
-        model::write_file(options.html, report::render_page(profile, {}));
+        write_file(options.html, report::render_page(profile, {}));
         return static_cast<int>(ExitStatus::fine);
     }
     report::TextOptions text;
@@ -33,7 +34,7 @@ int report(const ReportOptions& options) {
     text.width = page_width();
     text.color = wants_color(options.no_color);
     text.function = options.function;
-    print_page(report::render_text(profile, text));
+    write_to_stdout(report::render_text(profile, text));
     return static_cast<int>(ExitStatus::fine);
 }
 
@@ -52,6 +53,7 @@ void add_report(CLI::App& app, Action& action) {
     command
         ->add_option("--html", options->html,
                      "Write the report as one HTML file that needs no network")
+        ->check(not_empty())
         ->type_name(file_type);
     command->add_flag("--no-color", options->no_color,
                       "Print plain text (so does NO_COLOR in the environment)");

@@ -32,10 +32,13 @@ std::optional<int> await_end_of(pid_t program) {
 }
 
 int run(const RunOptions& options) {
-    auto result = profile_target(options.profiling, sampling::Launch{options.command});
+    auto [result, is_written] =
+        profile_target(options.profiling, sampling::Launch{options.command});
     const bool was_asked_to_end = result.stopped_by == "SIGTERM";
     if (!result.ended && !was_asked_to_end) result.exit_status = await_end_of(result.pid);
-    return result.exit_status ? shell_status(*result.exit_status) : 128 + SIGTERM;
+    const int status = result.exit_status ? shell_status(*result.exit_status) : 128 + SIGTERM;
+    // Success would promise a profile. A program's own failure is more important than ours.
+    return status == 0 && !is_written ? static_cast<int>(ExitStatus::profiler_failed) : status;
 }
 
 }  // namespace
@@ -52,7 +55,8 @@ void add_run(CLI::App& app, Action& action) {
         ->type_name("[ARG...]");
     command->footer(
         "The exit status is the program's (128+N if signal N ended it); 125 if shadowprof failed\n"
-        "before the program ran, 126 if it cannot be executed, 127 if it was not found.");
+        "before the program ran or, after one that ended with 0, could not write its profile; 126\n"
+        "if the program cannot be executed, 127 if it was not found.");
     command->callback([&action, options] { action = [options] { return run(*options); }; });
 }
 

@@ -44,6 +44,13 @@ double parse_share(const std::string& text) {
     return share;
 }
 
+CLI::Validator not_empty() {
+    return {[](const std::string& text) {
+                return text.empty() ? "the name of the file is empty" : std::string{};
+            },
+            ""};
+}
+
 std::array<machine::CacheGeometry::Level, 3> parse_caches(const std::string& text) {
     constexpr double kilo = 1024;
     std::array<machine::CacheGeometry::Level, 3> caches;

@@ -1,7 +1,8 @@
-// Reads numbers as people write them on a command line. All functions throw CLI::ValidationError,
+// Reads values as people write them on a command line. What is wrong is a CLI::ValidationError,
 // which is reported as bad usage.
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <array>
 #include <cstdint>
 #include <string>
@@ -15,5 +16,8 @@ std::uint64_t parse_count(const std::string& text);  // 500, 10k, 1M, 2G
 std::array<machine::CacheGeometry::Level, 3> parse_caches(const std::string& text);
 double parse_seconds(const std::string& text);  // 2, 2s, 500ms, 1m, 100us
 double parse_share(const std::string& text);    // 1%, 0.5 (percent), as a fraction
+
+// For options that name a file to be written.
+CLI::Validator not_empty();
 
 }  // namespace shadowprof::cli

@@ -20,6 +20,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/error.h"
+#include "base/output_file.h"
 #include "base/random.h"
 
 namespace shadowprof::machine {
@@ -216,23 +218,34 @@ std::string cache_file() {
     return directory.empty() ? "" : directory + "/shadowprof/latency";
 }
 
+std::string directory_of(const std::string& path) {
+    return path.substr(0, path.rfind('/'));
+}
+
+// What we keep there is neither written nor believed where another user could have a hand in it:
+// the home directory may be another user's (sudo).
+bool is_our_own(const std::string& directory) {
+    struct stat status {};
+    return lstat(directory.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
+           status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
 void keep(const std::string& text, const std::string& path) {
-    const auto directory = path.substr(0, path.rfind('/'));
-    mkdir(directory.substr(0, directory.rfind('/')).c_str(), 0700);
+    const auto directory = directory_of(path);
+    mkdir(directory_of(directory).c_str(), 0700);
     mkdir(directory.c_str(), 0700);
-    const auto temporary = fmt::format("{}.{}", path, getpid());
-    {
-        std::ofstream file{temporary};
-        file << text;
-        if (!file.flush()) return;
+    if (!is_our_own(directory)) return;
+    try {
+        write_file(path, text);
+    } catch (const UserError&) {  // it is measured again next time
     }
-    if (rename(temporary.c_str(), path.c_str()) != 0) unlink(temporary.c_str());
 }
 
 bool is_recent(const std::string& path) {
     constexpr std::time_t week = 7 * 24 * 3600;
     struct stat status {};
-    return stat(path.c_str(), &status) == 0 && std::time(nullptr) - status.st_mtime < week;
+    return is_our_own(directory_of(path)) && stat(path.c_str(), &status) == 0 &&
+           S_ISREG(status.st_mode) && std::time(nullptr) - status.st_mtime < week;
 }
 
 std::uint32_t pages_in_tlb() {

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "base/error.h"
+#include "base/output_file.h"
 #include "model/utf8.h"
 
 namespace shadowprof::model {

@@ -6,7 +6,6 @@
 #include <string>
 #include <string_view>
 
-#include "model/output_file.h"
 #include "model/profile.h"
 
 namespace shadowprof::model {

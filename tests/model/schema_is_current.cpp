@@ -5,14 +5,14 @@
 #include <sstream>
 #include <string>
 
-#include "model/output_file.h"
+#include "base/output_file.h"
 #include "profile/registry.h"
 
 int main(int argc, char** argv) {
     const std::string file = argv[argc - 1];
     const auto schema = shadowprof::profile::profile_schema();
     if (argc == 3) {
-        shadowprof::model::write_file(file, schema);
+        shadowprof::write_file(file, schema);
         return 0;
     }
     std::stringstream checked_in;

@@ -310,43 +310,4 @@ TEST_CASE("unreadable files") {
                          "cannot read /dev/zero: neither a file nor a pipe", UserError);
 }
 
-TEST_CASE("files are replaced whole, and links stay links") {
-    TemporaryDirectory directory;
-    const auto real = directory.file("real.json");
-    const auto link = directory.file("link.json");
-    std::filesystem::create_symlink("real.json", link);
-    std::ofstream(real) << "old";
-    ::chmod(real.c_str(), 0640);
-    write_file(link, "new");
-    CHECK(std::filesystem::is_symlink(link));
-    std::stringstream now;
-    now << std::ifstream(real).rdbuf();
-    CHECK(now.str() == "new");
-    CHECK((std::filesystem::status(real).permissions() & std::filesystem::perms::mask) ==
-          std::filesystem::perms(0640));
-    // No temporary file is left.
-    CHECK(std::distance(std::filesystem::directory_iterator(directory.path()), {}) == 2);
-
-    const auto fresh = directory.file("fresh.json");
-    const auto mask = ::umask(027);
-    write_file(fresh, "x");
-    ::umask(mask);
-    CHECK((std::filesystem::status(fresh).permissions() & std::filesystem::perms::mask) ==
-          std::filesystem::perms(0640));
-}
-
-TEST_CASE("files that cannot be written are one line") {
-    CHECK_NOTHROW(write_file("/dev/null", "x"));
-    CHECK_THROWS_WITH_AS(write_file("/no/such/place/p.json", "x"),
-                         "cannot write /no/such/place/p.json: No such file or directory",
-                         UserError);
-    CHECK_THROWS_WITH_AS(write_file("/dev/full", "x"),
-                         "cannot write /dev/full: No space left on device", UserError);
-    CHECK_THROWS_WITH_AS(check_writable("/no/such/place/p.json"),
-                         "cannot write /no/such/place/p.json: No such file or directory",
-                         UserError);
-    CHECK_THROWS_WITH_AS(check_writable("/tmp"), "cannot write /tmp: Is a directory", UserError);
-    CHECK_NOTHROW(check_writable("/dev/null"));
-}
-
 }  // namespace shadowprof::report

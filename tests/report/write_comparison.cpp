@@ -1,5 +1,5 @@
 // Writes the comparison of the hand-made profiles to a file, for check_schema.py.
-#include "model/output_file.h"
+#include "base/output_file.h"
 #include "report/compare/compare_json.h"
 #include "sample_profile.h"
 

@@ -1,5 +1,5 @@
 // Writes a diff with verdicts to a file, for check_schema.py.
-#include "model/output_file.h"
+#include "base/output_file.h"
 #include "report/diff/diff_json.h"
 #include "sample_profile.h"
 
