@@ -47,6 +47,11 @@ inline constexpr std::size_t fewest_segments_for_looks = 4096;
 inline constexpr unsigned hits_of_hot_code = 3;
 inline constexpr std::size_t most_segments_followed = 64;
 
+// Rounds of looking for an answer before the thread sleeps: some 20 µs, as long as a wake-up takes.
+inline constexpr std::uint64_t spins_for_answer = 600;
+// Nanoseconds after which a thread that sleeps looks whether the profiler is still alive.
+inline constexpr std::int64_t patience_for_answer = 5'000'000;
+
 // ---- Translator: capture windows (thread_recording.h)
 
 // Blocks in a segment, as long as nothing is known; and the segments after which it is looked

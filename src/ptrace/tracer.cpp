@@ -65,12 +65,38 @@ std::optional<Event> Tracer::wait(Clock::time_point deadline) {
             if (follower_ && event->thread) follower_->stopped();
             return event;
         }
+        if (is_rung()) return {};
         const auto now = Clock::now();
         if (now >= deadline) return {};
         if (now < Thread::last_asked() + tuning::worth_watching) continue;
-        timer_->sleep_until_status(deadline);
+        if (now < last_ring_ + tuning::worth_listening) continue;
+        sleep(deadline);
     }
     return {};
+}
+
+void Tracer::set_bell(std::optional<Bell> bell) {
+    bell_ = bell;
+    rings_heard_ = 0;
+    WaitTimer::install(bell ? WaitTimer::Signalled::ends_and_stops : WaitTimer::Signalled::ends);
+}
+
+bool Tracer::is_rung() {
+    if (!bell_) return false;
+    const auto rings = std::atomic_ref{*bell_->rings}.load();
+    if (rings == rings_heard_) return false;
+    rings_heard_ = rings;
+    last_ring_ = Clock::now();
+    return true;
+}
+
+void Tracer::sleep(Clock::time_point deadline) {
+    if (!bell_) return timer_->sleep_until_status(deadline);
+    if (std::atomic_ref{*bell_->is_mute}.load() != 0)
+        deadline = std::min(deadline, Clock::now() + tuning::sleep_beside_mute_bell);
+    std::atomic_ref{*bell_->is_slept_at}.store(1);
+    timer_->sleep_until_change(*bell_->rings, rings_heard_, deadline);
+    std::atomic_ref{*bell_->is_slept_at}.store(0);
 }
 
 void Tracer::give_back(const Event& event) {

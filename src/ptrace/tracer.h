@@ -18,6 +18,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -68,6 +69,17 @@ class Tracer {
     // waited for the event.
     void when_stopped(std::function<void(int signal)> call) { when_stopped_ = std::move(call); }
 
+    // A word in memory shared with others, whose change makes wait() return nothing, and a word
+    // that says whether wait() sleeps at it: who changes the first one wakes it by futex(2) then.
+    // None: there is no bell any more. At most one process has a bell at a time.
+    struct Bell {
+        std::uint32_t* rings;
+        std::uint32_t* is_slept_at;
+        // Whoever rings cannot wake, so the sleep has to be short.
+        const std::uint32_t* is_mute;
+    };
+    void set_bell(std::optional<Bell> bell);
+
     // Makes wait() return the last event again, for another part of the profiler to deal with.
     void give_back(const Event&);
 
@@ -106,6 +118,12 @@ class Tracer {
     std::unique_ptr<ThreadSeizer> seizer_;  // of a process that was attached to
     std::unique_ptr<CpuFollower> follower_;
     std::function<void(int signal)> when_stopped_;
+    std::optional<Bell> bell_;
+    std::uint32_t rings_heard_ = 0;
+    Clock::time_point last_ring_{};
+
+    bool is_rung();
+    void sleep(Clock::time_point deadline);
 };
 
 }  // namespace shadowprof::ptrace

@@ -14,6 +14,11 @@ namespace shadowprof::ptrace::tuning {
 // thread stands still from its stop until it is heard of; a wake-up less is a third of that time,
 // and a running thread stops within microseconds (bench/fork).
 inline constexpr std::chrono::microseconds worth_watching{60};
+// The same after the bell was rung: a thread that meets new code often asks again soon, and waits
+// for the answer. Measured with bench/cold.
+inline constexpr std::chrono::microseconds worth_listening{50};
+// The longest sleep where those who ring cannot wake us.
+inline constexpr std::chrono::microseconds sleep_beside_mute_bell{200};
 // The longest sleep: whatever a sleep may miss is looked for at least this often.
 inline constexpr std::chrono::milliseconds longest_sleep{100};
 // The slice of processor time that the tracing thread asks for, in nanoseconds: the shortest that

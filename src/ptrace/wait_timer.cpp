@@ -1,7 +1,9 @@
 #include "ptrace/wait_timer.h"
 
+#include <linux/futex.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,10 +29,10 @@ int WaitTimer::signal() {
     return SIGCHLD;
 }
 
-void WaitTimer::install() {
+void WaitTimer::install(Signalled what) {
     struct sigaction action {};
     action.sa_handler = leave;
-    action.sa_flags = SA_NOCLDSTOP | SA_RESTART;
+    action.sa_flags = SA_RESTART | (what == Signalled::ends ? SA_NOCLDSTOP : 0);
     sigaction(signal(), &action, nullptr);
 }
 
@@ -56,6 +58,13 @@ void WaitTimer::sleep_until_status(std::chrono::steady_clock::time_point deadlin
         siginfo_t seen;
         waitid(P_ALL, 0, &seen, WEXITED | WSTOPPED | WNOWAIT | __WALL | __WNOTHREAD);
     });
+}
+
+void WaitTimer::sleep_until_change(std::uint32_t& word, std::uint32_t from,
+                                   std::chrono::steady_clock::time_point deadline) {
+    using namespace std::chrono;
+    leave_at(std::min(deadline, steady_clock::now() + tuning::longest_sleep),
+             [&] { syscall(SYS_futex, &word, FUTEX_WAIT, from, nullptr, nullptr, 0); });
 }
 
 void WaitTimer::leave_at(std::chrono::steady_clock::time_point deadline,

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 
 namespace shadowprof::ptrace {
@@ -24,6 +25,10 @@ class WaitTimer {
     WaitTimer& operator=(const WaitTimer&) = delete;
 
     void sleep_until_status(std::chrono::steady_clock::time_point deadline);
+    // Sleeps until somebody has changed the word in shared memory from this value and says so by
+    // futex(2), or something happens to a tracee: stops have to be signalled, see install().
+    void sleep_until_change(std::uint32_t& word, std::uint32_t from,
+                            std::chrono::steady_clock::time_point deadline);
     // Makes a system call that may sleep, and leaves it at the deadline, or earlier. The caller has
     // to find out whether the call was carried out by then.
     void leave_at(std::chrono::steady_clock::time_point deadline,
@@ -32,7 +37,8 @@ class WaitTimer {
     // The signal that ends a thread's sleep: now, or as soon as a sleep begins.
     static int signal();
     // Sets what the signal does, for the whole process. All threads block it.
-    static void install();
+    enum class Signalled : std::uint8_t { ends, ends_and_stops };
+    static void install(Signalled what = Signalled::ends);
 
   private:
     timer_t timer_{};

@@ -60,6 +60,8 @@ class Sampling {
     // When tick() is due.
     virtual Clock::time_point next_tick() const = 0;
     virtual void tick() = 0;
+    // Whenever the tracer has waited: answers threads that have asked for something by memory.
+    virtual void answer() {}
     // False: not mine, pass it on.
     virtual bool take(const ptrace::Event& event) = 0;
     // The end, of the target or of profiling: ends every open sample and frees every thread.

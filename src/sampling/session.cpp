@@ -174,6 +174,7 @@ void Session::run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCod
         }
         if (!cannot_profile_ && now >= sampling.next_tick()) sampling.tick();
         const auto next = cannot_profile_ ? deadline_ : std::min(deadline_, sampling.next_tick());
+        sampling.answer();
         const auto event = tracer.wait(next);
         if (!event) continue;
         if (event->kind == EventKind::process_gone) {

@@ -25,8 +25,8 @@ bool CachedRun::prepare(ptrace::Thread& thread) {
     if (translator_) return true;
     memory_ = SharedMemory::create(tracer_, thread, why_not_);
     if (!memory_) return false;
-    translator_ =
-        std::make_unique<Translator>(code_, segments_, memory_->tables(), memory_->tables_place());
+    translator_ = std::make_unique<Translator>(code_, segments_, memory_->tables(),
+                                               memory_->tables_place(), Asking::by_stops);
     for (const auto& arena : memory_->arenas())
         translator_->add_arena(arena.ours, arena.place, arena.size);
     area_ = *memory_->take_area();

@@ -10,12 +10,20 @@
 
 namespace shadowprof::emu {
 
+// How a thread in the code cache of mode full makes the call.
+enum class CallInCache : std::uint8_t {
+    seen,    // outside of the cache, and the profiler stops the thread before and after it
+    alone,   // from the cache; the profiler does not hear of it
+    hinted,  // from the cache, and the profiler hears of it afterwards: it may change mappings
+};
+
 struct SystemCallRow {
     std::int32_t number;
     std::string_view name;
     SystemCallClass kind;
     rules::BurstRule in_burst;
     rules::ReplicaRule in_replica;
+    CallInCache in_cache = CallInCache::alone;
 };
 
 std::span<const SystemCallRow> system_call_rows();  // by number

@@ -1,5 +1,10 @@
 #include "emu/translator/cache_traffic.h"
 
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <atomic>
 #include <utility>
 
 #include "emu/translator/guest_registers.h"
@@ -55,17 +60,41 @@ void CacheTraffic::send_held_signal(GuestThread& guest, const Registers& native)
 }
 
 void CacheTraffic::enter_at(GuestThread& guest, const Registers& native, Address place) {
+    cache_.area(*guest.area).sleeps = 0;
     // Otherwise it was killed while it was stopped, and has the registers that it had.
     const bool is_inside = guest.thread->set_registers(
         enter_cache(cache_.area(*guest.area), cache_.memory().place_of_area(*guest.area),
                     guest.recording->stream(), place, native));
     guest.state = is_inside ? GuestThread::State::in_cache : GuestThread::State::native;
-    guest.thread->resume_to_system_call();
+    guest.thread->resume();
+}
+
+// The thread may have died meanwhile, which is heard of later.
+void CacheTraffic::answer(GuestThread& guest) {
+    auto& area = cache_.area(*guest.area);
+    if (cache_.is_outdated()) begin_emptying();
+    std::optional<Address> place;
+    if (!is_emptying_) {
+        place = cache_.translator().entry({area.pc}, guest.recording->version());
+        if (cache_.is_outdated() || cache_.translator().is_full()) begin_emptying();
+    }
+    if (is_emptying_) return;  // it is answered when the cache is empty
+    if (!place) {
+        // There is no code at this address: the thread is to fault by itself.
+        guest.thread->interrupt();
+        return;
+    }
+    area.stream = guest.recording->stream();
+    area.resume = place->value;
+    std::atomic_ref{area.answered}.store(1);
+    if (std::atomic_ref{area.sleeps}.load() != 0)
+        syscall(SYS_futex, &area.answered, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
 void CacheTraffic::leave(GuestThread& guest, const Registers& native, std::uint64_t stream) {
     guest.recording->left_at(stream);
     guest.state = GuestThread::State::native;
+    cache_.area(*guest.area).answered = 1;
     guest.thread->set_registers(native);
 }
 
@@ -85,8 +114,12 @@ void CacheTraffic::call_out(GuestThread& guest, Registers registers) {
         registers.raw.r15 |= alias;
     area.stream |= alias;
     area.left = 0;
+    const auto at = registers.rip();
+    if (const auto* fixed = cache_.translator().fixed_code_at(at);
+        fixed && (fixed->before_call.contains(at) || fixed->before_hinted.contains(at)))
+        registers.raw.rip = fixed->before_call.begin.value;
     guest.thread->set_registers(registers);
-    guest.thread->resume_to_system_call();
+    guest.thread->resume();
 }
 
 std::uint64_t CacheTraffic::stream_of(const GuestThread& guest, const Registers& in_cache) const {
@@ -96,15 +129,19 @@ std::uint64_t CacheTraffic::stream_of(const GuestThread& guest, const Registers&
 void CacheTraffic::begin_emptying() {
     if (is_emptying_) return;
     is_emptying_ = true;
-    threads_.interrupt_those_in_cache();
+    threads_.interrupt_those_in_units();
 }
 
 void CacheTraffic::empty_if_nobody_is_inside() {
-    if (!is_emptying_ || threads_.any_in_cache()) return;
+    if (!is_emptying_ || threads_.any_in_units()) return;
     cache_.empty();
     is_emptying_ = false;
-    for (auto& [tid, guest] : threads_)
-        if (const auto native = std::exchange(guest.parked, {})) enter(guest, *native);
+    for (auto& [tid, guest] : threads_) {
+        if (const auto native = std::exchange(guest.parked, {}))
+            enter(guest, *native);
+        else if (threads_.waits_for_answer(guest))
+            answer(guest);
+    }
 }
 
 }  // namespace shadowprof::emu::translator

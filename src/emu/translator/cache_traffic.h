@@ -30,6 +30,8 @@ class CacheTraffic {
     // A stopped thread with these registers goes on: in the cache if that is possible, else until
     // its next system call natively.
     void enter(GuestThread& guest, const ptrace::Registers& native);
+    // A thread that waits for an answer goes on at its area's `pc`, in the cache.
+    void answer(GuestThread& guest);
     // A thread that is stopped in the cache becomes native, with these registers, and stays
     // stopped. `stream` is where it would have written next.
     void leave(GuestThread& guest, const ptrace::Registers& native, std::uint64_t stream);

@@ -9,6 +9,7 @@
 #include <cstdint>
 
 #include "base/address.h"
+#include "emu/translator/fixed_code.h"
 
 namespace shadowprof::emu::translator {
 
@@ -29,6 +30,7 @@ class CodeArena {
     void commit(std::uint8_t* end_of_code) { next_ = end_of_code; }
     // What was written so far stays when the rest is forgotten.
     void keep() { kept_ = next_; }
+    Address end_of_kept() const { return place_of(kept_); }
     void forget() { next_ = kept_; }
 
     // Whether code here can name the address relative to itself.
@@ -39,10 +41,7 @@ class CodeArena {
         return -reach < from_begin && from_begin < reach && -reach < from_end && from_end < reach;
     }
 
-    // Fixed code, written once: where units jump to leave the cache.
-    const std::uint8_t* leave = nullptr;
-    const std::uint8_t* find = nullptr;  // target in rcx; the guest's rcx and rdx in the area
-    Address after_leave;                 // where a thread that has left is seen
+    FixedCode fixed;
 
   private:
     std::uint8_t* ours_;

@@ -19,6 +19,38 @@ class Emitter : public HostAssembler {
     // reg <-> a word below 2 GB
     void load_low(HostRegister reg, std::uint32_t place) { low_operand(0x8b, reg, place); }
     void store_low(std::uint32_t place, HostRegister reg) { low_operand(0x89, reg, place); }
+    // Words of 32 bits below 2 GB. All of these change flags.
+    void increment_low_atomically(std::uint32_t place) {
+        raw(0xf0, 0xff, 0x04, 0x25);
+        imm32(place);
+    }
+    void compare_low_half(std::uint32_t place, std::int8_t value) {
+        raw(0x83, 0x3c, 0x25);
+        imm32(place);
+        raw(value);
+    }
+    void test_low_byte(std::uint32_t place, std::uint8_t bits) {
+        raw(0xf6, 0x04, 0x25);
+        imm32(place);
+        raw(bits);
+    }
+    void compare_area_half(std::size_t offset, std::int8_t value) {
+        raw(0x65, 0x83, 0x3c, 0x25);
+        imm32(static_cast<std::uint32_t>(offset));
+        raw(value);
+    }
+    void store_low_half(std::uint32_t place, std::uint32_t value) {
+        raw(0xc7, 0x04, 0x25);
+        imm32(place);
+        imm32(value);
+    }
+    // The place in the code that join() says.
+    std::uint8_t* load_place(HostRegister reg) {
+        raw(0x48 | (reg >> 3) << 2, 0x8d, (reg & 7) << 3 | 5);
+        return hole();
+    }
+    void pause() { raw(0xf3, 0x90); }
+    void decrement(HostRegister reg) { raw(0xff, 0xc8 | (reg & 7)); }  // changes flags; low ones
     void store_area_constant(std::size_t offset, std::uint64_t value) {
         store_area_half(offset, static_cast<std::uint32_t>(value));
         store_area_half(offset + 4, static_cast<std::uint32_t>(value >> 32));

@@ -18,7 +18,35 @@ inline ptrace::Registers guest_registers(const ThreadArea& area, ptrace::Registe
     return in_cache;
 }
 
-// At a request.
+// In a system call that is executed from the cache, or just behind it.
+inline ptrace::Registers guest_registers_in_call(const ThreadArea& area,
+                                                 const ptrace::Registers& in_cache) {
+    auto native = guest_registers(area, in_cache);
+    native.raw.rip = native.raw.rcx = area.pc + ptrace::system_call_length;
+    return native;
+}
+
+// Of a thread that waits for an answer.
+inline ptrace::Registers guest_registers_while_waiting(const ThreadArea& area,
+                                                       const ptrace::Registers& in_cache) {
+    auto native = guest_registers(area, in_cache);
+    native.raw.rax = area.rax;
+    native.raw.rcx = area.rcx;
+    native.raw.rdx = area.rdx;
+    native.raw.rsi = area.rsi;
+    native.raw.rdi = area.rdi;
+    native.raw.r10 = area.r10;
+    native.raw.r11 = area.r11;
+    native.raw.rip = area.pc;
+    native.raw.orig_rax = no_system_call;
+    // As lahf and seto left them.
+    constexpr std::uint64_t by_lahf = 0xd5, overflow = 1u << 11;
+    native.raw.eflags &= ~(by_lahf | overflow);
+    native.raw.eflags |= (area.flags >> 8 & by_lahf) | (area.flags & 1) << 11;
+    return native;
+}
+
+// At a request, of a thread that asks by stops.
 inline ptrace::Registers guest_registers_at_request(const ThreadArea& area,
                                                     const ptrace::Registers& in_cache) {
     auto native = guest_registers(area, in_cache);

@@ -1,6 +1,7 @@
 #include "emu/translator/guest_threads.h"
 
 #include <algorithm>
+#include <atomic>
 
 namespace shadowprof::emu::translator {
 
@@ -26,7 +27,10 @@ bool GuestThreads::admit(GuestThread& guest) {
     if (guest.area) return true;
     guest.area = cache_.memory().take_area();
     if (!guest.area) return false;
-    cache_.area(*guest.area) = {};
+    auto& area = cache_.area(*guest.area);
+    area = {};
+    area.place = cache_.memory().place_of_area(*guest.area);
+    area.answered = 1;
     guest.recording->begin_stream(cache_.memory(), *guest.area);
     return true;
 }
@@ -99,9 +103,25 @@ bool GuestThreads::any_in_cache() const {
                        [](const auto& entry) { return entry.second.in_cache(); });
 }
 
+bool GuestThreads::waits_for_answer(const GuestThread& guest) const {
+    return guest.in_cache() && std::atomic_ref{cache_.area(*guest.area).answered}.load() == 0;
+}
+
+bool GuestThreads::any_in_units() const {
+    return std::any_of(guests_.begin(), guests_.end(), [&](const auto& entry) {
+        return entry.second.in_cache() && !waits_for_answer(entry.second);
+    });
+}
+
 void GuestThreads::interrupt_those_in_cache() {
     for (auto& [tid, guest] : guests_)
         if (guest.in_cache() && !guest.thread->stopped()) guest.thread->interrupt();
+}
+
+void GuestThreads::interrupt_those_in_units() {
+    for (auto& [tid, guest] : guests_)
+        if (guest.in_cache() && !waits_for_answer(guest) && !guest.thread->stopped())
+            guest.thread->interrupt();
 }
 
 }  // namespace shadowprof::emu::translator

@@ -23,7 +23,6 @@ struct ThreadSituation {
     bool in_system_call = false;
     bool arriving = false;  // native until it can be taken into the cache, for the first time
     bool called = false;    // … and it has been interrupted for that
-    bool asks = false;      // on its way through the system call of a request
     std::optional<std::uint32_t> area;
     Address expected;  // where it goes on after the system call
     // A signal is being delivered to a handler; without it the thread would have gone on here.
@@ -67,8 +66,12 @@ class GuestThreads {
     void remove_missed();
     void remove_ended();
 
+    // Its registers are in its area, and it executes no unit.
+    bool waits_for_answer(const GuestThread& guest) const;
     bool any_in_cache() const;
+    bool any_in_units() const;
     void interrupt_those_in_cache();
+    void interrupt_those_in_units();
 
     auto begin() { return guests_.begin(); }
     auto end() { return guests_.end(); }

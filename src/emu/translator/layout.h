@@ -17,6 +17,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "emu/syscalls/table.h"
+
 namespace shadowprof::emu::translator {
 
 // How code of the guest is translated. Every version writes down where the thread went; some write
@@ -29,6 +31,12 @@ enum class Version : std::uint8_t {
 };
 inline constexpr std::size_t version_count = 4;
 
+// How a thread in the cache reaches the profiler.
+enum class Asking : std::uint8_t {
+    by_stops,   // a system call, at which the profiler stops it; so do the guest's own calls
+    by_memory,  // it waits for an answer in its area; system calls are executed from the cache
+};
+
 // What code asks the profiler for when it leaves the cache.
 enum class Request : std::uint64_t {
     look,         // the slot is full, or the thread was called, or its window is over
@@ -36,6 +44,9 @@ enum class Request : std::uint64_t {
     find,         // an indirect branch to an address that is not in the table
     changed,      // the guest's code is not what was translated
     unsupported,  // an instruction that cannot be translated, in the unit `exit`
+    call,         // the profiler has to see the system call at `pc`, which was not executed
+    nothing,      // its request was dealt with, but it cannot be answered yet
+    called,       // the system call before `pc` was executed; its number is in `exit`
 };
 
 // One thread's engine state; gs points to it. Guest registers are put here while code needs the
@@ -55,6 +66,14 @@ struct alignas(64) ThreadArea {
     // The guest's flag for alignment checks, at its place among the flags. In the cache it is never
     // set, because what is written down is not aligned.
     std::uint64_t alignment_check;
+
+    // The rest is for threads that ask by memory.
+    std::uint64_t rsi, rdi, r10;
+    std::uint64_t flags;     // as HostAssembler::flags_to_rax() has them
+    std::uint64_t place;     // this area's, as the target sees it
+    std::uint64_t resume;    // where in the cache it goes on: after a system call, or an answer
+    std::uint32_t answered;  // 0: it waits for an answer
+    std::uint32_t sleeps;    // it does so in the kernel
 };
 inline constexpr std::uint32_t alignment_check_flag = 1u << 18;
 
@@ -63,9 +82,25 @@ inline constexpr std::size_t most_threads = 512;
 inline constexpr std::size_t table_entries = 1u << 16;
 inline constexpr std::size_t table_size = table_entries * sizeof(std::uint64_t);
 
+inline constexpr std::size_t most_calls = 512;
+
+// What all threads share with the profiler if they ask by memory.
+struct Exchange {
+    std::uint32_t bell;             // incremented by threads that want an answer
+    std::uint32_t profiler_sleeps;  // at the bell
+    // The profiler's thread; when that ends, however it does, the kernel sets `is_dead`.
+    std::uint32_t life;
+    static constexpr std::uint32_t is_dead = 0x4000'0000;  // FUTEX_OWNER_DIED
+    // The kernel refused to wake the profiler, which therefore must not sleep for long.
+    std::uint32_t bell_is_mute;
+    std::int64_t patience[2];  // a timespec: a sleeping thread looks so often whether it is alive
+    CallInCache calls[most_calls];  // by number
+};
+
 inline constexpr std::size_t areas_at = version_count * table_size;
+inline constexpr std::size_t exchange_at = areas_at + most_threads * sizeof(ThreadArea);
 inline constexpr std::size_t streams_at = 4u << 20;
-static_assert(areas_at + most_threads * sizeof(ThreadArea) <= streams_at);
+static_assert(exchange_at + sizeof(Exchange) <= streams_at);
 
 inline constexpr std::uint64_t slot_size = 1u << 19;
 inline constexpr std::uint64_t slot_room = slot_size / 2;

@@ -5,10 +5,16 @@
 
 #include <array>
 
+#include "emu/syscalls/table.h"
+#include "emu/tuning.h"
 #include "inject/planned_calls.h"
 #include "proc/process_info.h"
 
 namespace shadowprof::emu::translator {
+
+ProgramCache::~ProgramCache() {
+    drop();
+}
 
 ProgramCache::ProgramCache(ptrace::Tracer& tracer, GuestCode& code, trace::SegmentTable& segments,
                            bool nothing_random)
@@ -18,17 +24,34 @@ bool ProgramCache::make(ptrace::Thread& thread, std::string& why) {
     memory_ = SharedMemory::create(tracer_, thread, why);
     is_in_program_ = memory_ != nullptr;
     if (!memory_) return false;
+    open_exchange();
+    if (!life_->is_given()) {
+        why = "the kernel tells nobody when a thread of ours ends";
+        drop();
+        return false;
+    }
     confinement_ = inject::confinement_of(tracer_.pid(), thread.tid());
-    translator_ =
-        std::make_unique<Translator>(code_, segments_, memory_->tables(), memory_->tables_place());
-    hot_code_ = std::make_unique<HotCode>(*translator_, segments_);
+    translator_ = std::make_unique<Translator>(code_, segments_, memory_->tables(),
+                                               memory_->tables_place(), Asking::by_memory);
     for (const auto& arena : memory_->arenas())
         translator_->add_arena(arena.ours, arena.place, arena.size);
+    hot_code_ = std::make_unique<HotCode>(*translator_, segments_);
     if (nothing_random_ && !remove_randomness(thread, why)) return false;
     code_.mappings_may_have_changed();
     code_.maps();
     epoch_ = code_.epoch();
     return true;
+}
+
+void ProgramCache::open_exchange() {
+    auto& exchange = memory_->exchange();
+    exchange.patience[1] = tuning::patience_for_answer;
+    for (const auto& row : system_call_rows())
+        if (static_cast<std::size_t>(row.number) < most_calls)
+            exchange.calls[row.number] = row.in_cache;
+    life_.emplace(exchange.life);
+    tracer_.set_bell(
+        ptrace::Tracer::Bell{&exchange.bell, &exchange.profiler_sleeps, &exchange.bell_is_mute});
 }
 
 bool ProgramCache::remove_randomness(ptrace::Thread& thread, std::string& why) {
@@ -45,6 +68,8 @@ bool ProgramCache::remove_randomness(ptrace::Thread& thread, std::string& why) {
 }
 
 void ProgramCache::drop() {
+    tracer_.set_bell({});
+    life_.reset();
     hot_code_.reset();
     translator_.reset();
     memory_.reset();

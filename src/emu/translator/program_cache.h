@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "emu/common/guest_code.h"
 #include "emu/translator/hot_code.h"
+#include "emu/translator/life_sign.h"
 #include "emu/translator/shared_memory.h"
 #include "emu/translator/translator.h"
 #include "inject/fork_conditions.h"
@@ -25,6 +26,9 @@ class ProgramCache {
     // be the same.
     ProgramCache(ptrace::Tracer& tracer, GuestCode& code, trace::SegmentTable& segments,
                  bool nothing_random);
+    ~ProgramCache();
+    ProgramCache(const ProgramCache&) = delete;
+    ProgramCache& operator=(const ProgramCache&) = delete;
 
     // Puts an empty cache into the program, by calls of a stopped thread. Nobody hears of threads
     // that end meanwhile. False, and `why`, if that is impossible at this moment.
@@ -51,7 +55,7 @@ class ProgramCache {
 
     // Whether code has come or gone since this was last asked, so that the cache must be emptied.
     bool is_outdated();
-    // The same, of a thread that returns from this system call.
+    // The same, of a thread that returns from this system call, which is in orig_rax.
     bool is_outdated_after(const ptrace::Registers& call);
     // No thread is inside.
     void empty();
@@ -60,6 +64,7 @@ class ProgramCache {
     bool learn(std::span<const trace::SegmentId> executed, Random& random);
 
   private:
+    void open_exchange();
     bool remove_randomness(ptrace::Thread& thread, std::string& why);
 
     ptrace::Tracer& tracer_;
@@ -71,6 +76,7 @@ class ProgramCache {
     std::unique_ptr<HotCode> hot_code_;
     std::optional<inject::Confinement> confinement_;
     std::uint64_t epoch_ = 0;
+    std::optional<LifeSign> life_;
     bool is_in_program_ = false;
     bool is_given_up_ = false;
 };

@@ -45,8 +45,8 @@ bool ReplicaCache::make(const inject::ForkSite& fork_site, const proc::Maps& map
         why = "no memory for the code cache";
         return false;
     }
-    translator_ =
-        std::make_unique<Translator>(code_, segments_, memory_->tables(), memory_->tables_place());
+    translator_ = std::make_unique<Translator>(code_, segments_, memory_->tables(),
+                                               memory_->tables_place(), Asking::by_stops);
     for (const auto& arena : memory_->arenas())
         translator_->add_arena(arena.ours, arena.place, arena.size);
     hot_code_ = std::make_unique<HotCode>(*translator_, segments_);

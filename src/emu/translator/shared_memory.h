@@ -53,6 +53,11 @@ class SharedMemory {
     std::uint64_t* tables() const { return reinterpret_cast<std::uint64_t*>(ours_); }
     std::uint32_t tables_place() const { return static_cast<std::uint32_t>(data_place_); }
 
+    Exchange& exchange() const { return *reinterpret_cast<Exchange*>(ours_ + exchange_at); }
+    std::uint32_t place_of_exchange() const {
+        return static_cast<std::uint32_t>(data_place_ + exchange_at);
+    }
+
     // A thread's area and slot; nothing if there are too many threads.
     std::optional<std::uint32_t> take_area();
     void give_area(std::uint32_t number) { free_areas_.push_back(number); }

@@ -21,12 +21,22 @@ void SignalDelivery::on_signal(GuestThread& guest, const ptrace::Event& event) {
     if (!registers || !sets) return;
     const bool caught = sets->caught >> (event.signal - 1) & 1;
     if (!guest.in_cache()) return on_signal_outside(guest, event, *registers, caught);
+    const auto* const fixed = cache_.translator().fixed_code_at(registers->rip());
+    if (caught && fixed && registers->rip() == fixed->behind_call) {
+        // As if the thread had made the call outside of the cache.
+        auto native = guest_registers_in_call(cache_.area(*guest.area), *registers);
+        traffic_.leave(guest, native, registers->raw.r15);
+        guest.in_system_call = native.in_system_call();
+        guest.expected = native.rip();
+        return on_signal_outside(guest, event, native, caught);
+    }
     // A breakpoint's signal arrives after the instruction.
     const auto at = event.signal == SIGTRAP ? registers->rip() - 1 : registers->rip();
     const auto position = cache_.translator().locate(at);
     if (position && is_fault(event)) return on_fault(guest, *registers, *position, event);
     if (!caught) {
-        guest.thread->resume_to_system_call(event.signal);
+        tracer_.repair_interrupted_call(*guest.thread);
+        guest.thread->resume(event.signal);
         return;
     }
     if (position && position->at_entry && event.signal != SIGTRAP) {

@@ -95,7 +95,10 @@ void TranslatedProcess::take_known(GuestThread& guest, const ptrace::Event& even
         case EventKind::thread_exiting:
             return on_exiting(guest);
         default:
-            event.thread->resume_to_system_call();
+            if (guest.in_cache())
+                event.thread->resume();
+            else
+                event.thread->resume_to_system_call();
             return;
     }
 }
@@ -164,22 +167,6 @@ void TranslatedProcess::on_exiting(GuestThread& guest) {
 void TranslatedProcess::on_system_call_entry(GuestThread& guest) {
     auto registers = guest.thread->registers();
     if (!registers) return;
-    if (guest.in_cache()) {
-        if (cache_.translator().is_behind_leave(registers->rip())) {
-            guest.asks = true;
-            guest.thread->resume_to_system_call();
-            return;
-        }
-        const auto* exit = cache_.translator().system_call_behind(registers->rip());
-        if (!exit) {  // by int 0x80
-            guest.thread->resume_to_system_call();
-            return;
-        }
-        const auto stream = registers->raw.r15;
-        *registers = guest_registers(cache_.area(*guest.area), *registers);
-        registers->raw.rip = registers->raw.rcx = exit->target.value;
-        traffic_.leave(guest, *registers, stream);
-    }
     guest.expected = registers->rip();
     guest.in_system_call = true;
     if (registers->raw.orig_rax == SYS_rseq && tracer_.launched()) {
@@ -196,11 +183,6 @@ void TranslatedProcess::on_system_call_entry(GuestThread& guest) {
 void TranslatedProcess::on_system_call_exit(GuestThread& guest) {
     const auto registers = guest.thread->registers();
     if (!registers) return;
-    if (std::exchange(guest.asks, false)) return on_request(guest, *registers);
-    if (guest.in_cache()) {
-        guest.thread->resume_to_system_call();
-        return;
-    }
     if (registers->will_call_again() ||
         (registers->in_system_call() && registers->result() == -EINTR &&
          tracer_.repair_interrupted_call(*guest.thread))) {
@@ -225,49 +207,111 @@ void TranslatedProcess::on_system_call_exit(GuestThread& guest) {
     traffic_.enter(guest, *registers);
 }
 
-void TranslatedProcess::on_request(GuestThread& guest, Registers registers) {
-    const auto& area = cache_.area(*guest.area);
-    auto& translator = cache_.translator();
-    const auto request = area.request;
-    const auto stream = registers.raw.r15;
-    registers = guest_registers_at_request(area, registers);
-    guest.recording->left_at(stream);
-    guest.state = GuestThread::State::native;
+void TranslatedProcess::answer() {
+    for (auto& [tid, guest] : threads_)
+        if (threads_.waits_for_answer(guest) && !guest.thread->stopped() &&
+            !guest.thread->is_asked())
+            on_request(guest);
+    traffic_.empty_if_nobody_is_inside();
+}
 
-    if (request == Request::look) {
-        threads_.read_stream(guest);
-        guest.recording->go_on();
+void TranslatedProcess::on_request(GuestThread& guest) {
+    const auto& area = cache_.area(*guest.area);
+    const bool has_to_stop = traffic_.is_closed() || !guest.held.empty() ||
+                             area.request == Request::call || area.request == Request::unsupported;
+    if (has_to_stop) {
+        guest.thread->interrupt();
+        return;
     }
-    if (!traffic_.may_enter() || !guest.held.empty() || stream & alias)
-        return traffic_.enter(guest, registers);
-    switch (request) {
+    serve(guest);
+    traffic_.answer(guest);
+}
+
+// Does what the thread asks for, as far as that is possible without stopping it.
+void TranslatedProcess::serve(GuestThread& guest) {
+    auto& area = cache_.area(*guest.area);
+    auto& translator = cache_.translator();
+    const auto version = guest.recording->version();
+    guest.recording->left_at(area.stream);
+    switch (std::exchange(area.request, Request::nothing)) {
         case Request::look:
+            threads_.read_stream(guest);
+            guest.recording->go_on();
             break;
         case Request::link:
-            translator.link(static_cast<std::uint32_t>(area.exit));
+            if (traffic_.may_enter()) translator.link(static_cast<std::uint32_t>(area.exit));
             break;
         case Request::find:
-            translator.find(registers.rip(), guest.recording->version());
+            if (traffic_.may_enter()) translator.find({area.pc}, version);
             break;
         case Request::changed:
-            translator.renew(registers.rip(), guest.recording->version());
+            if (traffic_.may_enter()) translator.renew({area.pc}, version);
             break;
-        case Request::unsupported: {
-            const auto& unit = translator.unit(static_cast<std::uint32_t>(area.exit));
-            threads_.read_stream(guest);
-            guest.recording->cut_before(unit, registers.rip());
-            notes_.warnings.push_back(
-                "a thread runs on unprofiled: an instruction cannot be translated");
-            return traffic_.run_natively(guest, registers, "unsupported instruction");
+        case Request::called: {
+            Registers call;
+            call.raw.orig_rax = area.exit;
+            call.raw.rax = area.rax;
+            call.raw.rdi = area.rdi;
+            call.raw.rsi = area.rsi;
+            if (cache_.is_outdated_after(call)) traffic_.begin_emptying();
+            break;
         }
+        case Request::call:
+        case Request::unsupported:
+        case Request::nothing:
+            break;
     }
-    traffic_.enter(guest, registers);
+}
+
+// The thread becomes native.
+void TranslatedProcess::on_stop_while_waiting(GuestThread& guest, const Registers& registers) {
+    const auto& area = cache_.area(*guest.area);
+    const auto native = guest_registers_while_waiting(area, registers);
+    const auto request = area.request;
+    serve(guest);
+    traffic_.leave(guest, native, guest.recording->stream());
+    if (!guest.held.empty() || traffic_.is_closed()) return traffic_.enter(guest, native);
+    if (request == Request::call) {
+        guest.thread->resume_to_system_call();
+        return;
+    }
+    if (request == Request::unsupported) {
+        const auto& unit = cache_.translator().unit(static_cast<std::uint32_t>(area.exit));
+        threads_.read_stream(guest);
+        guest.recording->cut_before(unit, native.rip());
+        notes_.warnings.push_back(
+            "a thread runs on unprofiled: an instruction cannot be translated");
+        return traffic_.run_natively(guest, native, "unsupported instruction");
+    }
+    traffic_.enter(guest, native);
+}
+
+// The thread becomes native in its call, or behind it.
+void TranslatedProcess::on_stop_in_call(GuestThread& guest, const Registers& registers) {
+    auto native = guest_registers_in_call(cache_.area(*guest.area), registers);
+    traffic_.leave(guest, native, registers.raw.r15);
+    guest.expected = native.rip();
+    guest.in_system_call =
+        native.will_call_again() || tracer_.repair_interrupted_call(*guest.thread);
+    if (guest.in_system_call) {
+        guest.thread->resume_to_system_call();
+        return;
+    }
+    native.raw.orig_rax = no_system_call;
+    traffic_.enter(guest, native);
 }
 
 void TranslatedProcess::on_interrupted(GuestThread& guest) {
     const auto registers = guest.thread->registers();
     if (!registers) return;
-    if (guest.in_cache() && !guest.asks) return traffic_.call_out(guest, *registers);
+    if (guest.in_cache()) {
+        const auto* const fixed = cache_.translator().fixed_code_at(registers->rip());
+        if (fixed && fixed->waiting.contains(registers->rip()) && threads_.waits_for_answer(guest))
+            return on_stop_while_waiting(guest, *registers);
+        if (fixed && fixed->behind_call == registers->rip())
+            return on_stop_in_call(guest, *registers);
+        return traffic_.call_out(guest, *registers);
+    }
     const auto continuation = std::exchange(guest.entering_handler, {});
     if (guest.arriving) return takeover_.arrive(guest);
     if (continuation) return signals_.on_handler(guest, *registers, *continuation);
@@ -286,6 +330,7 @@ void TranslatedProcess::let_go(const std::string& reason) {
     threads_.interrupt_those_in_cache();
     const auto deadline = Clock::now() + longest;
     while (tracer_.alive() && threads_.any_in_cache() && Clock::now() < deadline) {
+        answer();
         const auto event = tracer_.wait(deadline);
         if (event && !take(*event)) tracer_.pass_on(*event);
     }

@@ -2,13 +2,16 @@
 //
 // Each thread is in one of two states. In the *cache* it executes translated code: gs points to its
 // area, r15 to where it writes down what it does. Otherwise it is *native*: its registers are the
-// guest's own. It is native in every system call, whenever a signal is delivered, and whenever a
-// thread or process is created, so that the kernel never sees anything of ours: not in a signal
-// frame, not in the registers of a new thread, not in a child. If the profiler dies, the thread
-// goes on by itself.
+// guest's own. It is native whenever a signal is delivered to a handler and whenever a thread or
+// process is created, so that the kernel never sees anything of ours: not in a signal frame, not in
+// the registers of a new thread, not in a child. If the profiler dies, the thread goes on by
+// itself.
 //
-// A thread leaves the cache by a system call: its own, or one that asks us for something (Request).
-// To make it leave soon, its stream pointer is moved to the alias, and the next unit notices.
+// A thread that needs something (Request) asks by memory and waits in the cache for the answer. It
+// is stopped only if it has to become native. It makes most system calls from the cache, too. When
+// a signal or an interruption finds it in one, it becomes native right there: the kernel does not
+// care where the call came from. To make a thread ask soon, its stream pointer is moved to the
+// alias, and the next unit notices.
 //
 // The jobs are shared out like this:
 //   ProgramCache      the cache itself, from one exec to the next
@@ -53,6 +56,8 @@ class TranslatedProcess {
     void take_over() { takeover_.take_over(); }
     bool has_begun() const { return cache_.exists() || cache_.is_given_up(); }
 
+    // Answers the threads that have asked for something.
+    void answer();
     // False: the event is not of a thread of ours.
     bool take(const ptrace::Event& event);
     // Every thread goes on natively.
@@ -73,7 +78,10 @@ class TranslatedProcess {
     void on_exiting(GuestThread& guest);
     void on_system_call_entry(GuestThread& guest);
     void on_system_call_exit(GuestThread& guest);
-    void on_request(GuestThread& guest, ptrace::Registers registers);
+    void on_request(GuestThread& guest);
+    void serve(GuestThread& guest);
+    void on_stop_while_waiting(GuestThread& guest, const ptrace::Registers& registers);
+    void on_stop_in_call(GuestThread& guest, const ptrace::Registers& registers);
     void on_interrupted(GuestThread& guest);
     void take_out_memory();
 

@@ -177,6 +177,10 @@ TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers
             recording_.cut_before(unit, native_.rip());
             return end("unsupported instruction");
         }
+        case Request::call:
+        case Request::called:
+        case Request::nothing:
+            break;
     }
     return Next::enter;
 }

@@ -1,7 +1,5 @@
 #include "emu/translator/translator.h"
 
-#include <sys/syscall.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
@@ -31,42 +29,24 @@ void set_word(std::uint8_t* place, std::uint64_t value) {
 }  // namespace
 
 Translator::Translator(GuestCode& code, trace::SegmentTable& segments, std::uint64_t* tables,
-                       std::uint32_t tables_place)
-    : code_(code), segments_(segments), tables_(tables), compiler_(*this, tables_place) {}
+                       std::uint32_t tables_place, Asking asking)
+    : code_(code),
+      segments_(segments),
+      tables_(tables),
+      asking_(asking),
+      exchange_place_(tables_place + static_cast<std::uint32_t>(exchange_at)),
+      compiler_(*this, tables_place) {}
 
 void Translator::add_arena(std::uint8_t* ours, Address place, std::size_t size) {
     arenas_.emplace_back(ours, place, size);
-    write_fixed_code(arenas_.back());
-    if (arenas_.size() > 1) return;
-    for (std::size_t i = 0; i < version_count * table_entries; ++i)
-        tables_[i] = arenas_.front().place_of(arenas_.front().find).value;
+    write_fixed_code(arenas_.back(), asking_, exchange_place_);
+    if (arenas_.size() == 1) nothing_can_be_found();
 }
 
-// If the profiler has died, the system call that asks for it returns, and the thread goes on in its
-// own code.
-void Translator::write_fixed_code(CodeArena& arena) {
-    Emitter a{arena.begin(), arena.end()};
-    arena.leave = a.position();
-    a.store_area(offsetof(ThreadArea, rax), decoder::rax);
-    a.store_area(offsetof(ThreadArea, rcx), decoder::rcx);
-    a.store_area(offsetof(ThreadArea, r11), decoder::r11);
-    a.move_imm(decoder::rax, SYS_getpid);
-    a.system_call();
-    arena.after_leave = arena.place_of(a.position());
-    a.load_area(decoder::rax, offsetof(ThreadArea, rax));
-    a.load_area(decoder::rcx, offsetof(ThreadArea, rcx));
-    a.load_area(decoder::r11, offsetof(ThreadArea, r11));
-    a.load_area(decoder::r15, offsetof(ThreadArea, r15));
-    a.jump_through_area(offsetof(ThreadArea, pc));
-
-    arena.find = a.position();
-    a.store_area(offsetof(ThreadArea, pc), decoder::rcx);
-    a.load_area(decoder::rcx, offsetof(ThreadArea, rcx));
-    a.load_area(decoder::rdx, offsetof(ThreadArea, rdx));
-    a.store_area_half(offsetof(ThreadArea, request), static_cast<std::uint32_t>(Request::find));
-    a.jump_to(arena.leave);
-    arena.commit(a.position());
-    arena.keep();
+void Translator::nothing_can_be_found() {
+    const auto& arena = arenas_.front();
+    for (std::size_t i = 0; i < version_count * table_entries; ++i)
+        tables_[i] = arena.place_of(arena.fixed.find).value;
 }
 
 CodeArena& Translator::arena_of(Address place) {
@@ -286,7 +266,7 @@ std::optional<Address> Translator::find(Address pc, Version version) {
     const auto* const not_found = a.position();
     move_in_full(decoder::rdx, pc.value);
     a.lea(decoder::rcx, decoder::rcx, decoder::rdx, 1, 0);
-    a.jump_to(arena->find);
+    a.jump_to(arena->fixed.find);
     arena->commit(a.position());
     set_word(next, arena->place_of(not_found).value);
 
@@ -385,8 +365,7 @@ void Translator::forget_everything() {
     ++statistics_.resets;
     counting_.clear();
     for (auto& arena : arenas_) arena.forget();
-    for (std::size_t i = 0; i < version_count * table_entries; ++i)
-        tables_[i] = arenas_.front().place_of(arenas_.front().find).value;
+    nothing_can_be_found();
 }
 
 bool Translator::has_code_in(AddressRange range) const {
@@ -404,9 +383,16 @@ bool Translator::is_in_cache(Address address) const {
                        [&](const CodeArena& arena) { return arena.range().contains(address); });
 }
 
+const FixedCode* Translator::fixed_code_at(Address address) const {
+    const auto found = std::find_if(arenas_.begin(), arenas_.end(), [&](const CodeArena& arena) {
+        return arena.range().begin <= address && address < arena.end_of_kept();
+    });
+    return found == arenas_.end() ? nullptr : &found->fixed;
+}
+
 bool Translator::is_behind_leave(Address address) const {
     return std::any_of(arenas_.begin(), arenas_.end(),
-                       [&](const CodeArena& arena) { return arena.after_leave == address; });
+                       [&](const CodeArena& arena) { return arena.fixed.after_leave == address; });
 }
 
 std::optional<Translator::Position> Translator::locate(Address in_cache) const {

@@ -38,7 +38,7 @@ class Translator : private UnitDirectory {
   public:
     // `tables`: the lookup tables as we see them; `tables_place`: as the target does.
     Translator(GuestCode& code, trace::SegmentTable& segments, std::uint64_t* tables,
-               std::uint32_t tables_place);
+               std::uint32_t tables_place, Asking asking);
 
     // Arenas are used in this order of preference where more than one reaches.
     void add_arena(std::uint8_t* ours, Address place, std::size_t size);
@@ -79,6 +79,8 @@ class Translator : private UnitDirectory {
     };
     std::optional<Position> locate(Address in_cache) const;
     bool is_in_cache(Address address) const;
+    // The fixed code that a thread stopped here is in.
+    const FixedCode* fixed_code_at(Address address) const;
     // Whether a thread that is stopped in a system call here has left the cache with a request.
     bool is_behind_leave(Address address) const;
     // The exit by which a thread that is stopped in a system call, just before this address, left.
@@ -124,7 +126,7 @@ class Translator : private UnitDirectory {
     void replace(std::uint32_t old, std::uint32_t by);
     std::vector<const trace::Block*> choose_blocks(Address pc, Version version);
     void connect(std::uint32_t exit);
-    void write_fixed_code(CodeArena& arena);
+    void nothing_can_be_found();
     CodeArena* arena_for(Address pc);
     CodeArena& arena_of(Address place);
     const std::uint8_t* far_jump(CodeArena& from, Address to);
@@ -133,6 +135,8 @@ class Translator : private UnitDirectory {
     GuestCode& code_;
     trace::SegmentTable& segments_;
     std::uint64_t* tables_;
+    Asking asking_;
+    std::uint32_t exchange_place_;
     UnitCompiler compiler_;
     std::deque<CodeArena> arenas_;
     bool is_full_ = false;

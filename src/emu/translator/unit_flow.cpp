@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "emu/translator/unit_compiler.h"
+#include "ptrace/registers.h"
 
 namespace shadowprof::emu::translator {
 
@@ -248,12 +249,20 @@ void FlowWriter::look_up() {
                           decoder::rdx);
 }
 
-// The profiler sees the thread at the system call and takes it from there. The code that follows
+// If the profiler sees all system calls, it takes the thread from there, and the code that follows
 // runs only if the profiler has died.
 void FlowWriter::leave_with_system_call(Address next) {
     const auto exit = add_exit(ExitKind::system_call, next);
     w_.write_id(exits_[exit].segment);
-    a_.system_call();
+    if (const auto* const call = w_.fixed_code().call) {
+        a_.store_area(slot_for(decoder::rcx), decoder::rcx);
+        a_.store_area_constant(offsetof(ThreadArea, pc), next.value - ptrace::system_call_length);
+        auto* const behind = a_.load_place(decoder::rcx);
+        a_.jump_to(call);
+        a_.join(behind);
+    } else {
+        a_.system_call();
+    }
     a_.move_imm(decoder::rcx, next.value);
     exits_[exit].jump = a_.patchable_jump();
     ask_for_link_later(exit);

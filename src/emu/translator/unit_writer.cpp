@@ -215,7 +215,7 @@ void UnitWriter::leave_unsupported(const Instruction& instruction) {
 void UnitWriter::ask(Request request, Address pc) {
     a_.store_area_constant(offsetof(ThreadArea, pc), pc.value);
     a_.store_area_half(offsetof(ThreadArea, request), static_cast<std::uint32_t>(request));
-    a_.jump_to(arena_->leave);
+    a_.jump_to(arena_->fixed.leave);
 }
 
 }  // namespace shadowprof::emu::translator

@@ -27,6 +27,7 @@ class UnitWriter {
 
     Emitter& emitter() { return a_; }
     const Unit& unit() const { return unit_; }
+    const FixedCode& fixed_code() const { return arena_->fixed; }
     const decoder::Instruction& at(std::size_t block, std::size_t index) const {
         return unit_.blocks[block]->instructions[index];
     }

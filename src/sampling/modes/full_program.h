@@ -14,6 +14,7 @@ class FullProgram : public Sampling {
 
     Clock::time_point next_tick() const override { return next_tick_; }
     void tick() override;
+    void answer() override { process_.answer(); }
     bool take(const ptrace::Event& event) override { return process_.take(event); }
     void wind_up(const std::string& reason) override;
     Cost cost() const override { return cost_; }

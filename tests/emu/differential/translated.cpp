@@ -52,7 +52,7 @@ TranslatedCode::TranslatedCode(emu::GuestCode& code, Place place) : code_(code) 
     ::close(file);
     std::memset(data_ + streams_at, unwritten, slot_size);
     translator_.emplace(code, segments_, reinterpret_cast<std::uint64_t*>(data_),
-                        static_cast<std::uint32_t>(data_place));
+                        static_cast<std::uint32_t>(data_place), emu::translator::Asking::by_stops);
     translator_->add_arena(reinterpret_cast<std::uint8_t*>(arena_), {arena_place}, arena_size);
 }
 

@@ -1,0 +1,226 @@
+#include "emu/translator/fixed_code.h"
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+
+#include <cstddef>
+#include <initializer_list>
+
+#include "emu/translator/code_arena.h"
+#include "emu/translator/emitter.h"
+#include "emu/tuning.h"
+
+namespace shadowprof::emu::translator {
+
+namespace {
+
+using decoder::r10;
+using decoder::r11;
+using decoder::rax;
+using decoder::rcx;
+using decoder::rdi;
+using decoder::rdx;
+using decoder::rsi;
+
+constexpr std::uint8_t byte_of_death = Exchange::is_dead >> 24;
+
+class Writer {
+  public:
+    Writer(CodeArena& arena, std::uint32_t exchange)
+        : arena_(arena), fixed_(arena.fixed), exchange_(exchange), a_(arena.begin(), arena.end()) {}
+
+    void write(Asking asking) {
+        if (asking == Asking::by_stops)
+            write_leave_by_stop();
+        else
+            write_leave_by_memory();
+        write_find();
+        if (asking == Asking::by_memory) write_call();
+        arena_.commit(a_.position());
+        arena_.keep();
+    }
+
+  private:
+    Address here() const { return arena_.place_of(a_.position()); }
+    std::uint32_t of_exchange(std::size_t offset) const {
+        return exchange_ + static_cast<std::uint32_t>(offset);
+    }
+    void load_flags() {
+        a_.load_area(rax, offsetof(ThreadArea, flags));
+        a_.flags_from_rax();
+    }
+    void save_flags() {
+        a_.flags_to_rax();
+        a_.store_area(offsetof(ThreadArea, flags), rax);
+    }
+
+    // If the profiler has died, the system call that asks for it returns, and the thread goes on in
+    // its own code.
+    void write_leave_by_stop() {
+        fixed_.leave = a_.position();
+        a_.store_area(offsetof(ThreadArea, rax), rax);
+        a_.store_area(offsetof(ThreadArea, rcx), rcx);
+        a_.store_area(offsetof(ThreadArea, r11), r11);
+        a_.move_imm(rax, SYS_getpid);
+        a_.system_call();
+        fixed_.after_leave = here();
+        a_.load_area(rax, offsetof(ThreadArea, rax));
+        a_.load_area(rcx, offsetof(ThreadArea, rcx));
+        a_.load_area(r11, offsetof(ThreadArea, r11));
+        a_.load_area(stream_register, offsetof(ThreadArea, r15));
+        a_.jump_through_area(offsetof(ThreadArea, pc));
+    }
+
+    void write_leave_by_memory() {
+        fixed_.life = of_exchange(offsetof(Exchange, life));
+        fixed_.leave = a_.position();
+        for (const auto& [reg, slot] : saved) a_.store_area(slot, reg);
+        a_.store_area(offsetof(ThreadArea, stream), stream_register);
+        save_flags();
+
+        fixed_.waiting.begin = here();
+        a_.store_area_half(offsetof(ThreadArea, answered), 0);
+        auto* const dead_before = jump_if_dead();
+        a_.increment_low_atomically(of_exchange(offsetof(Exchange, bell)));
+        a_.compare_low_half(of_exchange(offsetof(Exchange, profiler_sleeps)), 0);
+        auto* const is_awake = a_.jump_if(Condition::e);
+        a_.move_imm(rdi, of_exchange(offsetof(Exchange, bell)));
+        a_.move_imm(rsi, FUTEX_WAKE);
+        a_.move_imm(rdx, 1);
+        a_.move_imm(rax, SYS_futex);
+        a_.system_call();
+        a_.compare_imm(rax, 0, true);
+        auto* const was_rung = a_.jump_if(Condition::ns);
+        a_.store_low_half(of_exchange(offsetof(Exchange, bell_is_mute)), 1);
+        a_.join(is_awake);
+        a_.join(was_rung);
+
+        a_.move_imm(rcx, tuning::spins_for_answer);
+        const auto* const spin = a_.position();
+        a_.compare_area_half(offsetof(ThreadArea, answered), 0);
+        auto* const at_once = a_.jump_if(Condition::ne);
+        a_.pause();
+        a_.decrement(rcx);
+        a_.jump_to_if(Condition::ne, spin);
+
+        const auto* const sleep = a_.position();
+        a_.store_area_half(offsetof(ThreadArea, sleeps), 1);
+        auto* const dead_meanwhile = jump_if_dead();
+        a_.load_area(rdi, offsetof(ThreadArea, place));
+        a_.lea(rdi, rdi, Emitter::none, 1, offsetof(ThreadArea, answered));
+        a_.move_imm(rsi, FUTEX_WAIT);
+        a_.move_imm(rdx, 0);
+        a_.move_imm(r10, of_exchange(offsetof(Exchange, patience)));
+        a_.move_imm(rax, SYS_futex);
+        a_.system_call();
+        a_.compare_area_half(offsetof(ThreadArea, answered), 0);
+        a_.jump_to_if(Condition::e, sleep);
+        fixed_.waiting.end = here();
+        a_.store_area_half(offsetof(ThreadArea, sleeps), 0);
+        a_.join(at_once);
+        load_registers(offsetof(ThreadArea, stream));
+        a_.jump_through_area(offsetof(ThreadArea, resume));
+
+        a_.join(dead_before);
+        a_.join(dead_meanwhile);
+        load_registers(offsetof(ThreadArea, r15));
+        a_.jump_through_area(offsetof(ThreadArea, pc));
+    }
+
+    std::uint8_t* jump_if_dead() {
+        a_.test_low_byte(fixed_.life + 3, byte_of_death);
+        return a_.jump_if(Condition::ne);
+    }
+    void load_registers(std::size_t slot_of_r15) {
+        load_flags();
+        for (const auto& [reg, slot] : saved) a_.load_area(reg, slot);
+        a_.load_area(stream_register, slot_of_r15);
+    }
+
+    void write_find() {
+        fixed_.find = a_.position();
+        a_.store_area(offsetof(ThreadArea, pc), rcx);
+        a_.load_area(rcx, offsetof(ThreadArea, rcx));
+        a_.load_area(rdx, offsetof(ThreadArea, rdx));
+        a_.store_area_half(offsetof(ThreadArea, request),
+                           static_cast<std::uint32_t>(Request::find));
+        a_.jump_to(fixed_.leave);
+    }
+
+    // A system call changes rcx and r11 anyway.
+    void write_call() {
+        fixed_.call = a_.position();
+        a_.store_area(offsetof(ThreadArea, resume), rcx);
+        a_.store_area(offsetof(ThreadArea, rax), rax);
+        a_.store_area(offsetof(ThreadArea, r11), r11);
+        save_flags();
+
+        fixed_.before_call.begin = here();
+        a_.test_stream_bits(alias);
+        auto* const was_called = a_.jump_if(Condition::ne);
+        a_.load_area(rcx, offsetof(ThreadArea, rax));
+        a_.compare_imm(rcx, most_calls, false);
+        auto* const is_unknown = a_.jump_if(Condition::ae);
+        a_.move32(rcx, rcx);
+        a_.load_from(rcx, rcx, static_cast<std::int32_t>(of_exchange(offsetof(Exchange, calls))),
+                     1);
+        a_.compare_imm(rcx, static_cast<int>(CallInCache::hinted), false);
+        auto* const is_hinted = a_.jump_if(Condition::e);
+        a_.compare_imm(rcx, static_cast<int>(CallInCache::alone), false);
+        auto* const is_seen = a_.jump_if(Condition::ne);
+        load_flags();
+        a_.load_area(rax, offsetof(ThreadArea, rax));
+        fixed_.before_call.end = here() + 1;
+        a_.system_call();
+        fixed_.behind_call = here();
+        a_.jump_through_area(offsetof(ThreadArea, resume));
+
+        a_.join(is_hinted);
+        fixed_.before_hinted.begin = here();
+        load_flags();
+        a_.load_area(rax, offsetof(ThreadArea, rax));
+        a_.store_area(offsetof(ThreadArea, exit), rax);
+        fixed_.before_hinted.end = here() + 1;
+        a_.system_call();
+        a_.load_area(rcx, offsetof(ThreadArea, pc));
+        a_.lea(rcx, rcx, Emitter::none, 1, 2);
+        a_.store_area(offsetof(ThreadArea, pc), rcx);
+        ask(Request::called);
+
+        a_.join(was_called);
+        a_.join(is_unknown);
+        a_.join(is_seen);
+        load_flags();
+        for (const auto& [reg, slot] : {saved[0], saved[1], saved[2]}) a_.load_area(reg, slot);
+        ask(Request::call);
+    }
+
+    void ask(Request request) {
+        a_.store_area_half(offsetof(ThreadArea, request), static_cast<std::uint32_t>(request));
+        a_.jump_to(fixed_.leave);
+    }
+
+    struct Saved {
+        HostRegister reg;
+        std::size_t slot;
+    };
+    static constexpr Saved saved[] = {
+        {rax, offsetof(ThreadArea, rax)}, {rcx, offsetof(ThreadArea, rcx)},
+        {r11, offsetof(ThreadArea, r11)}, {rdx, offsetof(ThreadArea, rdx)},
+        {rsi, offsetof(ThreadArea, rsi)}, {rdi, offsetof(ThreadArea, rdi)},
+        {r10, offsetof(ThreadArea, r10)},
+    };
+
+    CodeArena& arena_;
+    FixedCode& fixed_;
+    std::uint32_t exchange_;
+    Emitter a_;
+};
+
+}  // namespace
+
+void write_fixed_code(CodeArena& arena, Asking asking, std::uint32_t exchange) {
+    Writer{arena, exchange}.write(asking);
+}
+
+}  // namespace shadowprof::emu::translator

@@ -1,0 +1,42 @@
+// The code that each arena begins with: where units jump to leave the cache, and where they execute
+// system calls.
+//
+// A thread that asks by memory writes its registers into its area, rings the profiler's bell and
+// waits, first spinning and then in a futex, until its area says where to go on. If the profiler
+// has died, the thread goes on in its own code. In all of this no signal frame may be built, so the
+// profiler holds signals back (SignalDelivery).
+//
+// A system call is executed right here if the table says so. A signal must never find the thread
+// between the look at whether it was called and the call, which might then sleep for ever: the
+// profiler moves it back to the look (CacheTraffic::call_out).
+#pragma once
+
+#include <cstdint>
+
+#include "base/address.h"
+#include "emu/translator/layout.h"
+
+namespace shadowprof::emu::translator {
+
+class CodeArena;
+
+struct FixedCode {
+    const std::uint8_t* leave = nullptr;
+    const std::uint8_t* find = nullptr;  // target in rcx; the guest's rcx and rdx in the area
+    Address after_leave;                 // where a thread that asks by stops is seen
+
+    // The rest is for threads that ask by memory.
+
+    // System calls. The guest's rcx is in the area, `pc` is the call's, and rcx says where in the
+    // unit to go on.
+    const std::uint8_t* call = nullptr;
+    std::uint32_t life = 0;      // the place of Exchange::life
+    AddressRange waiting;        // for an answer; the guest's state is in the area
+    AddressRange before_call;    // from the look on
+    AddressRange before_hinted;  // the same, in a part that comes later
+    Address behind_call;         // in the call, or after it, but not after one that is hinted
+};
+
+void write_fixed_code(CodeArena& arena, Asking asking, std::uint32_t exchange);
+
+}  // namespace shadowprof::emu::translator
