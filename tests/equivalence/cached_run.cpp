@@ -157,6 +157,10 @@ std::optional<CachedRun::End> CachedRun::on_request(ptrace::Thread& thread) {
         case Request::unsupported:
             thread.set_registers(native);
             return End::unsupported;
+        case Request::call:
+        case Request::called:
+        case Request::nothing:
+            break;
     }
     return enter(thread, native);
 }
