@@ -78,7 +78,7 @@ class Writer {
         a_.store_area(offsetof(ThreadArea, stream), stream_register);
         save_flags();
 
-        fixed_.waiting.begin = here();
+        fixed_.waiting.begin = fixed_.with_stream.begin = here();
         a_.store_area_half(offsetof(ThreadArea, answered), 0);
         auto* const dead_before = jump_if_dead();
         a_.increment_low_atomically(of_exchange(offsetof(Exchange, bell)));
@@ -119,6 +119,7 @@ class Writer {
         a_.store_area_half(offsetof(ThreadArea, sleeps), 0);
         a_.join(at_once);
         load_registers(offsetof(ThreadArea, stream));
+        fixed_.with_stream.end = here();
         a_.jump_through_area(offsetof(ThreadArea, resume));
 
         a_.join(dead_before);

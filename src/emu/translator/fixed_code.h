@@ -30,9 +30,10 @@ struct FixedCode {
     // System calls. The guest's rcx is in the area, `pc` is the call's, and rcx says where in the
     // unit to go on.
     const std::uint8_t* call = nullptr;
-    std::uint32_t life = 0;      // the place of Exchange::life
-    AddressRange waiting;        // for an answer; the guest's state is in the area
-    AddressRange before_call;    // from the look on
+    std::uint32_t life = 0;    // the place of Exchange::life
+    AddressRange waiting;      // for an answer; the guest's state is in the area
+    AddressRange with_stream;  // the stream's pointer is in the area, and so it is after an answer
+    AddressRange before_call;  // from the look on
     AddressRange before_hinted;  // the same, in a part that comes later
     Address behind_call;         // in the call, or after it, but not after one that is hinted
 };

@@ -83,7 +83,9 @@ inline ptrace::Registers guest_registers_at(const Translator::Position& position
 inline std::uint64_t stream_pointer(const Translator& translator, const ThreadArea& area,
                                     const ptrace::Registers& in_cache) {
     const auto position = translator.locate(in_cache.rip());
-    const bool in_register = !position || position->mark.stream_register == StreamRegister::stream;
+    const auto* const fixed = translator.fixed_code_at(in_cache.rip());
+    const bool in_register = position ? position->mark.stream_register == StreamRegister::stream
+                                      : !(fixed && fixed->with_stream.contains(in_cache.rip()));
     return (in_register ? in_cache.raw.r15 : area.stream) & ~alias;
 }
 
