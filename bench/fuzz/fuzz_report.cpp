@@ -14,6 +14,7 @@
 #include "model/json_cursor.h"
 #include "model/merge.h"
 #include "model/profile_file.h"
+#include "profile/doubts.h"
 #include "profile/registry.h"
 #include "report/compare/compare_json.h"
 #include "report/compare/compare_text.h"
@@ -92,6 +93,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
     if (report::defect_of(profile)) std::abort();
     if (!(profile::from_json(model::to_json(profile)) == profile)) std::abort();
+    static_cast<void>(profile::doubt_about(profile));
 
     report::TextOptions options;
     options.width = data[0] % 128;

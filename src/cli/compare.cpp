@@ -4,8 +4,8 @@
 #include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
+#include "cli/input.h"
 #include "cli/page.h"
-#include "profile/registry.h"
 #include "report/compare/compare_json.h"
 #include "report/compare/compare_text.h"
 
@@ -23,9 +23,8 @@ struct CompareOptions {
 };
 
 int compare(const CompareOptions& options) {
-    const auto comparison =
-        report::compare({options.sampled, profile::read_profile(options.sampled)},
-                        {options.perfect, profile::read_profile(options.perfect)});
+    const auto comparison = report::compare({options.sampled, read_profile(options.sampled)},
+                                            {options.perfect, read_profile(options.perfect)});
     report::CompareTextOptions text;
     text.width = page_width();
     text.color = wants_color(options.no_color);

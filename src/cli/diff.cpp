@@ -4,8 +4,8 @@
 #include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
+#include "cli/input.h"
 #include "cli/page.h"
-#include "profile/registry.h"
 #include "report/diff/diff_json.h"
 #include "report/diff/diff_text.h"
 
@@ -45,7 +45,7 @@ void DiffOutput::print(const report::Diff& diff, const report::GateResult* gate)
 }
 
 model::NamedProfile named_profile(const std::string& file) {
-    return {file, profile::read_profile(file)};
+    return {file, read_profile(file)};
 }
 
 namespace {

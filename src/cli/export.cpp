@@ -5,8 +5,8 @@
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/console.h"
+#include "cli/input.h"
 #include "cli/units.h"
-#include "profile/registry.h"
 #include "report/exports/exports.h"
 
 namespace shadowprof::cli {
@@ -30,7 +30,7 @@ const report::Exporter& exporter_of(const std::string& format) {
 int export_profile(const ExportCommandOptions& options) {
     const auto& exporter = exporter_of(options.format);
     if (!options.output.empty()) check_writable(options.output);
-    const auto out = exporter.run(profile::read_profile(options.profile), options.more);
+    const auto out = exporter.run(read_profile(options.profile), options.more);
     if (options.output.empty())
         write_to_stdout(out.text);
     else

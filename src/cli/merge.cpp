@@ -6,9 +6,9 @@
 #include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
+#include "cli/input.h"
 #include "cli/units.h"
 #include "model/profile_file.h"
-#include "profile/registry.h"
 
 namespace shadowprof::cli {
 
@@ -22,7 +22,7 @@ struct MergeOptions {
 int merge(const MergeOptions& options) {
     check_writable(options.output);
     model::Merger merger;
-    for (const auto& file : options.profiles) merger.add({file, profile::read_profile(file)});
+    for (const auto& file : options.profiles) merger.add({file, read_profile(file)});
     model::write_profile(merger.take(), options.output);
     return static_cast<int>(ExitStatus::fine);
 }

@@ -4,9 +4,9 @@
 #include "base/output_file.h"
 #include "cli/commands.h"
 #include "cli/completion.h"
+#include "cli/input.h"
 #include "cli/page.h"
 #include "cli/units.h"
-#include "profile/registry.h"
 #include "report/page/page.h"
 #include "report/text/text_report.h"
 
@@ -24,7 +24,7 @@ struct ReportOptions {
 
 int report(const ReportOptions& options) {
     if (!options.html.empty()) check_writable(options.html);
-    const auto profile = profile::read_profile(options.profile);
+    const auto profile = read_profile(options.profile);
     if (!options.html.empty()) {
         write_file(options.html, report::render_page(profile, {}));
         return static_cast<int>(ExitStatus::fine);

@@ -6,7 +6,8 @@
 //   each_place              the places in code that it refers to
 //   copy                    from a profiler's entry to that of a file, place by place
 //   defect                  what contradicts itself, to be said after the name of the section
-//   each_count              counts of events, and the totals that they are part of
+//   doubt                   the same of a whole section, where it makes numbers wrong but breaks
+//   nothing each_count              counts of events, and the totals that they are part of
 //
 // An entry type is a template over Place: a trace::Location in what profilers find, the index of a
 // location in files. What a profile type has that is like nothing else is a field of its own in its
@@ -50,6 +51,10 @@ struct EntryField {
     }
     template <class Section, class Use>
     void each_count(Section&, Use) const {}
+    template <class Section>
+    std::optional<std::string> doubt(const Section&) const {
+        return {};
+    }
     // Limits what one entry lists. The rest of it becomes unknown.
     template <class Entry>
     void shorten(Entry&, std::size_t) const {}
@@ -198,6 +203,8 @@ struct OperandField : EntryField {
 // derived from the integers beside them.
 void write_share(JsonOutput& out, const Estimate& estimate);
 void write_count(JsonOutput& out, const Statistics& statistics, const Totals& totals);
+// Whether such samples can be part of all samples.
+bool is_possible(const Statistics& statistics, const Totals& totals);
 inline auto keys_of_count(JsonCursor& in, Statistics& s) {
     return std::tuple(required("count", [&in, &s] { s.count = in.number(); }),
                       required("stats", [&in, &s] {
@@ -234,6 +241,13 @@ struct CountField : EntryField {
     template <class S, class Use>
     void each_count(S& section, Use use) const {
         use("", section.*totals, [this](const auto& e) { return (e.*member).count; });
+    }
+    template <class S>
+    std::optional<std::string> doubt(const S& section) const {
+        for (const auto& e : section.entries)
+            if (!is_possible(e.*member, section.*totals))
+                return "an entry's statistics do not fit its section's";
+        return {};
     }
 };
 

@@ -28,6 +28,20 @@ void write_totals(JsonOutput& out, const Totals& totals) {
     out.key("total_squares").hex(totals.total_squares);
 }
 
+bool is_possible(const Statistics& s, const Totals& totals) {
+    const auto number = [](auto n) { return static_cast<long double>(n); };
+    const auto is_at_most = [](long double a, long double b) { return a <= b * (1 + 1e-9L); };
+    // Sums over the same samples: of x, of its squares, and of its products with n, which is at
+    // least x.
+    const auto square = number(s.count) * number(s.count);
+    return s.samples <= totals.samples && (s.samples == 0) == (s.count == 0) &&
+           is_at_most(number(s.squares), square) &&
+           is_at_most(square, number(s.squares) * number(s.samples)) &&
+           is_at_most(number(s.squares), number(s.products)) &&
+           is_at_most(number(s.products) * number(s.products),
+                      number(s.squares) * number(totals.total_squares));
+}
+
 std::optional<std::string> imbalance(const std::string& what, Wide sum, const Totals& totals) {
     if (sum + totals.unknown != totals.total)
         return fmt::format("{}: entries and unknown do not add up to the total", what);

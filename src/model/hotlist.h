@@ -172,6 +172,13 @@ class SectionOf final : public Section, public ListOver<LocationIndex> {
         for (auto& e : entries) each_place_of(e, use);
     }
     std::optional<std::string> defect(std::size_t locations) const override;
+    std::optional<std::string> doubt() const override {
+        std::optional<std::string> found;
+        for_each_field(Entry::fields(), [&](const auto& f) {
+            if (!found) found = f.doubt(list());
+        });
+        return found;
+    }
     bool is_exhaustive() const override { return totals.exhaustive; }
     bool has_dropped_entries() const override { return dropped != 0; }
 

@@ -52,6 +52,8 @@ class Section {
     virtual void each_location(const std::function<void(LocationIndex&)>& use) = 0;
     // Which invariant does not hold, of those in profile.h.
     virtual std::optional<std::string> defect(std::size_t locations) const = 0;
+    // What contradicts itself all the same, to be said after the section's name.
+    virtual std::optional<std::string> doubt() const = 0;
     virtual bool is_exhaustive() const = 0;
     virtual bool has_dropped_entries() const = 0;
 

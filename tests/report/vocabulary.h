@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <fstream>
+#include <regex>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -31,6 +32,17 @@ inline Totals everything(std::uint64_t total) {
     t.add_sample(total);
     t.exhaustive = true;
     return t;
+}
+
+// No share is more than all: "12.3 %", and both ends of "12.3–14.5 %".
+inline void check_percentages(const std::string& text) {
+    static const std::regex percentage("([0-9.]+)(?:–([0-9.]+))? %");
+    for (std::sregex_iterator at(text.begin(), text.end(), percentage), end; at != end; ++at)
+        for (const auto group : {1, 2})
+            if ((*at)[group].matched) {
+                CAPTURE(at->str());
+                CHECK(std::stod((*at)[group].str()) <= 100);
+            }
 }
 
 // With SHADOWPROF_UPDATE_GOLDEN set the file becomes what the text is.

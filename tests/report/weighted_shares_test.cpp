@@ -5,7 +5,6 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
-#include <regex>
 #include <set>
 #include <sstream>
 
@@ -21,6 +20,7 @@
 #include "report/page/page_data.h"
 #include "report/text/text_report.h"
 #include "report/views/shares.h"
+#include "vocabulary.h"
 
 namespace shadowprof::report {
 
@@ -91,17 +91,6 @@ Profile random_profile(const RandomProgram& program, Random& random, profile::Se
     auto p = assemble(facts, lists, program.program.table, modules, symbols, options);
     name_functions(p);
     return p;
-}
-
-// "12.3 %", and both ends of "12.3–14.5 %".
-void check_percentages(const std::string& text) {
-    static const std::regex percentage("([0-9.]+)(?:–([0-9.]+))? %");
-    for (std::sregex_iterator at(text.begin(), text.end(), percentage), end; at != end; ++at)
-        for (const auto group : {1, 2})
-            if ((*at)[group].matched) {
-                CAPTURE(at->str());
-                CHECK(std::stod((*at)[group].str()) <= 100);
-            }
 }
 
 void check_list(const nlohmann::json& list, const std::string& name) {

@@ -94,16 +94,24 @@ void write_scale(model::JsonOutput& out, const LatencyScale& scale) {
     out.close_object();
 }
 
+double read_nanoseconds(model::JsonCursor& in) {
+    constexpr double longest = 1e12;
+    const auto ns = in.real();
+    if (ns < 0 || ns > longest) in.fail("a time of a load that cannot be");
+    return ns;
+}
+
 // The file does not have the clock's ticks: one tick is one step of its resolution.
 void read_clock(model::JsonCursor& in, LatencyScale& s) {
     in.object(required("usable", [&] { s.clock_is_usable = in.boolean(); }),
               optional("why_not", [&] { s.why_not = in.text(); }),
-              optional("resolution_ns", [&] { s.nanoseconds_per_tick = in.real(); }),
-              optional("overhead_ns", [&] { s.overhead_ticks = in.real(); }),
-              optional("longest_ns", [&] { s.longest_ns = in.real(); }),
+              optional("resolution_ns", [&] { s.nanoseconds_per_tick = read_nanoseconds(in); }),
+              optional("overhead_ns", [&] { s.overhead_ticks = read_nanoseconds(in); }),
+              optional("longest_ns", [&] { s.longest_ns = read_nanoseconds(in); }),
               optional("typical_ns", [&] { ByLevel<double>::read(in, s.typical_ns); }),
-              optional("limits_ns",
-                       [&] { read_few(in, s.limits_ns, [&](double& ns) { ns = in.real(); }); }));
+              optional("limits_ns", [&] {
+                  read_few(in, s.limits_ns, [&](double& ns) { ns = read_nanoseconds(in); });
+              }));
     if (s.nanoseconds_per_tick > 0) s.overhead_ticks /= s.nanoseconds_per_tick;
 }
 

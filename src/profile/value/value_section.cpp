@@ -140,6 +140,7 @@ void ValuesField::read_value(model::JsonCursor& in, ValueShare& v, Kept& kept) {
 void ValuesField::read_stride(model::JsonCursor& in, Stride& stride) {
     model::read_object(in, stride);
     if (stride.count > stride.steps) in.fail("a stride with more of its step than steps");
+    if (stride.share < 0 || stride.share > 1) in.fail("a share of strides beyond 0 and 1");
 }
 
 void ValuesField::tell_read_from_all(model::JsonCursor& in, CountedValues& e, const Kept& kept) {
