@@ -8,5 +8,5 @@ using namespace shadowprof::report;
 int main(int, char** argv) {
     const auto comparison =
         compare({"partial.json", partial_profile()}, {"sample.json", sample_profile()});
-    write_file(argv[1], to_json(comparison));
+    shadowprof::write_file(argv[1], to_json(comparison));
 }

@@ -35,5 +35,5 @@ int main(int, char** argv) {
     GateLimits limits;
     limits.instructions = parse_allowance("+1%");
     const auto gate = check_limits(d, limits);
-    write_file(argv[1], to_json(d, &gate));
+    shadowprof::write_file(argv[1], to_json(d, &gate));
 }
