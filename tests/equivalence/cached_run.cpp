@@ -103,8 +103,7 @@ std::optional<CachedRun::End> CachedRun::enter(ptrace::Thread& thread, const Reg
         thread.set_registers(native);
         return End::no_code;
     }
-    const auto registers =
-        enter_cache(memory_->area(area_), memory_->place_of_area(area_), stream_, *place, native);
+    const auto registers = enter_cache(*memory_, area_, stream_, *place, native);
     if (!thread.set_registers(registers)) return End::gone;
     thread.resume_to_system_call();
     return {};
@@ -186,8 +185,10 @@ std::optional<CachedRun::End> CachedRun::on_signal(ptrace::Thread& thread,
 
 void CachedRun::read_stream(std::uint64_t end) {
     end &= ~alias;
-    const auto* at = memory_->stream_at(stream_);
-    const auto* const until = memory_->stream_at(end);
+    std::vector<std::byte> stream;
+    SHADOWPROF_ASSERT(memory_->read_stream(area_, stream_, end, stream), "a stream in its slot");
+    const auto* at = stream.data();
+    const auto* const until = at + stream.size();
     std::vector<trace::SegmentId> executed;
     while (at < until) {
         trace::SegmentId id{};
@@ -214,7 +215,10 @@ void CachedRun::read_block(const trace::Block& block, const std::byte*& at) {
 
 // Of a unit that was left before the instruction at the position.
 void CachedRun::read_part(const Translator::Position& position) {
-    const auto* at = memory_->stream_at(stream_) + sizeof(trace::SegmentId);
+    std::vector<std::byte> stream;
+    const auto slot_end = memory_->place_of_readings(area_);
+    SHADOWPROF_ASSERT(memory_->read_stream(area_, stream_, slot_end, stream), "a stream's rest");
+    const auto* at = stream.data() + sizeof(trace::SegmentId);
     const auto& blocks = position.unit->blocks;
     for (std::size_t n = 0; n < position.mark.block; ++n) read_block(*blocks[n], at);
     if (position.mark.instruction == 0) return;

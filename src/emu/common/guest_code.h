@@ -84,6 +84,7 @@ class GuestCode : public trace::CodeSource {
     const proc::Memory& memory() const { return memory_; }
     trace::CapturePlan plan() const { return plan_; }
     const trace::Block& block(trace::BlockId id) const { return blocks_.at(id); }
+    bool knows(trace::BlockId id) const { return static_cast<std::uint32_t>(id) < blocks_.size(); }
 
   private:
     struct Entry {

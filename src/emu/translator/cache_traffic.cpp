@@ -1,5 +1,6 @@
 #include "emu/translator/cache_traffic.h"
 
+#include <fmt/format.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -16,6 +17,7 @@ using ptrace::Registers;
 void CacheTraffic::enter(GuestThread& guest, const Registers& native) {
     guest.state = GuestThread::State::native;
     if (is_closed_) return go_on_outside(guest, native);
+    if (guest.recording->is_spoilt()) return run_natively(guest, native, program_wrote_into_it);
     if (!native.is_64bit()) return run_natively(guest, native, "32-bit code");
     const bool is_first = !guest.area;
     if (is_first && !cache_.has_same_confinement(*guest.thread))
@@ -60,22 +62,22 @@ void CacheTraffic::send_held_signal(GuestThread& guest, const Registers& native)
 }
 
 void CacheTraffic::enter_at(GuestThread& guest, const Registers& native, Address place) {
-    cache_.area(*guest.area).sleeps = 0;
+    cache_.memory().area(*guest.area).sleeps = 0;
     // Otherwise it was killed while it was stopped, and has the registers that it had.
     const bool is_inside = guest.thread->set_registers(
-        enter_cache(cache_.area(*guest.area), cache_.memory().place_of_area(*guest.area),
-                    guest.recording->stream(), place, native));
+        enter_cache(cache_.memory(), *guest.area, guest.recording->stream(), place, native));
     guest.state = is_inside ? GuestThread::State::in_cache : GuestThread::State::native;
     guest.thread->resume();
 }
 
 // The thread may have died meanwhile, which is heard of later.
 void CacheTraffic::answer(GuestThread& guest) {
-    auto& area = cache_.area(*guest.area);
+    auto& area = cache_.memory().area(*guest.area);
+    const Address pc{cache_.read_area(*guest.area).pc};
     if (cache_.is_outdated()) begin_emptying();
     std::optional<Address> place;
     if (!is_emptying_) {
-        place = cache_.translator().entry({area.pc}, guest.recording->version());
+        place = cache_.translator().entry(pc, guest.recording->version());
         if (cache_.is_outdated() || cache_.translator().is_full()) begin_emptying();
     }
     if (is_emptying_) return;  // it is answered when the cache is empty
@@ -94,7 +96,7 @@ void CacheTraffic::answer(GuestThread& guest) {
 void CacheTraffic::leave(GuestThread& guest, const Registers& native, std::uint64_t stream) {
     guest.recording->left_at(stream);
     guest.state = GuestThread::State::native;
-    cache_.area(*guest.area).answered = 1;
+    cache_.memory().area(*guest.area).answered = 1;
     guest.thread->set_registers(native);
 }
 
@@ -103,12 +105,27 @@ void CacheTraffic::run_natively(GuestThread& guest, const Registers& native,
     notes_.saw_everything = false;
     guest.thread->set_registers(native);
     threads_.read_stream(guest);
-    threads_.end(guest, why, false);
+    if (guest.recording->is_spoilt())
+        notes_.warnings.push_back(
+            fmt::format("a thread runs on unprofiled: {}", program_wrote_into_it));
+    threads_.end(guest, guest.recording->is_spoilt() ? program_wrote_into_it : why, false);
     guest.thread->resume();
 }
 
+bool CacheTraffic::look_whether_astray(GuestThread& guest, Registers& registers) {
+    if (!guest.in_cache() || cache_.translator().is_in_cache(registers.rip())) return false;
+    const auto own = registers.raw.r15;
+    const auto slot = cache_.memory().place_of_slot(*guest.area);
+    registers = guest_registers(cache_.read_area(*guest.area), registers);
+    if ((own & ~alias) - slot > slot_size) registers.raw.r15 = own;
+    guest.recording->spoil();
+    guest.state = GuestThread::State::native;
+    guest.thread->set_registers(registers);
+    return true;
+}
+
 void CacheTraffic::call_out(GuestThread& guest, Registers registers) {
-    auto& area = cache_.area(*guest.area);
+    auto& area = cache_.memory().area(*guest.area);
     const auto position = cache_.translator().locate(registers.rip());
     if (!position || position->mark.stream_register == StreamRegister::stream)
         registers.raw.r15 |= alias;
@@ -123,7 +140,7 @@ void CacheTraffic::call_out(GuestThread& guest, Registers registers) {
 }
 
 std::uint64_t CacheTraffic::stream_of(const GuestThread& guest, const Registers& in_cache) const {
-    return stream_pointer(cache_.translator(), cache_.area(*guest.area), in_cache);
+    return stream_pointer(cache_.translator(), cache_.read_area(*guest.area), in_cache);
 }
 
 void CacheTraffic::begin_emptying() {

@@ -37,6 +37,9 @@ class CacheTraffic {
     void leave(GuestThread& guest, const ptrace::Registers& native, std::uint64_t stream);
     // The thread goes on untranslated for the rest of its life.
     void run_natively(GuestThread& guest, const ptrace::Registers& native, const std::string& why);
+    // If the thread was taken to be in the cache, and is elsewhere, the program has changed what
+    // only we change. Then it is native, with these registers, and true is returned.
+    bool look_whether_astray(GuestThread& guest, ptrace::Registers& registers);
     // Makes a thread that is stopped somewhere in the cache leave it soon.
     void call_out(GuestThread& guest, ptrace::Registers registers);
     // Where the thread, stopped in the cache, would write next.

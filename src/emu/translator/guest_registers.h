@@ -2,7 +2,7 @@
 // real registers depends on where the thread stopped.
 #pragma once
 
-#include "emu/translator/layout.h"
+#include "emu/translator/shared_memory.h"
 #include "emu/translator/translator.h"
 #include "ptrace/registers.h"
 
@@ -89,16 +89,13 @@ inline std::uint64_t stream_pointer(const Translator& translator, const ThreadAr
     return (in_register ? in_cache.raw.r15 : area.stream) & ~alias;
 }
 
-// The registers with which a thread enters the cache at `place`.
-inline ptrace::Registers enter_cache(ThreadArea& area, std::uint64_t place_of_area,
-                                     std::uint64_t stream, Address place,
-                                     ptrace::Registers native) {
-    area.r15 = native.raw.r15;
-    area.guest_gs = native.raw.gs_base;
-    area.alignment_check = native.raw.eflags & alignment_check_flag;
+// The registers with which a thread, of this area, enters the cache at `place`.
+inline ptrace::Registers enter_cache(SharedMemory& memory, std::uint32_t area, std::uint64_t stream,
+                                     Address place, ptrace::Registers native) {
+    memory.put_registers(area, native);
     native.raw.eflags &= ~std::uint64_t{alignment_check_flag};
     native.raw.r15 = stream;
-    native.raw.gs_base = place_of_area;
+    native.raw.gs_base = memory.place_of_area(area);
     native.raw.rip = place.value;
     native.raw.orig_rax = no_system_call;
     return native;

@@ -27,7 +27,7 @@ bool GuestThreads::admit(GuestThread& guest) {
     if (guest.area) return true;
     guest.area = cache_.memory().take_area();
     if (!guest.area) return false;
-    auto& area = cache_.area(*guest.area);
+    auto& area = cache_.memory().area(*guest.area);
     area = {};
     area.place = cache_.memory().place_of_area(*guest.area);
     area.answered = 1;
@@ -104,7 +104,7 @@ bool GuestThreads::any_in_cache() const {
 }
 
 bool GuestThreads::waits_for_answer(const GuestThread& guest) const {
-    return guest.in_cache() && std::atomic_ref{cache_.area(*guest.area).answered}.load() == 0;
+    return guest.in_cache() && std::atomic_ref{cache_.memory().area(*guest.area).answered}.load() == 0;
 }
 
 bool GuestThreads::any_in_units() const {

@@ -51,7 +51,7 @@ class NativeStretch {
     std::optional<Part> run_part(ptrace::Registers& registers, std::uint64_t visits,
                                  double longest);
     void leave_counting_code(ptrace::Registers& registers);
-    ThreadArea& area() const { return cache_.area(guest_); }
+    ThreadArea& area() const { return cache_.memory().area(cache_.area_number(guest_)); }
 
     inject::Replica& replica_;
     ReplicaCache& cache_;

@@ -48,7 +48,7 @@ class ProgramCache {
 
     SharedMemory& memory() const { return *memory_; }
     Translator& translator() const { return *translator_; }
-    ThreadArea& area(std::uint32_t number) const { return memory_->area(number); }
+    ThreadArea read_area(std::uint32_t number) const { return memory_->read_area(number); }
 
     // Whether the thread is confined (seccomp) just as the first one was when the cache was made.
     bool has_same_confinement(const ptrace::Thread& thread) const;

@@ -87,7 +87,7 @@ class ReplicaCache {
     };
 
     SharedMemory& memory() { return *memory_; }
-    ThreadArea& area(const Guest& guest) const { return memory_->area(guest.area_); }
+    ThreadArea read_area(const Guest& guest) const { return memory_->read_area(guest.area_); }
     std::uint32_t area_number(const Guest& guest) const { return guest.area_; }
     std::vector<AddressRange> places() const { return memory_->places(); }
     bool contains(Address address) const { return translator_->is_in_cache(address); }

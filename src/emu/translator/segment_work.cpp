@@ -33,14 +33,18 @@ std::uint64_t word_of(std::span<const trace::BlockId> blocks, const GuestCode& c
 
 }  // namespace
 
-Work SegmentWork::of(std::span<const trace::SegmentId> executed) {
+std::optional<Work> SegmentWork::of(std::span<const trace::SegmentId> executed) {
     for (auto n = static_cast<std::uint32_t>(known_.size()); n < segments_.size(); ++n)
         known_.push_back(word_of(segments_.at(trace::SegmentId{n}), code_));
     Work work;
     while (!executed.empty()) {
         const auto part = executed.first(std::min(executed.size(), most_at_a_time));
         std::uint64_t sum = 0;
-        for (const auto segment : part) sum += known_[static_cast<std::size_t>(segment)];
+        for (const auto segment : part) {
+            const auto number = static_cast<std::size_t>(segment);
+            if (number >= known_.size()) return {};
+            sum += known_[number];
+        }
         work += {.blocks = sum & mask_of_few,
                  .instructions = sum >> instructions_at,
                  .indirect = sum >> indirect_at & mask_of_few};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -29,7 +30,8 @@ class SegmentWork {
     SegmentWork(const GuestCode& code, const trace::SegmentTable& segments)
         : code_(code), segments_(segments) {}
 
-    Work of(std::span<const trace::SegmentId> executed);
+    // Nothing if there is anything else among them.
+    std::optional<Work> of(std::span<const trace::SegmentId> executed);
 
   private:
     const GuestCode& code_;

@@ -43,13 +43,20 @@ class Room {
 };
 
 // A place such that every address, those of the alias included, is below 2 GB. It is as high as
-// possible, because the heap of a program that is linked to run below 2 GB grows towards it.
+// possible, because the heap of a program that is linked to run below 2 GB grows towards it; and
+// there is a gap around it if that is possible, so that what runs over the end of the program's own
+// memory faults.
 std::optional<std::uint64_t> place_for_data(const Room& room) {
     constexpr std::uint64_t step = 64u << 20;
-    for (auto place = (alias - data_size) & ~(step - 1); place >= lowest_place; place -= step)
-        if (room.is_free(place, data_size) &&
-            room.is_free(place + streams_at + alias, streams_size))
-            return place;
+    constexpr std::array<std::uint64_t, 2> gaps{16u << 20, 0};
+    const auto is_free = [&](std::uint64_t place, std::uint64_t size, std::uint64_t gap) {
+        return room.is_free(place - gap, size + 2 * gap);
+    };
+    for (const auto gap : gaps)
+        for (auto place = (alias - data_size) & ~(step - 1); place >= lowest_place; place -= step)
+            if (is_free(place, data_size, gap) &&
+                is_free(place + streams_at + alias, streams_size, gap))
+                return place;
     return {};
 }
 
@@ -121,7 +128,8 @@ std::unique_ptr<SharedMemory> SharedMemory::plan(const proc::Maps& maps, std::st
     room.take(*data_place, data_size);
     room.take(*data_place + streams_at + alias, streams_size);
     constexpr auto data = PROT_READ | PROT_WRITE, code = PROT_READ | PROT_EXEC;
-    memory->pieces_ = {{*data_place, data_size, 0, data},
+    memory->pieces_ = {{*data_place, areas_at, 0, PROT_READ},
+                       {*data_place + areas_at, data_size - areas_at, areas_at, data},
                        {*data_place + streams_at + alias, streams_size, streams_at, data}};
     memory->size_ = data_size;
     for (const auto neighbourhood : neighbourhoods(maps)) {
@@ -164,14 +172,15 @@ std::unique_ptr<SharedMemory> SharedMemory::create(ptrace::Tracer& tracer, ptrac
         const int ours =
             ::open(fmt::format("/proc/{}/fd/{}", tracer.pid(), file).c_str(), O_RDWR | O_CLOEXEC);
         const bool fine = ours >= 0 && ftruncate(ours, static_cast<off_t>(memory->size_)) == 0 &&
+                          fcntl(ours, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0 &&
                           memory->open(ours, 0);
         if (!fine)
             failure = fmt::format("shared memory: {}",
                                   std::strerror(file < 0 ? static_cast<int>(-file) : errno));
         if (ours >= 0) close(ours);
     };
-    const inject::PlannedCall make_file{SYS_memfd_create,
-                                        {inject::PlannedArgument::the_text(), MFD_CLOEXEC}};
+    const inject::PlannedCall make_file{
+        SYS_memfd_create, {inject::PlannedArgument::the_text(), MFD_CLOEXEC | MFD_ALLOW_SEALING}};
     if (!inject::carry_out(tracer, thread, {{make_file}, ""}, open_file, why)) return nullptr;
 
     std::vector<inject::PlannedCall> calls;
@@ -230,6 +239,8 @@ bool SharedMemory::map_into(inject::Replica& replica, const proc::Maps& maps, Ad
         const auto got = replica.call(SYS_mremap, {from + piece.offset, 0, piece.size,
                                                    MREMAP_MAYMOVE | MREMAP_FIXED, piece.place});
         if (!got || *got < 0) return failed("mremap", got);
+        // The area's first page, which was duplicated, has code.
+        if (piece.protection == (PROT_READ | PROT_EXEC)) continue;
         const auto set = replica.call(
             SYS_mprotect, {piece.place, piece.size, static_cast<std::uint64_t>(piece.protection)});
         if (!set || *set < 0) return failed("mprotect", set);
@@ -260,6 +271,13 @@ bool SharedMemory::remove(ptrace::Tracer& tracer, ptrace::Thread& thread) {
     std::string why;
     return carry_out_all(
         tracer, thread, calls, [](std::size_t, std::int64_t) {}, why);
+}
+
+void SharedMemory::put_registers(std::uint32_t number, const ptrace::Registers& native) {
+    kept_[number] = {native.raw.gs_base, native.raw.eflags & alignment_check_flag};
+    area(number).r15 = native.raw.r15;
+    area(number).guest_gs = kept_[number].guest_gs;
+    area(number).alignment_check = kept_[number].alignment_check;
 }
 
 std::optional<std::uint32_t> SharedMemory::take_area() {

@@ -1,8 +1,14 @@
 // The memory that translated code and the profiler share, mapped into both (layout.h says what is
 // where), and what each thread of the target holds of it.
+//
+// The program can write there as well, whatever it likes and at any time. So what comes from there
+// is copied once, and the copy is checked before anything is made of it: this class gives out
+// copies, and of streams only what lies in the thread's own slot.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,11 +18,15 @@
 #include "inject/planned_calls.h"
 #include "inject/replica.h"
 #include "proc/maps.h"
+#include "ptrace/registers.h"
 
 namespace shadowprof::emu::translator {
 
+// Why profiling of a thread, or a sample, ends.
+inline constexpr const char* program_wrote_into_it = "the program wrote into shadowprof's memory";
+
 class SharedMemory {
-    static constexpr std::size_t most_pieces = 6;
+    static constexpr std::size_t most_pieces = 7, most_arenas = 4;
 
   public:
     // Puts it into a stopped thread's process: data at a place below 2 GB, and arenas near the
@@ -28,7 +38,7 @@ class SharedMemory {
     // The same for replicas, step by step. First: where it is to be.
     static std::unique_ptr<SharedMemory> plan(const proc::Maps& maps, std::string& why);
     // Second: in which part of a file.
-    static constexpr std::size_t largest_size = data_size + (most_pieces - 2) * arena_size;
+    static constexpr std::size_t largest_size = data_size + most_arenas * arena_size;
     bool open(int file, std::uint64_t offset);
     // Third: into each replica, which has the beginning of that file at `of_file`.
     bool has_room_in(const proc::Maps& maps) const;
@@ -61,9 +71,19 @@ class SharedMemory {
     // A thread's area and slot; nothing if there are too many threads.
     std::optional<std::uint32_t> take_area();
     void give_area(std::uint32_t number) { free_areas_.push_back(number); }
+    // To write to.
     ThreadArea& area(std::uint32_t number) const {
         return reinterpret_cast<ThreadArea*>(ours_ + areas_at)[number];
     }
+    // What a thread wrote there, but for what only we write.
+    ThreadArea read_area(std::uint32_t number) const {
+        auto copy = copy_once(area(number));
+        copy.guest_gs = kept_[number].guest_gs;
+        copy.alignment_check = kept_[number].alignment_check;
+        return copy;
+    }
+    // The thread is about to enter the cache with these registers.
+    void put_registers(std::uint32_t number, const ptrace::Registers& native);
     std::uint64_t place_of_area(std::uint32_t number) const {
         return data_place_ + areas_at + number * sizeof(ThreadArea);
     }
@@ -73,16 +93,42 @@ class SharedMemory {
     std::uint64_t place_of_readings(std::uint32_t number) const {
         return place_of_slot(number) + readings_in_slot;
     }
+    // To write to.
     LoadReading* readings(std::uint32_t number) const {
-        return reinterpret_cast<LoadReading*>(ours_ + streams_at + number * slot_size +
-                                              readings_in_slot);
+        return reinterpret_cast<LoadReading*>(slot(number) + readings_in_slot);
     }
-    // What is at a stream pointer of the target, aliased or not.
-    const std::byte* stream_at(std::uint64_t pointer) const {
-        return reinterpret_cast<const std::byte*>(ours_ + ((pointer & ~alias) - data_place_));
+    LoadReading read_reading(std::uint32_t number, std::size_t index) const {
+        return copy_once(readings(number)[index]);
+    }
+    // Appends a copy of what a thread wrote into its slot. False, and nothing was done, if that is
+    // not a part of its slot, or no whole number of `T`s.
+    template <typename T>
+    bool read_stream(std::uint32_t number, std::uint64_t begin, std::uint64_t end,
+                     std::vector<T>& append_to) const {
+        const auto first = begin - place_of_slot(number), last = end - place_of_slot(number);
+        if (first > last || last > readings_in_slot || (last - first) % sizeof(T) != 0)
+            return false;
+        const auto before = append_to.size();
+        append_to.resize(before + (last - first) / sizeof(T));
+        std::memcpy(append_to.data() + before, slot(number) + first, last - first);
+        nothing_is_read_again();
+        return true;
     }
 
   private:
+    // The compiler may not assume that what was copied is still there.
+    static void nothing_is_read_again() { asm volatile("" : : : "memory"); }
+    template <typename T>
+    static T copy_once(const T& theirs) {
+        T copy;
+        std::memcpy(&copy, &theirs, sizeof copy);
+        nothing_is_read_again();
+        return copy;
+    }
+    std::uint8_t* slot(std::uint32_t number) const {
+        return ours_ + streams_at + number * slot_size;
+    }
+
     // A part of the address space, and the part of the file that is there.
     struct Piece {
         std::uint64_t place;
@@ -98,6 +144,11 @@ class SharedMemory {
     std::vector<Piece> pieces_;
     std::vector<Arena> arenas_;
     std::vector<std::uint32_t> free_areas_;
+    // Of each area, what only we write.
+    struct Kept {
+        std::uint64_t guest_gs = 0, alignment_check = 0;
+    };
+    std::vector<Kept> kept_ = std::vector<Kept>(most_threads);
 };
 
 }  // namespace shadowprof::emu::translator

@@ -16,15 +16,16 @@ void SignalDelivery::deliver(GuestThread& guest, int signal, Address continuatio
 }
 
 void SignalDelivery::on_signal(GuestThread& guest, const ptrace::Event& event) {
-    const auto registers = guest.thread->registers();
+    auto registers = guest.thread->registers();
     const auto sets = proc::signal_sets(tracer_.pid(), guest.thread->tid());
     if (!registers || !sets) return;
+    traffic_.look_whether_astray(guest, *registers);
     const bool caught = sets->caught >> (event.signal - 1) & 1;
     if (!guest.in_cache()) return on_signal_outside(guest, event, *registers, caught);
     const auto* const fixed = cache_.translator().fixed_code_at(registers->rip());
     if (caught && fixed && registers->rip() == fixed->behind_call) {
         // As if the thread had made the call outside of the cache.
-        auto native = guest_registers_in_call(cache_.area(*guest.area), *registers);
+        auto native = guest_registers_in_call(cache_.read_area(*guest.area), *registers);
         traffic_.leave(guest, native, registers->raw.r15);
         guest.in_system_call = native.in_system_call();
         guest.expected = native.rip();
@@ -40,7 +41,7 @@ void SignalDelivery::on_signal(GuestThread& guest, const ptrace::Event& event) {
         return;
     }
     if (position && position->at_entry && event.signal != SIGTRAP) {
-        auto native = guest_registers(cache_.area(*guest.area), *registers);
+        auto native = guest_registers(cache_.read_area(*guest.area), *registers);
         native.raw.rip = position->unit->start().value;
         native.raw.orig_rax = no_system_call;
         traffic_.leave(guest, native, registers->raw.r15);
@@ -66,7 +67,7 @@ void SignalDelivery::on_fault(GuestThread& guest, const Registers& registers,
                               const Translator::Position& position, const ptrace::Event& event) {
     const auto& mark = position.mark;
     const auto stream = traffic_.stream_of(guest, registers);
-    auto native = guest_registers_at(position, cache_.area(*guest.area), registers);
+    auto native = guest_registers_at(position, cache_.read_area(*guest.area), registers);
     const bool is_done = event.signal == SIGTRAP;
     if (is_done)
         native.raw.rip =

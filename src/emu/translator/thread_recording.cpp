@@ -46,6 +46,7 @@ void ThreadRecording::begin_stream(SharedMemory& memory, std::uint32_t area) {
     memory_ = &memory;
     area_ = area;
     version_ = Version::lean;
+    is_spoilt_ = false;
     spent_readings_ = most_readings;
     constexpr auto never_ends = std::numeric_limits<double>::infinity();
     expect(never_ends);
@@ -81,15 +82,23 @@ void ThreadRecording::end_stream() {
     memory_ = nullptr;
 }
 
+void ThreadRecording::left_at(std::uint64_t stream) {
+    stream &= ~alias;
+    const bool is_possible = read_up_to_ <= stream && stream <= memory_->place_of_readings(area_) &&
+                             (stream - read_up_to_) % sizeof(trace::SegmentId) == 0;
+    if (!is_possible) return spoil();
+    stream_ = stream;
+}
+
 ThreadRecording::Executed ThreadRecording::read() {
-    if (!memory_) return {};
+    if (!memory_ || is_spoilt_) return {};
+    if (chunk_.segments.size() >= most_segments_in_chunk) flush();
     if (writes_values()) {
         read_values();
         return {};
     }
-    const auto executed = look_at_new();
-    chunk_.segments.insert(chunk_.segments.end(), executed.segments.begin(),
-                           executed.segments.end());
+    Executed executed;
+    if (!copy_new(chunk_.segments, executed)) return {};
     if (version_ == Version::lean) {
         work_ += executed.work;
         for (auto& window : windows_) {
@@ -100,16 +109,17 @@ ThreadRecording::Executed ThreadRecording::read() {
         window_->blocks += executed.work.blocks;
         instructions_in_windows_ += executed.work.instructions;
     }
-    if (chunk_.segments.size() >= most_segments_in_chunk) flush();
     return executed;
 }
 
 ThreadRecording::Executed ThreadRecording::skip() {
-    if (writes_values()) {
+    if (writes_values() || is_spoilt_) {
         read_up_to_ = stream_;
         return {};
     }
-    const auto executed = look_at_new();
+    Executed executed;
+    skipped_.clear();
+    if (!copy_new(skipped_, executed)) return {};
     for (auto& window : windows_) warm_up(window, executed.work.blocks);
     return executed;
 }
@@ -120,43 +130,71 @@ std::uint64_t ThreadRecording::warm_up(CaptureWindow& window, std::uint64_t bloc
     return blocks - before;
 }
 
-ThreadRecording::Executed ThreadRecording::look_at_new() {
-    const auto count = (stream_ - read_up_to_) / sizeof(trace::SegmentId);
-    const auto* const begin =
-        reinterpret_cast<const trace::SegmentId*>(memory_->stream_at(read_up_to_));
+// Appends what was written in the lean or timed version since the last time. False: it is spoilt.
+bool ThreadRecording::copy_new(std::vector<trace::SegmentId>& append_to, Executed& executed) {
+    const auto before = append_to.size();
+    bool is_sound = memory_->read_stream(area_, read_up_to_, stream_, append_to);
+    executed.segments = std::span{append_to}.subspan(before);
+    const auto work = is_sound ? place_.work.of(executed.segments) : std::nullopt;
+    if (!work) {
+        append_to.resize(before);
+        executed = {};
+        spoil();
+        return false;
+    }
     read_up_to_ = stream_;
-    const Executed executed{{begin, count}, place_.work.of({begin, count})};
+    executed.work = *work;
+    const auto count = static_cast<double>(executed.segments.size());
     if (version_ == Version::lean && count > 0)
-        blocks_in_segment_ = static_cast<double>(executed.work.blocks) / static_cast<double>(count);
-    return executed;
+        blocks_in_segment_ = static_cast<double>(work->blocks) / count;
+    return true;
 }
 
 void ThreadRecording::read_values() {
-    const auto* at = memory_->stream_at(read_up_to_);
-    const auto* const end = memory_->stream_at(stream_);
-    while (at < end) {
-        trace::SegmentId id{};
-        std::memcpy(&id, at, sizeof id);
-        at += sizeof id;
-        chunk_.segments.push_back(id);
-        for (const auto block : place_.segments.at(id))
-            read_block_values(place_.code.block(block), at);
+    const auto blocks = window_chunk_.blocks.size(), values = window_chunk_.values.size(),
+               segments = chunk_.segments.size();
+    values_.clear();
+    bool is_sound = memory_->read_stream(area_, read_up_to_, stream_, values_);
+    std::span<const std::byte> stored = values_;
+    while (is_sound && !stored.empty()) is_sound = read_unit_values(stored);
+    if (is_sound) {
+        read_up_to_ = stream_;
+    } else {
+        window_chunk_.blocks.resize(blocks);
+        window_chunk_.values.resize(values);
+        chunk_.segments.resize(segments);
+        spoil();
     }
-    read_up_to_ = stream_;
     hand_over_window();
-    if (chunk_.segments.size() >= most_segments_in_chunk) flush();
 }
 
-void ThreadRecording::read_block_values(const trace::Block& block, const std::byte*& at) {
+bool ThreadRecording::read_unit_values(std::span<const std::byte>& stored) {
+    trace::SegmentId id{};
+    if (stored.size() < sizeof id) return false;
+    std::memcpy(&id, stored.data(), sizeof id);
+    if (static_cast<std::uint32_t>(id) >= place_.segments.size()) return false;
+    stored = stored.subspan(sizeof id);
+    chunk_.segments.push_back(id);
+    const auto blocks = place_.segments.at(id);
+    return std::all_of(blocks.begin(), blocks.end(), [&](trace::BlockId block) {
+        return read_block_values(place_.code.block(block), stored);
+    });
+}
+
+bool ThreadRecording::read_block_values(const trace::Block& block,
+                                        std::span<const std::byte>& stored) {
+    const auto& slots = version_ == Version::accesses ? block.accesses : block.slots;
+    std::uint64_t value = 0;
+    if (stored.size() < slots.size() * sizeof value) return false;
     window_chunk_.blocks.push_back(block.id);
     ++window_->blocks;
     instructions_in_windows_ += block.instructions.size();
-    for (const auto& slot : version_ == Version::accesses ? block.accesses : block.slots) {
-        std::uint64_t stored = 0;
-        std::memcpy(&stored, at, sizeof stored);
-        at += sizeof stored;
-        window_chunk_.values.push_back(value_of_slot(block, slot, stored));
+    for (const auto& slot : slots) {
+        std::memcpy(&value, stored.data(), sizeof value);
+        stored = stored.subspan(sizeof value);
+        window_chunk_.values.push_back(value_of_slot(block, slot, value));
     }
+    return true;
 }
 
 // How many blocks they have is known at the next look, which comes too early rather than too late.
@@ -188,7 +226,6 @@ std::uint64_t ThreadRecording::until_window() const {
 }
 
 void ThreadRecording::choose_version() {
-    auto& area = memory_->area(area_);
     switch (version_) {
         case Version::lean:
             if (always_values()) return begin_window(windows_.front());
@@ -197,13 +234,16 @@ void ThreadRecording::choose_version() {
                     return begin_window(window);
             return;
         case Version::values:
-        case Version::accesses:
+        case Version::accesses: {
             // The slot was full. The unit that noticed it at its entry is entered once more.
-            if ((always_values() && version_ == Version::values) || area.left >= 0) {
-                ++area.left;
+            const auto left = memory_->read_area(area_).left;
+            if (left > most_units_left()) spoil();
+            if ((always_values() && version_ == Version::values) || left >= 0) {
+                memory_->area(area_).left = std::min(left, most_units_left()) + 1;
                 return;
             }
             break;
+        }
         case Version::timed:
             break;
     }
@@ -243,6 +283,11 @@ std::uint64_t ThreadRecording::length_of_values() const {
                       tuning::longest_window_of_values);
 }
 
+// In the window that is under way.
+std::int64_t ThreadRecording::most_units_left() const {
+    return version_ == Version::values && always_values() ? never / 2 : window_->units;
+}
+
 void ThreadRecording::begin_window(CaptureWindow& window) {
     window_ = &window;
     if (window.version == Version::values && window.units != 0) window.length = length_of_values();
@@ -255,8 +300,7 @@ void ThreadRecording::begin_window(CaptureWindow& window) {
         static_cast<std::int64_t>(std::ceil(static_cast<double>(window.length) / blocks_in_unit));
     window.blocks = 0;
     version_ = window.version;
-    memory_->area(area_).left = window.units;
-    if (version_ == Version::values && always_values()) memory_->area(area_).left = never / 2;
+    memory_->area(area_).left = most_units_left();
     if (version_ == Version::timed) prepare_readings();
     trace::TraceStart start;
     start.trace = window_trace_ = place_.numbers.next_trace();
@@ -268,7 +312,7 @@ void ThreadRecording::begin_window(CaptureWindow& window) {
 
 void ThreadRecording::end_window() {
     if (!window_) return;
-    if (version_ == Version::timed) read_readings();
+    if (version_ == Version::timed && !is_spoilt_) read_readings();
     hand_over_window();
     window_ = nullptr;
     version_ = Version::lean;
@@ -300,26 +344,45 @@ void ThreadRecording::prepare_readings() {
 }
 
 void ThreadRecording::read_readings() {
-    const auto& area = memory_->area(area_);
-    const auto* const readings = memory_->readings(area_);
-    spent_readings_ = (area.reading - memory_->place_of_readings(area_)) / sizeof(LoadReading);
-    for (std::size_t i = 0; i < spent_readings_; ++i) {
-        const auto& reading = readings[i];
-        window_chunk_.timed_loads.push_back({trace::BlockId{reading.block}, reading.access,
-                                             reading.end - reading.begin, reading.address});
-    }
+    const auto used = memory_->read_area(area_).reading - memory_->place_of_readings(area_);
+    spent_readings_ = std::min(used / sizeof(LoadReading), most_readings);
+    bool is_sound = used % sizeof(LoadReading) == 0 && used / sizeof(LoadReading) <= most_readings;
+    for (std::size_t i = 0; is_sound && i < spent_readings_; ++i) is_sound = read_reading(i);
+    if (!is_sound) spoil();
+}
+
+bool ThreadRecording::read_reading(std::size_t index) {
+    const auto reading = memory_->read_reading(area_, index);
+    const trace::BlockId id{reading.block};
+    if (!place_.code.knows(id)) return false;
+    const auto& block = place_.code.block(id);
+    if (reading.access >= block.accesses.size()) return false;
+    const auto& access = block.accesses[reading.access];
+    const auto& operand = block.instructions[access.instruction].operands()[access.operand];
+    if (!trace::is_certain_load(operand)) return false;
+    window_chunk_.timed_loads.push_back(
+        {id, reading.access, reading.end - reading.begin, reading.address});
+    return true;
 }
 
 void ThreadRecording::cut(const Unit& unit, std::size_t block, std::size_t instruction) {
     read();
+    if (is_spoilt_) return;
     std::vector<trace::BlockId> blocks;
     for (std::size_t i = 0; i < block; ++i) blocks.push_back(unit.blocks[i]->id);
     if (instruction > 0) blocks.push_back(place_.code.cut(*unit.blocks[block], instruction).id);
     if (blocks.empty()) return;
     chunk_.segments.push_back(place_.segments.publish(blocks));
     if (!writes_values()) return;
-    const auto* at = memory_->stream_at(stream_) + sizeof(trace::SegmentId);
-    for (const auto id : blocks) read_block_values(place_.code.block(id), at);
+    // There is room for all values of a unit, but perhaps not as much as for two.
+    values_.clear();
+    const auto until = std::min(stream_ + sizeof(trace::SegmentId) + most_values_in_unit * 8,
+                                memory_->place_of_readings(area_));
+    memory_->read_stream(area_, stream_, until, values_);
+    auto stored = std::span<const std::byte>{values_}.subspan(
+        std::min(values_.size(), sizeof(trace::SegmentId)));
+    for (const auto id : blocks)
+        if (!read_block_values(place_.code.block(id), stored)) return spoil();
     hand_over_window();
 }
 

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 
@@ -69,7 +70,11 @@ class ThreadRecording {
     bool is_in_window() const { return version_ != Version::lean && !always_values(); }
     // Where to write next, of a thread that is about to enter the cache; and when it has left it.
     std::uint64_t stream() const { return stream_; }
-    void left_at(std::uint64_t stream) { stream_ = stream & ~alias; }
+    void left_at(std::uint64_t stream);
+    // The program wrote over what the thread had written down, or over its area: nothing more is
+    // read of it. What was written since the last read is not part of the Trace.
+    bool is_spoilt() const { return is_spoilt_; }
+    void spoil() { is_spoilt_ = true; }
 
     // Empty in versions that write down values as well.
     struct Executed {
@@ -118,7 +123,7 @@ class ThreadRecording {
         return version_ == Version::values || version_ == Version::accesses;
     }
     bool always_values() const { return place_.values.always(); }
-    Executed look_at_new();
+    bool copy_new(std::vector<trace::SegmentId>& append_to, Executed& executed);
     // Returns how many of the blocks came after the warming up.
     static std::uint64_t warm_up(CaptureWindow& window, std::uint64_t blocks);
     void choose_version();
@@ -126,13 +131,18 @@ class ThreadRecording {
     void restart(std::uint64_t blocks);
     std::uint64_t draw_lean_run(const CaptureWindow& window);
     std::uint64_t length_of_values() const;
+    std::int64_t most_units_left() const;
     void begin_window(CaptureWindow& window);
     void end_window();
     void hand_over_window();
     void read_values();
-    void read_block_values(const trace::Block& block, const std::byte*& at);
+    // Appends the block, with the values at the beginning of `stored`, which then begins behind
+    // them. False if there are not so many.
+    bool read_block_values(const trace::Block& block, std::span<const std::byte>& stored);
+    bool read_unit_values(std::span<const std::byte>& stored);
     void prepare_readings();
     void read_readings();
+    bool read_reading(std::size_t index);
     std::int64_t draw_loads();
 
     Place place_;
@@ -146,8 +156,11 @@ class ThreadRecording {
     double expected_blocks_ = 0, nanoseconds_of_block_ = usual_block;
     double blocks_in_segment_;  // lately
     std::array<CaptureWindow, version_count - 1> windows_;
+    bool is_spoilt_ = false;
     trace::SegmentChunk chunk_;
-    CaptureWindow* window_ = nullptr;  // under way
+    std::vector<trace::SegmentId> skipped_;  // lately
+    std::vector<std::byte> values_;          // as they were stored
+    CaptureWindow* window_ = nullptr;        // under way
     trace::TraceId window_trace_{};
     trace::SampleId window_sample_{};
     trace::TraceChunk window_chunk_;

@@ -167,6 +167,7 @@ void TranslatedProcess::on_exiting(GuestThread& guest) {
 void TranslatedProcess::on_system_call_entry(GuestThread& guest) {
     auto registers = guest.thread->registers();
     if (!registers) return;
+    traffic_.look_whether_astray(guest, *registers);
     guest.expected = registers->rip();
     guest.in_system_call = true;
     if (registers->raw.orig_rax == SYS_rseq && tracer_.launched()) {
@@ -216,24 +217,26 @@ void TranslatedProcess::answer() {
 }
 
 void TranslatedProcess::on_request(GuestThread& guest) {
-    const auto& area = cache_.area(*guest.area);
+    const auto area = cache_.read_area(*guest.area);
     const bool has_to_stop = traffic_.is_closed() || !guest.held.empty() ||
                              area.request == Request::call || area.request == Request::unsupported;
-    if (has_to_stop) {
+    if (!has_to_stop) serve(guest, area);
+    if (has_to_stop || guest.recording->is_spoilt())
         guest.thread->interrupt();
-        return;
-    }
-    serve(guest);
-    traffic_.answer(guest);
+    else
+        traffic_.answer(guest);
 }
 
 // Does what the thread asks for, as far as that is possible without stopping it.
-void TranslatedProcess::serve(GuestThread& guest) {
-    auto& area = cache_.area(*guest.area);
+void TranslatedProcess::serve(GuestThread& guest, const ThreadArea& area) {
     auto& translator = cache_.translator();
     const auto version = guest.recording->version();
-    guest.recording->left_at(area.stream);
-    switch (std::exchange(area.request, Request::nothing)) {
+    // What was dealt with before has changed where the stream goes on.
+    if (area.request != Request::nothing) guest.recording->left_at(area.stream);
+    cache_.memory().area(*guest.area).request = Request::nothing;
+    if (!translator.is_possible(area)) guest.recording->spoil();
+    if (guest.recording->is_spoilt()) return;
+    switch (area.request) {
         case Request::look:
             threads_.read_stream(guest);
             guest.recording->go_on();
@@ -265,12 +268,13 @@ void TranslatedProcess::serve(GuestThread& guest) {
 
 // The thread becomes native.
 void TranslatedProcess::on_stop_while_waiting(GuestThread& guest, const Registers& registers) {
-    const auto& area = cache_.area(*guest.area);
+    const auto area = cache_.read_area(*guest.area);
     const auto native = guest_registers_while_waiting(area, registers);
     const auto request = area.request;
-    serve(guest);
+    serve(guest, area);
     traffic_.leave(guest, native, guest.recording->stream());
-    if (!guest.held.empty() || traffic_.is_closed()) return traffic_.enter(guest, native);
+    if (guest.recording->is_spoilt() || !guest.held.empty() || traffic_.is_closed())
+        return traffic_.enter(guest, native);
     if (request == Request::call) {
         guest.thread->resume_to_system_call();
         return;
@@ -288,7 +292,7 @@ void TranslatedProcess::on_stop_while_waiting(GuestThread& guest, const Register
 
 // The thread becomes native in its call, or behind it.
 void TranslatedProcess::on_stop_in_call(GuestThread& guest, const Registers& registers) {
-    auto native = guest_registers_in_call(cache_.area(*guest.area), registers);
+    auto native = guest_registers_in_call(cache_.read_area(*guest.area), registers);
     traffic_.leave(guest, native, registers.raw.r15);
     guest.expected = native.rip();
     guest.in_system_call =
@@ -302,8 +306,9 @@ void TranslatedProcess::on_stop_in_call(GuestThread& guest, const Registers& reg
 }
 
 void TranslatedProcess::on_interrupted(GuestThread& guest) {
-    const auto registers = guest.thread->registers();
+    auto registers = guest.thread->registers();
     if (!registers) return;
+    if (traffic_.look_whether_astray(guest, *registers)) return traffic_.enter(guest, *registers);
     if (guest.in_cache()) {
         const auto* const fixed = cache_.translator().fixed_code_at(registers->rip());
         if (fixed && fixed->waiting.contains(registers->rip()) && threads_.waits_for_answer(guest))

@@ -79,7 +79,7 @@ class TranslatedProcess {
     void on_system_call_entry(GuestThread& guest);
     void on_system_call_exit(GuestThread& guest);
     void on_request(GuestThread& guest);
-    void serve(GuestThread& guest);
+    void serve(GuestThread& guest, const ThreadArea& area);
     void on_stop_while_waiting(GuestThread& guest, const ptrace::Registers& registers);
     void on_stop_in_call(GuestThread& guest, const ptrace::Registers& registers);
     void on_interrupted(GuestThread& guest);

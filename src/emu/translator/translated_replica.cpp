@@ -62,6 +62,7 @@ TranslatedReplica::End TranslatedReplica::run(Length length, Random& random) {
         if (next == Next::enter && landmark_) next = measure_rate();
         if (next == Next::enter) next = enter() ? Next::go_on : Next::end;
     }
+    if (recording_.is_spoilt()) end_.reason = program_wrote_into_it;
     end_.instructions = instructions();
     end_.is_complete = share_ >= 1;
     end_.blocks = recording_.work().blocks;
@@ -69,6 +70,10 @@ TranslatedReplica::End TranslatedReplica::run(Length length, Random& random) {
 }
 
 bool TranslatedReplica::enter() {
+    if (recording_.is_spoilt()) {
+        end(program_wrote_into_it);
+        return false;
+    }
     std::optional<Address> place;
     {
         ReplicaCache::Turn turn{guest_};
@@ -80,10 +85,8 @@ bool TranslatedReplica::enter() {
         end("no code where it goes on");
         return false;
     }
-    auto& area = cache_.area(guest_);
-    const bool entered = replica_.set_registers(
-        enter_cache(area, cache_.memory().place_of_area(cache_.area_number(guest_)),
-                    recording_.stream(), *place, native_));
+    const bool entered = replica_.set_registers(enter_cache(
+        cache_.memory(), cache_.area_number(guest_), recording_.stream(), *place, native_));
     if (!entered) end("the replica is gone");
     return entered;
 }
@@ -104,12 +107,15 @@ TranslatedReplica::Next TranslatedReplica::on_system_call(Registers& registers, 
 TranslatedReplica::Next TranslatedReplica::on_guest_call(const Registers& registers,
                                                          Address target) {
     recording_.left_at(registers.raw.r15);
-    native_ = guest_registers(cache_.area(guest_), registers);
+    native_ = guest_registers(cache_.read_area(guest_), registers);
     native_.raw.rip = native_.raw.rcx = target.value;
     if (!replica_.set_registers(native_)) return end("the replica is gone");
     const auto next = serve_call();
     // What was executed since the last look is part of the sample, unless it is still warming up.
-    if (next == Next::end && (!time_ || is_warm_)) recording_.read();
+    if (next == Next::end && (!time_ || is_warm_)) {
+        const ReplicaCache::Turn turn{guest_};
+        recording_.read();
+    }
     return next;
 }
 
@@ -140,12 +146,16 @@ TranslatedReplica::Next TranslatedReplica::serve_call() {
 }
 
 TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers, Random& random) {
-    const auto& area = cache_.area(guest_);
+    const auto area = cache_.read_area(guest_);
     recording_.left_at(registers.raw.r15);
     native_ = guest_registers_at_request(area, registers);
     end_.continuation = native_.rip();
     ReplicaCache::Turn turn{guest_};
     auto& translator = turn.translator();
+    if (!translator.is_possible(area) || recording_.is_spoilt()) {
+        recording_.spoil();
+        return end(program_wrote_into_it);
+    }
     switch (area.request) {
         case Request::look: {
             if (time_) time_->look(!recording_.is_in_window());
@@ -201,8 +211,9 @@ void TranslatedReplica::warm_up(ReplicaCache::Turn& turn, Random& random) {
         return;
     }
     is_warm_ = true;
-    const auto part = static_cast<double>(cache_.work().of(warmed_with_).instructions) /
-                      static_cast<double>(warming_.instructions);
+    const auto part =
+        static_cast<double>(cache_.work().of(warmed_with_).value_or(Work{}).instructions) /
+        static_cast<double>(warming_.instructions);
     if (wanted_.nanoseconds >= tuning::shortest_stretch)
         landmark_ = choose_landmark(warmed_with_, part * took, cache_.segments(), cache_.code());
     warmed_with_ = {};
@@ -309,7 +320,7 @@ TranslatedReplica::Next TranslatedReplica::on_signal(const Registers& registers,
     const bool is_done = info.si_signo == SIGTRAP;
     const auto position = turn.translator().locate(registers.rip() - (is_done ? 1 : 0));
     if (position) {
-        const auto& area = cache_.area(guest_);
+        const auto area = cache_.read_area(guest_);
         recording_.left_at(stream_pointer(turn.translator(), area, registers));
         native_ = guest_registers_at(*position, area, registers);
         end_.continuation = native_.rip();

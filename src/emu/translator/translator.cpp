@@ -218,6 +218,23 @@ const std::uint8_t* Translator::far_jump(CodeArena& from, Address to) {
     return jump;
 }
 
+bool Translator::is_possible(const ThreadArea& asking) const {
+    switch (asking.request) {
+        case Request::look:
+        case Request::find:
+        case Request::changed:
+        case Request::call:
+        case Request::nothing:
+        case Request::called:
+            return true;
+        case Request::link:
+            return asking.exit < exits_.size();
+        case Request::unsupported:
+            return asking.exit < units_.size();
+    }
+    return false;
+}
+
 std::optional<Address> Translator::link(std::uint32_t exit) {
     SHADOWPROF_ASSERT(exit < exits_.size(), std::to_string(exit));
     const auto version = units_[exits_[exit].unit].version;

@@ -49,6 +49,8 @@ class Translator : private UnitDirectory {
     bool is_full() const { return is_full_; }
     bool is_empty() const { return units_.empty(); }
 
+    // Whether a thread can have asked this, so that `exit` is the number of what it says.
+    bool is_possible(const ThreadArea& asking) const;
     // A thread left the cache by this exit, and is about to enter again.
     std::optional<Address> link(std::uint32_t exit);
     // The same after an indirect branch, which will find its target next time.
