@@ -15,6 +15,7 @@ std::string why_never_to_fork(pid_t pid, pid_t tid, bool launched);
 
 inline constexpr const char* because_it_adopts =
     "it adopts orphans (PR_SET_CHILD_SUBREAPER), so replicas would become its children";
+inline constexpr const char* program_wrote_into_it = "the program wrote into shadowprof's memory";
 inline constexpr const char* because_it_dispatches_its_calls =
     "it answers system calls itself (PR_SET_SYSCALL_USER_DISPATCH)";
 

@@ -147,7 +147,7 @@ std::optional<PendingReplica> ForkSite::fork(ptrace::Thread& stopped) {
     there.raw.rbx = place_of_slot.value;
     there.raw.eflags &= ~flags_that_disturb;
     PendingReplica pending{index,
-                           slot.number,
+                           forks_,
                            state->registers,
                            std::move(*extended),
                            Clock::now(),
@@ -160,6 +160,7 @@ std::optional<PendingReplica> ForkSite::fork(ptrace::Thread& stopped) {
         return {};
     if (const auto signals = proc::signal_sets_in(status)) pending.signals = *signals;
     pending.identity = proc::identity_in(status);
+    numbers_.at(index) = pending.number;
     visits_.at(index).begin(stopped.tid());
     newborns_.expect(pending);
     free_slot_.reset();
@@ -171,16 +172,16 @@ std::optional<PendingReplica> ForkSite::fork(ptrace::Thread& stopped) {
 // blocked.
 std::optional<Obstacle> ForkSite::claim(std::uint32_t index, const ptrace::Thread& stopped) {
     auto& slot = area_->slot(index);
-    const auto last_number = std::exchange(slot.number, ++forks_);
+    slot.number = ++forks_;
     slot.to_reap = 0;
     const auto place_of_slot = area_->place_of_slot(index);
     const auto seen = ptrace::word_at(stopped.tid(), place_of_slot + offsetof(StubSlot, number));
-    const bool is_there = seen && static_cast<std::uint32_t>(*seen) == slot.number;
+    const bool is_there = seen && static_cast<std::uint32_t>(*seen) == forks_;
     const auto to_reap = std::as_bytes(std::span{&slot.to_reap, 1});
     if (is_there &&
         proc::Memory{stopped.tid()}.write(place_of_slot + offsetof(StubSlot, to_reap), to_reap))
         return {};
-    slot.number = last_number;
+    slot.number = numbers_.at(index);
     return Obstacle{is_there ? "it has made shadowprof's memory read-only"
                     : seen   ? "it has put something else in the place of shadowprof's memory"
                              : "its memory cannot be read (any more)"};
@@ -190,8 +191,8 @@ std::optional<Obstacle> ForkSite::claim(std::uint32_t index, const ptrace::Threa
 bool ForkSite::has_returned(std::size_t number) {
     const auto& slot = area_->slot(number);
     auto& visit = visits_.at(number);
-    if (slot.number == 0 || visit.is_over()) return true;
-    return load_acquire(slot.complete) == slot.number && visit.is_over(pid_, place());
+    if (visit.is_over()) return true;
+    return load_acquire(slot.complete) == numbers_.at(number) && visit.is_over(pid_, place());
 }
 
 bool ForkSite::is_free(std::size_t number) {

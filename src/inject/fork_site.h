@@ -103,6 +103,7 @@ class ForkSite {
     std::optional<Obstacle> obstacle_;
     std::uint32_t forks_ = 0;
     std::array<Visit, SharedArea::slots> visits_;
+    std::array<std::uint32_t, SharedArea::slots> numbers_{};  // of each slot's last fork
     std::optional<std::uint32_t> free_slot_;
 };
 

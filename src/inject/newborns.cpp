@@ -4,11 +4,16 @@
 #include <signal.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <cstring>
+#include <thread>
+#include <vector>
 
 #include "base/page.h"
 #include "inject/fork_conditions.h"
+#include "inject/fork_stub.h"
 #include "inject/tuning.h"
+#include "proc/memory.h"
 
 namespace shadowprof::inject {
 
@@ -21,9 +26,8 @@ Newborns::Newborns(const SharedArea& area, pid_t process, bool are_our_children)
 Newborns::~Newborns() {
     for (std::size_t number = 0; number < uses_.size(); ++number) {
         const auto& slot = area_.slot(number);
-        if (uses_.at(number).is_waited_for.exchange(true) ||
-            load_acquire(slot.newborn) != slot.number)
-            continue;
+        auto& use = uses_.at(number);
+        if (use.is_waited_for.exchange(true) || load_acquire(slot.newborn) != use.number) continue;
         bury(load_acquire(slot.pid));
         reap_intermediary(slot);
     }
@@ -31,6 +35,7 @@ Newborns::~Newborns() {
 
 void Newborns::expect(const PendingReplica& pending) {
     auto& use = uses_.at(pending.slot);
+    use.number = pending.number;
     use.begun = pending.begun;
     use.is_waited_for = false;
 }
@@ -38,8 +43,8 @@ void Newborns::expect(const PendingReplica& pending) {
 bool Newborns::is_settled(std::size_t number) {
     auto& use = uses_.at(number);
     const auto& slot = area_.slot(number);
-    if (slot.number == 0) return true;
-    if (load_acquire(slot.newborn) != slot.number) return false;
+    if (use.number == 0) return true;
+    if (load_acquire(slot.newborn) != use.number) return false;
     if (!use.is_waited_for && Clock::now() - use.begun > tuning::newborn_given_up_after &&
         !use.is_waited_for.exchange(true)) {
         bury(load_acquire(slot.pid));
@@ -71,11 +76,15 @@ std::optional<pid_t> Newborns::wait_for(const PendingReplica& pending, std::stri
     }
     reap_intermediary(slot);
     const pid_t pid = load_acquire(slot.pid);
-    if (pid > 0 && same_pids_) return pid;
     if (pid > 0) {
-        const auto ours = pid_in_our_namespace(pid, process_);
+        const auto ours = same_pids_ ? pid : pid_in_our_namespace(pid, process_);
         if (!ours) why = "the replica is not to be found in this pid namespace";
-        return ours;
+        if (!ours || is_copy(*ours)) return ours;
+    }
+    constexpr pid_t least_error = -4095;
+    if (pid > 0 || pid < least_error) {
+        why = program_wrote_into_it;
+        return {};
     }
     why = pid == adopts_orphans
               ? because_it_adopts
@@ -89,16 +98,40 @@ bool Newborns::is_newborn(const ptrace::Registers& registers, const PendingRepli
            registers.raw.rbx == area_.place_of_slot(pending.slot).value;
 }
 
+// ---- The program can write any number in place of a pid
+
+bool Newborns::is_of_process(pid_t pid) const {
+    return pid == process_ || tgkill(process_, pid, 0) == 0;
+}
+
+// Whether it is a process of its own that has our code where the program has it: no other process
+// is traced, or killed.
+bool Newborns::is_copy(pid_t pid) const {
+    const auto code = stub().code;
+    std::vector<std::byte> seen(code.size());
+    return pid > 0 && !is_of_process(pid) &&
+           proc::Memory{pid}.read(area_.place().begin, seen) == seen.size() &&
+           std::equal(seen.begin(), seen.end(), code.begin());
+}
+
 // As our child it must not stay as a zombie. Nor must the intermediary.
 void Newborns::bury(pid_t newborn) const {
-    if (!are_our_children_ || newborn <= 0) return;
-    ::kill(newborn, SIGKILL);
-    waitpid(newborn, nullptr, __WALL);
+    if (!are_our_children_) return;
+    if (is_copy(newborn)) ::kill(newborn, SIGKILL);
+    reap(newborn);
+}
+
+// Waits for a while: it may be about to end.
+void Newborns::reap(pid_t pid) const {
+    if (pid <= 0 || is_of_process(pid)) return;
+    for (int tries = 0; tries < tuning::tries_to_reap; ++tries) {
+        if (waitpid(pid, nullptr, __WALL | WNOHANG) != 0) return;
+        std::this_thread::sleep_for(tuning::between_tries_to_reap);
+    }
 }
 
 void Newborns::reap_intermediary(const StubSlot& slot) const {
-    if (const auto pid = load_acquire(slot.to_reap); are_our_children_ && pid > 0)
-        waitpid(pid, nullptr, __WALL);
+    if (are_our_children_) reap(load_acquire(slot.to_reap));
 }
 
 }  // namespace shadowprof::inject

@@ -48,10 +48,14 @@ class Newborns {
 
   private:
     struct Use {
+        std::uint32_t number = 0;  // of the last fork; 0: there was none
         Clock::time_point begun;
         std::atomic<bool> is_waited_for = true;  // somebody waits, or has waited, for the newborn
     };
 
+    bool is_of_process(pid_t pid) const;
+    bool is_copy(pid_t pid) const;
+    void reap(pid_t pid) const;
     void reap_intermediary(const StubSlot& slot) const;
 
     const SharedArea& area_;

@@ -46,7 +46,7 @@ std::unique_ptr<SharedArea> SharedArea::put_into(ptrace::Tracer& tracer, ptrace:
     Plan plan;
     plan.text = "shadowprof";
     plan.calls = {
-        {SYS_memfd_create, {PlannedArgument::the_text(), MFD_CLOEXEC}},
+        {SYS_memfd_create, {PlannedArgument::the_text(), MFD_CLOEXEC | MFD_ALLOW_SEALING}},
         {SYS_mmap,
          {0, area_size, PROT_READ | PROT_WRITE, MAP_SHARED, PlannedArgument::result_of(open_file),
           0}},
@@ -83,7 +83,8 @@ bool SharedArea::open_file_of(const ptrace::Thread& stopped, std::int64_t descri
                               std::size_t size) {
     const auto path = fmt::format("/proc/{}/task/{}/fd/{}", pid_, stopped.tid(), descriptor);
     file_ = open(path.c_str(), O_RDWR | O_CLOEXEC);
-    return file_ >= 0 && ftruncate(file_, static_cast<off_t>(size)) == 0;
+    return file_ >= 0 && ftruncate(file_, static_cast<off_t>(size)) == 0 &&
+           fcntl(file_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0;
 }
 
 bool SharedArea::map_here() {

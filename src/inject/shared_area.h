@@ -4,8 +4,9 @@
 //   second page   an answer of the calls that put the area in, then a word for each of those pieces
 //   from there    the slots, one for each fork in progress
 //
-// The target may not write to the first page; nothing else in the area is executed. Private to the
-// room, but for place() and file().
+// The target may not write to the first page; nothing else in the area is executed. The program can
+// write over the rest whenever it likes, so a word from there is read once, and means no more than
+// what is checked of it. Private to the room, but for place() and file().
 #pragma once
 
 #include <cstddef>

@@ -30,6 +30,11 @@ inline constexpr std::chrono::seconds newborn_given_up_after{3};
 // A worker that waits for a newborn also looks for failures this often, for nobody announces them.
 inline constexpr std::chrono::milliseconds between_looks_for_newborn{20};
 
+// How long, and how often, we look for the end of a child that was killed or is about to end. It
+// takes some microseconds, or as long as others have its processor.
+inline constexpr int tries_to_reap = 100;
+inline constexpr std::chrono::milliseconds between_tries_to_reap{1};
+
 // Processor time after which a thread that had finished in the stub has surely returned: many times
 // what the last instructions of the stub take.
 inline constexpr std::uint64_t surely_returned_ns = 10'000'000;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "emu/translator/layout.h"
+#include "inject/fork_conditions.h"
 #include "inject/planned_calls.h"
 #include "inject/replica.h"
 #include "proc/maps.h"
@@ -23,7 +24,7 @@
 namespace shadowprof::emu::translator {
 
 // Why profiling of a thread, or a sample, ends.
-inline constexpr const char* program_wrote_into_it = "the program wrote into shadowprof's memory";
+using inject::program_wrote_into_it;
 
 class SharedMemory {
     static constexpr std::size_t most_pieces = 7, most_arenas = 4;
