@@ -25,9 +25,7 @@ static int only_streams;
 static double until;
 static uint64_t seed;
 static volatile uint64_t wrong;
-static struct {
-    uintptr_t begin, end;
-} places[most_places];
+static struct { uintptr_t begin, end; } places[most_places];
 static volatile int place_count;
 
 static double now(void) {

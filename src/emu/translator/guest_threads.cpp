@@ -104,7 +104,8 @@ bool GuestThreads::any_in_cache() const {
 }
 
 bool GuestThreads::waits_for_answer(const GuestThread& guest) const {
-    return guest.in_cache() && std::atomic_ref{cache_.memory().area(*guest.area).answered}.load() == 0;
+    return guest.in_cache() &&
+           std::atomic_ref{cache_.memory().area(*guest.area).answered}.load() == 0;
 }
 
 bool GuestThreads::any_in_units() const {
