@@ -50,8 +50,8 @@ void merge_with_itself(const model::Profile& profile) {
     };
     const auto twice = merged({&profile, &profile});
     const auto left = merged({&twice, &profile}), right = merged({&profile, &twice});
-    if (model::to_json(left) != report::to_json(right)) std::abort();
-    if (report::to_json(merged({&profile, &profile, &profile})) != model::to_json(left))
+    if (model::to_json(left) != model::to_json(right)) std::abort();
+    if (model::to_json(merged({&profile, &profile, &profile})) != model::to_json(left))
         std::abort();
     if (!(profile::from_json(model::to_json(left)) == left)) std::abort();
 }
