@@ -12,9 +12,10 @@ namespace shadowprof::emu {
 
 // How a thread in the code cache of mode full makes the call.
 enum class CallInCache : std::uint8_t {
-    seen,    // outside of the cache, and the profiler stops the thread before and after it
-    alone,   // from the cache; the profiler does not hear of it
-    hinted,  // from the cache, and the profiler hears of it afterwards: it may change mappings
+    seen,       // outside of the cache, and the profiler stops the thread before and after it
+    alone,      // from the cache; the profiler does not hear of it
+    undivided,  // the same, and it is not interrupted, because a part of it may have been done
+    hinted,     // from the cache, and the profiler hears of it afterwards: it may change mappings
 };
 
 struct SystemCallRow {

@@ -86,6 +86,7 @@ void CacheTraffic::answer(GuestThread& guest) {
         guest.thread->interrupt();
         return;
     }
+    guest.asks_behind_call = false;
     area.stream = guest.recording->stream();
     area.resume = place->value;
     std::atomic_ref{area.answered}.store(1);
@@ -96,7 +97,9 @@ void CacheTraffic::answer(GuestThread& guest) {
 void CacheTraffic::leave(GuestThread& guest, const Registers& native, std::uint64_t stream) {
     guest.recording->left_at(stream);
     guest.state = GuestThread::State::native;
+    guest.asks_behind_call = false;
     cache_.memory().area(*guest.area).answered = 1;
+    cache_.memory().area(*guest.area).in_call = 0;
     guest.thread->set_registers(native);
 }
 
@@ -146,7 +149,7 @@ std::uint64_t CacheTraffic::stream_of(const GuestThread& guest, const Registers&
 void CacheTraffic::begin_emptying() {
     if (is_emptying_) return;
     is_emptying_ = true;
-    threads_.interrupt_those_in_units();
+    threads_.call_those_in_units();
 }
 
 void CacheTraffic::empty_if_nobody_is_inside() {

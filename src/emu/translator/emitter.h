@@ -39,6 +39,10 @@ class Emitter : public HostAssembler {
         imm32(static_cast<std::uint32_t>(offset));
         raw(value);
     }
+    void exchange_area_half(std::size_t offset, HostRegister reg) {  // of low ones; atomic
+        raw(0x65, 0x87, (reg & 7) << 3 | 4, 0x25);
+        imm32(static_cast<std::uint32_t>(offset));
+    }
     void store_low_half(std::uint32_t place, std::uint32_t value) {
         raw(0xc7, 0x04, 0x25);
         imm32(place);

@@ -9,6 +9,7 @@
 #include "emu/translator/code_arena.h"
 #include "emu/translator/emitter.h"
 #include "emu/tuning.h"
+#include "ptrace/registers.h"
 
 namespace shadowprof::emu::translator {
 
@@ -151,7 +152,7 @@ class Writer {
     // A system call changes rcx and r11 anyway.
     void write_call() {
         fixed_.call = a_.position();
-        a_.store_area(offsetof(ThreadArea, resume), rcx);
+        a_.store_area(offsetof(ThreadArea, behind_call), rcx);
         a_.store_area(offsetof(ThreadArea, rax), rax);
         a_.store_area(offsetof(ThreadArea, r11), r11);
         save_flags();
@@ -167,14 +168,23 @@ class Writer {
                      1);
         a_.compare_imm(rcx, static_cast<int>(CallInCache::hinted), false);
         auto* const is_hinted = a_.jump_if(Condition::e);
-        a_.compare_imm(rcx, static_cast<int>(CallInCache::alone), false);
-        auto* const is_seen = a_.jump_if(Condition::ne);
+        a_.compare_imm(rcx, static_cast<int>(CallInCache::seen), false);
+        auto* const is_seen = a_.jump_if(Condition::e);
         load_flags();
         a_.load_area(rax, offsetof(ThreadArea, rax));
+        a_.store_area_half(offsetof(ThreadArea, in_call), 1);
         fixed_.before_call.end = here() + 1;
         a_.system_call();
-        fixed_.behind_call = here();
-        a_.jump_through_area(offsetof(ThreadArea, resume));
+        fixed_.behind_call.begin = here();
+        // In one step for all who look, and only then is it read where to go on.
+        a_.move_imm(rcx, 0);
+        a_.exchange_area_half(offsetof(ThreadArea, in_call), rcx);
+        a_.jump_through_area(offsetof(ThreadArea, behind_call));
+        fixed_.behind_call.end = here();
+
+        fixed_.ask_behind_call = here();
+        move_pc_behind_call();
+        ask(Request::nothing);
 
         a_.join(is_hinted);
         fixed_.before_hinted.begin = here();
@@ -183,9 +193,7 @@ class Writer {
         a_.store_area(offsetof(ThreadArea, exit), rax);
         fixed_.before_hinted.end = here() + 1;
         a_.system_call();
-        a_.load_area(rcx, offsetof(ThreadArea, pc));
-        a_.lea(rcx, rcx, Emitter::none, 1, 2);
-        a_.store_area(offsetof(ThreadArea, pc), rcx);
+        move_pc_behind_call();
         ask(Request::called);
 
         a_.join(was_called);
@@ -196,6 +204,12 @@ class Writer {
         ask(Request::call);
     }
 
+    // As the system call does, it leaves the address in rcx.
+    void move_pc_behind_call() {
+        a_.load_area(rcx, offsetof(ThreadArea, pc));
+        a_.lea(rcx, rcx, Emitter::none, 1, ptrace::system_call_length);
+        a_.store_area(offsetof(ThreadArea, pc), rcx);
+    }
     void ask(Request request) {
         a_.store_area_half(offsetof(ThreadArea, request), static_cast<std::uint32_t>(request));
         a_.jump_to(fixed_.leave);

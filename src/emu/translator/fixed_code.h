@@ -35,7 +35,12 @@ struct FixedCode {
     AddressRange with_stream;  // the stream's pointer is in the area, and so it is after an answer
     AddressRange before_call;  // from the look on
     AddressRange before_hinted;  // the same, in a part that comes later
-    Address behind_call;         // in the call, or after it, but not after one that is hinted
+    AddressRange behind_call;    // in the call, or after it, but not after one that is hinted
+    // Whether a thread stopped here stands at the call, or in it, or behind it.
+    bool is_at_call(Address place) const {
+        return behind_call.begin.value - 2 <= place.value && place < behind_call.end;
+    }
+    Address ask_behind_call;  // where to go on instead of in the unit
 };
 
 void write_fixed_code(CodeArena& arena, Asking asking, std::uint32_t exchange);

@@ -18,11 +18,15 @@ inline ptrace::Registers guest_registers(const ThreadArea& area, ptrace::Registe
     return in_cache;
 }
 
-// In a system call that is executed from the cache, or just behind it.
-inline ptrace::Registers guest_registers_in_call(const ThreadArea& area,
+// In a system call that is executed from the cache, or just behind it, or before the kernel makes
+// it once more.
+inline ptrace::Registers guest_registers_in_call(const FixedCode& fixed, const ThreadArea& area,
                                                  const ptrace::Registers& in_cache) {
     auto native = guest_registers(area, in_cache);
-    native.raw.rip = native.raw.rcx = area.pc + ptrace::system_call_length;
+    const bool is_before = in_cache.rip() < fixed.behind_call.begin;
+    native.raw.rip = area.pc + (is_before ? 0 : ptrace::system_call_length);
+    native.raw.rcx = is_before ? area.rcx : native.raw.rip;
+    if (is_before) native.raw.orig_rax = no_system_call;
     return native;
 }
 

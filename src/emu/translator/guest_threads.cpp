@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "emu/syscalls/table.h"
+
 namespace shadowprof::emu::translator {
 
 GuestThread* GuestThreads::find(pid_t tid) {
@@ -110,18 +112,45 @@ bool GuestThreads::waits_for_answer(const GuestThread& guest) const {
 
 bool GuestThreads::any_in_units() const {
     return std::any_of(guests_.begin(), guests_.end(), [&](const auto& entry) {
-        return entry.second.in_cache() && !waits_for_answer(entry.second);
+        const auto& guest = entry.second;
+        return guest.in_cache() && !guest.asks_behind_call && !waits_for_answer(guest);
     });
 }
 
-void GuestThreads::interrupt_those_in_cache() {
-    for (auto& [tid, guest] : guests_)
-        if (guest.in_cache() && !guest.thread->stopped()) guest.thread->interrupt();
+bool GuestThreads::is_in_undivided_call(const GuestThread& guest) const {
+    auto& area = cache_.memory().area(*guest.area);
+    const auto* row = find_system_call(static_cast<std::int32_t>(area.rax));
+    return std::atomic_ref{area.in_call}.load() != 0 && row &&
+           row->in_cache == CallInCache::undivided;
 }
 
-void GuestThreads::interrupt_those_in_units() {
+bool GuestThreads::any_can_leave() const {
+    return std::any_of(guests_.begin(), guests_.end(), [&](const auto& entry) {
+        const auto& guest = entry.second;
+        return guest.in_cache() && !(guest.asks_behind_call && is_in_undivided_call(guest));
+    });
+}
+
+// The order matters: a thread that is in its call after the place was set finds it.
+bool GuestThreads::makes_ask_behind_call(GuestThread& guest) const {
+    auto& area = cache_.memory().area(*guest.area);
+    std::atomic_ref{area.behind_call}.store(cache_.translator().ask_behind_call().value);
+    return std::atomic_ref{area.in_call}.load() != 0;
+}
+
+void GuestThreads::call_those_in_units() {
+    for (auto& [tid, guest] : guests_) {
+        if (!guest.in_cache() || waits_for_answer(guest) || guest.thread->stopped()) continue;
+        guest.asks_behind_call = makes_ask_behind_call(guest);
+        if (!guest.asks_behind_call) guest.thread->interrupt();
+    }
+}
+
+void GuestThreads::call_all() {
+    call_those_in_units();
     for (auto& [tid, guest] : guests_)
-        if (guest.in_cache() && !waits_for_answer(guest) && !guest.thread->stopped())
+        if (guest.in_cache() && !guest.thread->stopped() && !guest.thread->is_asked() &&
+            !(guest.asks_behind_call && is_in_undivided_call(guest)))
             guest.thread->interrupt();
 }
 

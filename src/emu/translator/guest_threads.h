@@ -24,6 +24,8 @@ struct ThreadSituation {
     bool arriving = false;  // native until it can be taken into the cache, for the first time
     bool called = false;    // … and it has been interrupted for that
     std::optional<std::uint32_t> area;
+    // It is in a system call that it makes from the cache, and will ask for something behind it.
+    bool asks_behind_call = false;
     Address expected;  // where it goes on after the system call
     // A signal is being delivered to a handler; without it the thread would have gone on here.
     std::optional<Address> entering_handler;
@@ -70,14 +72,21 @@ class GuestThreads {
     bool waits_for_answer(const GuestThread& guest) const;
     bool any_in_cache() const;
     bool any_in_units() const;
-    void interrupt_those_in_cache();
-    void interrupt_those_in_units();
+    // Whether threads are in the cache that can be made to leave it now.
+    bool any_can_leave() const;
+    // Threads that execute units are made to stop, and those in a system call to ask behind it.
+    void call_those_in_units();
+    // The same, and threads in calls are interrupted too, unless a part may have been done.
+    void call_all();
 
     auto begin() { return guests_.begin(); }
     auto end() { return guests_.end(); }
     trace::SampleId sample() const { return sample_; }
 
   private:
+    bool makes_ask_behind_call(GuestThread& guest) const;
+    bool is_in_undivided_call(const GuestThread& guest) const;
+
     ptrace::Tracer& tracer_;
     ProgramCache& cache_;
     ThreadRecording::Place place_;

@@ -69,11 +69,13 @@ struct alignas(64) ThreadArea {
 
     // The rest is for threads that ask by memory.
     std::uint64_t rsi, rdi, r10;
-    std::uint64_t flags;     // as HostAssembler::flags_to_rax() has them
-    std::uint64_t place;     // this area's, as the target sees it
-    std::uint64_t resume;    // where in the cache it goes on: after a system call, or an answer
-    std::uint32_t answered;  // 0: it waits for an answer
-    std::uint32_t sleeps;    // it does so in the kernel
+    std::uint64_t flags;        // as HostAssembler::flags_to_rax() has them
+    std::uint64_t place;        // this area's, as the target sees it
+    std::uint64_t resume;       // where in the cache it goes on after an answer
+    std::uint64_t behind_call;  // the same after a system call
+    std::uint32_t answered;     // 0: it waits for an answer
+    std::uint32_t sleeps;       // it does so in the kernel
+    std::uint32_t in_call;      // it makes a system call from the cache, whose number is in `rax`
 };
 inline constexpr std::uint32_t alignment_check_flag = 1u << 18;
 

@@ -23,9 +23,9 @@ void SignalDelivery::on_signal(GuestThread& guest, const ptrace::Event& event) {
     const bool caught = sets->caught >> (event.signal - 1) & 1;
     if (!guest.in_cache()) return on_signal_outside(guest, event, *registers, caught);
     const auto* const fixed = cache_.translator().fixed_code_at(registers->rip());
-    if (caught && fixed && registers->rip() == fixed->behind_call) {
+    if (caught && fixed && fixed->is_at_call(registers->rip())) {
         // As if the thread had made the call outside of the cache.
-        auto native = guest_registers_in_call(cache_.read_area(*guest.area), *registers);
+        auto native = guest_registers_in_call(*fixed, cache_.read_area(*guest.area), *registers);
         traffic_.leave(guest, native, registers->raw.r15);
         guest.in_system_call = native.in_system_call();
         guest.expected = native.rip();

@@ -291,13 +291,15 @@ void TranslatedProcess::on_stop_while_waiting(GuestThread& guest, const Register
 }
 
 // The thread becomes native in its call, or behind it.
-void TranslatedProcess::on_stop_in_call(GuestThread& guest, const Registers& registers) {
-    auto native = guest_registers_in_call(cache_.read_area(*guest.area), registers);
+void TranslatedProcess::on_stop_in_call(GuestThread& guest, const FixedCode& fixed,
+                                        const Registers& registers) {
+    auto native = guest_registers_in_call(fixed, cache_.read_area(*guest.area), registers);
     traffic_.leave(guest, native, registers.raw.r15);
     guest.expected = native.rip();
-    guest.in_system_call =
-        native.will_call_again() || tracer_.repair_interrupted_call(*guest.thread);
-    if (guest.in_system_call) {
+    const bool will_be_made = registers.rip() < fixed.behind_call.begin;
+    if (will_be_made || native.will_call_again() ||
+        tracer_.repair_interrupted_call(*guest.thread)) {
+        guest.in_system_call = !will_be_made;
         guest.thread->resume_to_system_call();
         return;
     }
@@ -313,8 +315,8 @@ void TranslatedProcess::on_interrupted(GuestThread& guest) {
         const auto* const fixed = cache_.translator().fixed_code_at(registers->rip());
         if (fixed && fixed->waiting.contains(registers->rip()) && threads_.waits_for_answer(guest))
             return on_stop_while_waiting(guest, *registers);
-        if (fixed && fixed->behind_call == registers->rip())
-            return on_stop_in_call(guest, *registers);
+        if (fixed && fixed->is_at_call(registers->rip()))
+            return on_stop_in_call(guest, *fixed, *registers);
         return traffic_.call_out(guest, *registers);
     }
     const auto continuation = std::exchange(guest.entering_handler, {});
@@ -329,14 +331,18 @@ void TranslatedProcess::on_interrupted(GuestThread& guest) {
 // ---- Letting the program go
 
 void TranslatedProcess::let_go(const std::string& reason) {
-    constexpr std::chrono::seconds longest{5};
+    // Threads in a call of which a part may have been done are waited for, but may sleep for ever.
+    constexpr std::chrono::seconds longest{5}, longest_for_calls{1};
     traffic_.close();
     notes_.saw_everything = false;
-    threads_.interrupt_those_in_cache();
-    const auto deadline = Clock::now() + longest;
-    while (tracer_.alive() && threads_.any_in_cache() && Clock::now() < deadline) {
+    threads_.call_all();
+    const auto began = Clock::now();
+    const auto deadline = [&] {
+        return began + (threads_.any_can_leave() ? longest : longest_for_calls);
+    };
+    while (tracer_.alive() && threads_.any_in_cache() && Clock::now() < deadline()) {
         answer();
-        const auto event = tracer_.wait(deadline);
+        const auto event = tracer_.wait(deadline());
         if (event && !take(*event)) tracer_.pass_on(*event);
     }
     take_out_memory();

@@ -81,7 +81,8 @@ class TranslatedProcess {
     void on_request(GuestThread& guest);
     void serve(GuestThread& guest, const ThreadArea& area);
     void on_stop_while_waiting(GuestThread& guest, const ptrace::Registers& registers);
-    void on_stop_in_call(GuestThread& guest, const ptrace::Registers& registers);
+    void on_stop_in_call(GuestThread& guest, const FixedCode& fixed,
+                         const ptrace::Registers& registers);
     void on_interrupted(GuestThread& guest);
     void take_out_memory();
 

@@ -81,6 +81,7 @@ class Translator : private UnitDirectory {
     };
     std::optional<Position> locate(Address in_cache) const;
     bool is_in_cache(Address address) const;
+    Address ask_behind_call() const { return arenas_.front().fixed.ask_behind_call; }
     // The fixed code that a thread stopped here is in.
     const FixedCode* fixed_code_at(Address address) const;
     // Whether a thread that is stopped in a system call here has left the cache with a request.

@@ -184,6 +184,9 @@ bool TranslatedCode::answer(const emu::GuestState& state, Version version) {
             translator_->renew(state.rip, version);
             return true;
         case Request::unsupported:
+        case Request::call:
+        case Request::called:
+        case Request::nothing:
             break;
     }
     return false;
