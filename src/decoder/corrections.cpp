@@ -8,36 +8,38 @@
 namespace shadowprof::decoder {
 namespace {
 
+using Operands = std::span<Operand>;
+
 // Wide NOPs name operands but use none of them; prefetches of bad addresses do nothing.
-void touches_nothing(Instruction& i) {
-    for (auto& operand : i.operand_storage) {
+void touches_nothing(Operands operands) {
+    for (auto& operand : operands) {
         operand.reads = operand.writes = operand.conditional = operand.conditional_read = false;
         if (operand.kind == OperandKind::memory) operand.memory.use = MemoryUse::address_only;
     }
 }
 
 // Some part of the memory must be there, but not necessarily its beginning.
-void may_read_nothing(Instruction& i) {
-    auto& memory = i.operand_storage[0];
+void may_read_nothing(Operands operands) {
+    auto& memory = operands[0];
     memory.conditional_read = memory.reads;
     memory.conditional = true;
 }
 
-void destination_may_stay(Instruction& i) {
-    i.operand_storage[0].conditional = true;
+void destination_may_stay(Operands operands) {
+    operands[0].conditional = true;
 }
 
-void index_is_al(Instruction& i) {
+void index_is_al(Operands operands) {
     const Register al{.kind = RegisterKind::general, .number = rax, .high_byte = false, .bits = 8};
-    for (auto& operand : i.operand_storage) {
+    for (auto& operand : operands) {
         if (operand.kind == OperandKind::memory) operand.memory.index = al;
         if (operand.reg == al) operand.reads = true;
     }
 }
 
 // Masked-off elements are neither read nor written, so their memory need not exist.
-void memory_is_masked(Instruction& i) {
-    for (auto& operand : i.operand_storage) {
+void memory_is_masked(Operands operands) {
+    for (auto& operand : operands) {
         if (operand.kind != OperandKind::memory) continue;
         operand.conditional = true;
         operand.conditional_read = operand.reads;
@@ -45,42 +47,42 @@ void memory_is_masked(Instruction& i) {
 }
 
 // Tiles are loaded and stored row by row, the index being the distance between rows.
-void memory_is_rows(Instruction& i) {
-    for (auto& operand : i.operand_storage)
+void memory_is_rows(Operands operands) {
+    for (auto& operand : operands)
         if (operand.kind == OperandKind::memory) operand.memory.use = MemoryUse::gather;
 }
 
 // bt with memory and a register counts bits from the address on, forwards or backwards, so it may
 // touch memory elsewhere than where its operand points.
-void memory_may_be_bit_string(Instruction& i) {
-    auto& first = i.operand_storage[0];
-    if (first.kind == OperandKind::memory && i.operand_storage[1].kind == OperandKind::reg)
+void memory_may_be_bit_string(Operands operands) {
+    auto& first = operands[0];
+    if (first.kind == OperandKind::memory && operands[1].kind == OperandKind::reg)
         first.conditional = first.conditional_read = true;
 }
 
 // To a 16-bit register movsxd moves 16 bits, of which AMD's processors read 32.
-void source_is_as_wide_as_destination(Instruction& i) {
-    if (i.operand_storage[0].bits != 16 || __builtin_cpu_is("amd")) return;
-    auto& source = i.operand_storage[1];
+void source_is_as_wide_as_destination(Operands operands) {
+    if (operands[0].bits != 16 || __builtin_cpu_is("amd")) return;
+    auto& source = operands[1];
     source.bits = source.element_bits = 16;
     if (source.reg) source.reg.bits = 16;
 }
 
 // A shift or rotation by zero changes no flag.
-void flags_depend_on_count(Instruction& i) {
-    const auto& count = i.operand_storage[i.explicit_count - 1u];
+void flags_depend_on_count(Instruction& i, Operands operands) {
+    const auto& count = operands[i.explicit_count - 1u];
     if (count.kind != OperandKind::immediate) {
         i.flags_conditional = true;
         return;
     }
-    const auto mask = i.operand_storage[0].bits == 64 ? 63u : 31u;
+    const auto mask = operands[0].bits == 64 ? 63u : 31u;
     if (count.immediate & mask) return;
     i.flags_written = i.flags_undefined = 0;
-    for (auto& operand : i.operand_storage)
+    for (auto& operand : operands)
         if (operand.reg.kind == RegisterKind::flags) operand.writes = operand.conditional = false;
 }
 
-void by_name(Instruction& i) {
+void by_name(Instruction& i, Operands operands) {
     switch (i.mnemonic) {
         case Mnemonic::nop:
         case Mnemonic::prefetch:
@@ -91,7 +93,7 @@ void by_name(Instruction& i) {
         case Mnemonic::prefetchw:
         case Mnemonic::prefetchwt1:
         case Mnemonic::cldemote:
-            return touches_nothing(i);
+            return touches_nothing(operands);
 
         case Mnemonic::bsf:  // of zero
         case Mnemonic::bsr:
@@ -103,7 +105,7 @@ void by_name(Instruction& i) {
         case Mnemonic::sldt:
         case Mnemonic::str:
         case Mnemonic::smsw:
-            return destination_may_stay(i);
+            return destination_may_stay(operands);
 
         case Mnemonic::clflush:
         case Mnemonic::clflushopt:
@@ -116,10 +118,10 @@ void by_name(Instruction& i) {
         case Mnemonic::xsaveopt64:
         case Mnemonic::xrstor:
         case Mnemonic::xrstor64:
-            return may_read_nothing(i);
+            return may_read_nothing(operands);
 
         case Mnemonic::xlat:
-            return index_is_al(i);
+            return index_is_al(operands);
 
         case Mnemonic::maskmovq:
         case Mnemonic::maskmovdqu:
@@ -128,18 +130,18 @@ void by_name(Instruction& i) {
         case Mnemonic::vmaskmovpd:
         case Mnemonic::vpmaskmovd:
         case Mnemonic::vpmaskmovq:
-            return memory_is_masked(i);
+            return memory_is_masked(operands);
 
         case Mnemonic::tileloadd:
         case Mnemonic::tileloaddt1:
         case Mnemonic::tilestored:
-            return memory_is_rows(i);
+            return memory_is_rows(operands);
 
         case Mnemonic::bt:
         case Mnemonic::bts:
         case Mnemonic::btr:
         case Mnemonic::btc:
-            return memory_may_be_bit_string(i);
+            return memory_may_be_bit_string(operands);
 
         case Mnemonic::shl:
         case Mnemonic::shr:
@@ -150,13 +152,13 @@ void by_name(Instruction& i) {
         case Mnemonic::rcr:
         case Mnemonic::shld:
         case Mnemonic::shrd:
-            return flags_depend_on_count(i);
+            return flags_depend_on_count(i, operands);
 
         case Mnemonic::movsxd:
-            return source_is_as_wide_as_destination(i);
+            return source_is_as_wide_as_destination(operands);
 
         case Mnemonic::xchg:  // locks by nature
-            i.lock |= i.operand_storage[0].kind == OperandKind::memory;
+            i.lock = i.lock || operands[0].kind == OperandKind::memory;
             return;
 
         // This needs I/O privilege, which no program has by default.
@@ -180,12 +182,11 @@ void by_name(Instruction& i) {
 
 }  // namespace
 
-void correct(Instruction& i) {
-    by_name(i);
-    const auto operands = i.operands();
+void correct(Instruction& i, std::span<Operand> operands) {
+    by_name(i, operands);
     if (std::any_of(operands.begin(), operands.end(),
                     [](const Operand& operand) { return operand.is_write_mask; }))
-        memory_is_masked(i);
+        memory_is_masked(operands);
 }
 
 }  // namespace shadowprof::decoder

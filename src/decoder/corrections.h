@@ -6,6 +6,6 @@
 namespace shadowprof::decoder {
 
 // Corrects the decoder library's tables where they leave something out or differ from the hardware.
-void correct(Instruction& instruction);
+void correct(Instruction& instruction, std::span<Operand> operands);
 
 }  // namespace shadowprof::decoder

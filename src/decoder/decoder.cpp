@@ -1,7 +1,13 @@
 #include "decoder/decoder.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <memory>
+#include <mutex>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
 #include "decoder/corrections.h"
 #include "decoder/zydis.h"
@@ -309,7 +315,66 @@ bool has_no_base(const ZydisDecodedInstruction& z) {
     return (z.attributes & ZYDIS_ATTRIB_HAS_SIB) && z.raw.modrm.mod == 0 && z.raw.sib.base == 5;
 }
 
+std::uint64_t hash_of(const Register& reg) {
+    return static_cast<std::uint64_t>(reg.kind) << 32 |
+           static_cast<std::uint64_t>(reg.number) << 24 |
+           static_cast<std::uint64_t>(reg.high_byte) << 16 | reg.bits;
+}
+
+struct HashOfOperands {
+    std::size_t operator()(std::span<const Operand> operands) const {
+        auto hash = operands.size();
+        for (const auto& o : operands) {
+            hash = combine_hashes(hash, hash_of(o.reg) << 16 |
+                                            static_cast<std::uint64_t>(o.kind) << 8 |
+                                            static_cast<std::uint64_t>(o.writes) << 1 | o.reads);
+            if (o.kind == OperandKind::immediate) hash = combine_hashes(hash, o.immediate);
+            if (o.kind != OperandKind::memory) continue;
+            const auto displacement = static_cast<std::uint64_t>(o.memory.displacement);
+            hash = combine_hashes(hash, hash_of(o.memory.base) ^ displacement << 8);
+            hash = combine_hashes(hash, hash_of(o.memory.index) << 8 | o.memory.scale);
+        }
+        return hash;
+    }
+};
+
+struct SameOperands {
+    bool operator()(std::span<const Operand> a, std::span<const Operand> b) const {
+        return std::ranges::equal(a, b);
+    }
+};
+
+class SharedOperands {
+  public:
+    std::span<const Operand> of(std::span<const Operand> operands) {
+        if (operands.empty()) return {};
+        const std::lock_guard lock{mutex_};
+        if (const auto known = lists_.find(operands); known != lists_.end()) return *known;
+        if (room_ < operands.size()) {
+            stores_.push_back(std::make_unique<Operand[]>(size_of_store));
+            room_ = size_of_store;
+        }
+        auto* const kept = stores_.back().get() + (size_of_store - room_);
+        std::ranges::copy(operands, kept);
+        room_ -= operands.size();
+        return *lists_.insert({kept, operands.size()}).first;
+    }
+
+  private:
+    static constexpr std::size_t size_of_store = 1u << 12;
+
+    std::mutex mutex_;
+    std::unordered_set<std::span<const Operand>, HashOfOperands, SameOperands> lists_;
+    std::vector<std::unique_ptr<Operand[]>> stores_;  // the last one has room left
+    std::size_t room_ = 0;
+};
+
 }  // namespace
+
+std::span<const Operand> shared(std::span<const Operand> operands) {
+    static auto* const kept = new SharedOperands;  // for as long as any thread may decode
+    return kept->of(operands);
+}
 
 std::optional<Instruction> decode(std::span<const std::byte> bytes, Address at) {
     ZydisDecodedInstruction z;
@@ -334,11 +399,12 @@ std::optional<Instruction> decode(std::span<const std::byte> bytes, Address at) 
     std::copy_n(bytes.begin(), z.length, instruction.bytes.begin());
     if (z.cpu_flags) set_flags(instruction, *z.cpu_flags);
 
-    instruction.operand_storage.reserve(z.operand_count);
+    std::array<Operand, ZYDIS_MAX_OPERAND_COUNT> list;
+    std::size_t count = 0;
     for (std::uint8_t i = 0; i < z.operand_count; ++i) {
         const auto& operand = operands[i];
         if (means_unmasked(operand)) continue;
-        auto& copy = instruction.operand_storage.emplace_back(operand_of(operand, z.address_width));
+        auto& copy = list[count++] = operand_of(operand, z.address_width);
         if (copy.kind == OperandKind::memory && copy.visibility == Visibility::explicit_ &&
             has_no_base(z)) {
             copy.memory.base = {};
@@ -348,9 +414,11 @@ std::optional<Instruction> decode(std::span<const std::byte> bytes, Address at) 
         if (copy.reg.kind == RegisterKind::flags && copy.writes)
             instruction.flags_conditional = copy.conditional;
         if (operand.type == ZYDIS_OPERAND_TYPE_IMMEDIATE && operand.imm.is_relative)
-            instruction.target = instruction.end() + operand.imm.value.u;
+            instruction.target = instruction.end() + std::exchange(copy.immediate, 0);
     }
-    correct(instruction);
+    const std::span decoded{list.data(), count};
+    correct(instruction, decoded);
+    instruction.set_operands(shared(decoded));
     return result;
 }
 

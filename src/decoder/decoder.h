@@ -13,6 +13,9 @@ namespace shadowprof::decoder {
 // Nothing if the bytes are not an instruction in 64-bit mode, or are cut off.
 std::optional<Instruction> decode(std::span<const std::byte> bytes, Address at);
 
+// The same operands, kept for good, once.
+std::span<const Operand> shared(std::span<const Operand> operands);
+
 // Intel syntax; branch targets and rip-relative addresses absolute, hexadecimal; conditions named
 // as objdump names them (je, jae).
 std::string text(const Instruction& instruction);

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include "base/address.h"
 #include "decoder/mnemonic.h"
@@ -71,6 +70,7 @@ struct MemoryOperand {
     std::uint8_t address_bits = 64;  // 32: the sum is cut to 32 bits before the segment is added
     std::int64_t displacement = 0;
 
+    constexpr bool operator==(const MemoryOperand&) const = default;
     // To the end of the instruction, Instruction::end().
     bool is_rip_relative() const { return base.kind == RegisterKind::instruction_pointer; }
 };
@@ -98,7 +98,9 @@ struct Operand {
     std::uint16_t elements = 0;
     Register reg;
     MemoryOperand memory;
-    std::uint64_t immediate = 0;  // sign-extended; branch displacements are resolved in `target`
+    std::uint64_t immediate = 0;  // sign-extended; 0 of branches, which have a `target`
+
+    constexpr bool operator==(const Operand&) const = default;
 };
 
 // Where control goes after an instruction.
@@ -128,33 +130,40 @@ enum Flag : std::uint32_t {
 };
 inline constexpr std::uint32_t status_flags = carry | parity | adjust | zero | sign | overflow;
 
+// A large program's blocks hold millions of these, so they are small, and those with the same
+// operands share them.
 struct Instruction {
     Address address;
     Address target;  // of direct branches
-    Mnemonic mnemonic = Mnemonic::other;
-    Flow flow = Flow::next;
-    Repeat repeat = Repeat::none;    // only where it repeats (string instructions)
-    bool lock = false;               // atomic, by prefix or by nature (xchg with memory)
-    bool privileged = false;         // faults in a user's program
-    bool flags_conditional = false;  // may leave flags_written as they were: shl by cl, rep cmps
-    std::uint8_t length = 0;
-    std::uint8_t explicit_count = 0;  // explicit and implicit operands, as in the text, come first
-    std::uint8_t scalar_bits = 0;     // of vector instructions on the lowest element only: its size
-    std::uint8_t isa_extension_id = 0;
-    std::uint16_t mnemonic_id = 0;  // the decoder library's; see mnemonic_name
+    const Operand* first_operand = nullptr;
     std::uint32_t flags_read = 0;
     std::uint32_t flags_written = 0;    // including set, cleared and undefined ones
     std::uint32_t flags_undefined = 0;  // subset of flags_written
+    Mnemonic mnemonic = Mnemonic::other;
+    std::uint16_t mnemonic_id = 0;  // the decoder library's; see mnemonic_name
+    Flow flow = Flow::next;
+    Repeat repeat = Repeat::none;  // only where it repeats (string instructions)
+    bool lock : 1 = false;         // atomic, by prefix or by nature (xchg with memory)
+    bool privileged : 1 = false;   // faults in a user's program
+    bool flags_conditional : 1 =
+        false;  // may leave flags_written as they were: shl by cl, rep cmps
+    std::uint8_t length = 0;
+    std::uint8_t operand_count = 0;
+    std::uint8_t explicit_count = 0;  // explicit and implicit operands, as in the text, come first
+    std::uint8_t scalar_bits = 0;     // of vector instructions on the lowest element only: its size
+    std::uint8_t isa_extension_id = 0;
     std::array<std::byte, longest_instruction> bytes{};
-    // No array for the most there can be: a large program's blocks hold millions of instructions.
-    std::vector<Operand> operand_storage;
 
     Address end() const { return address + length; }
     std::span<const std::byte> encoding() const { return {bytes.data(), length}; }
-    std::span<const Operand> operands() const { return operand_storage; }
-    std::span<const Operand> explicit_operands() const {
-        return {operand_storage.data(), explicit_count};
+    std::span<const Operand> operands() const { return {first_operand, operand_count}; }
+    std::span<const Operand> explicit_operands() const { return {first_operand, explicit_count}; }
+    // They must live as long as the instruction: see shared().
+    void set_operands(std::span<const Operand> list) {
+        first_operand = list.data();
+        operand_count = static_cast<std::uint8_t>(list.size());
     }
 };
+static_assert(sizeof(Instruction) == 64);
 
 }  // namespace shadowprof::decoder

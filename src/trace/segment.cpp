@@ -27,9 +27,10 @@ SegmentTable::~SegmentTable() {
 SegmentId SegmentTable::publish(std::span<const BlockId> blocks) {
     SHADOWPROF_ASSERT(!blocks.empty(), "a segment without blocks");
     const auto id = size_.load(std::memory_order_relaxed);
-    const auto [known, is_new] = known_.try_emplace(hash_of(blocks), id);
-    if (!is_new && std::ranges::equal(at(SegmentId{known->second}), blocks))
-        return SegmentId{known->second};
+    auto& known = known_[hash_of(blocks)];
+    if (known > 0 && std::ranges::equal(at(SegmentId{known - 1}), blocks))
+        return SegmentId{known - 1};
+    if (known == 0) known = id + 1;
     SHADOWPROF_ASSERT(id / segments_per_page < most_pages, "too many segments");
     auto& page = pages_[id / segments_per_page];
     if (id % segments_per_page == 0) page.store(new Page, std::memory_order_release);

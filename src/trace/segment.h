@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "trace/block.h"
 #include "trace/trace.h"
 
@@ -44,7 +44,7 @@ class SegmentTable {
 
     std::unique_ptr<std::atomic<Page*>[]> pages_;
     std::atomic<std::uint32_t> size_{0};
-    std::unordered_map<std::uint64_t, std::uint32_t> known_;  // by their blocks' hash
+    FlatMap<std::uint32_t> known_;  // by their blocks' hash: the id, plus 1
     // Where the publisher keeps blocks; the last store has room left.
     std::vector<std::unique_ptr<BlockId[]>> stores_;
     std::size_t room_ = 0;

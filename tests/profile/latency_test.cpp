@@ -2,9 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
 #include <cmath>
 
 #include "base/random.h"
+#include "decoder/decoder.h"
 #include "profile/latency/address_origin.h"
 #include "profile/latency/cache_model.h"
 #include "profile/latency/residence.h"
@@ -46,13 +48,14 @@ Operand memory(std::uint8_t base, bool reads) {
 // mov `to`, ["base"]
 Instruction load(std::uint8_t to, std::uint8_t base) {
     Instruction instruction;
-    instruction.operand_storage = {reg(to, false, true), memory(base, true)};
+    instruction.set_operands(decoder::shared(std::array{reg(to, false, true), memory(base, true)}));
     return instruction;
 }
 
 Instruction add(std::uint8_t to, std::uint8_t from) {
     Instruction instruction;
-    instruction.operand_storage = {reg(to, true, true), reg(from, true, false)};
+    instruction.set_operands(
+        decoder::shared(std::array{reg(to, true, true), reg(from, true, false)}));
     return instruction;
 }
 
@@ -163,7 +166,8 @@ TEST_CASE("what timed loads waited counts for all loads that their sample stands
 TEST_CASE("executions are counted, of loads and not of stores") {
     Program program;
     Instruction store;
-    store.operand_storage = {memory(decoder::rbx, false), reg(decoder::rax, true, false)};
+    store.set_operands(
+        decoder::shared(std::array{memory(decoder::rbx, false), reg(decoder::rax, true, false)}));
     const auto id = program.block(0x100, {load(decoder::rax, decoder::rbx), store});
     const auto profiler = make_latency_profiler(program.table, scale());
     Counts counts;

@@ -107,6 +107,7 @@ void GuestCode::forget_everything() {
     generation_of_page_.clear();
     fixed_code_.clear();
     distrusted_pages_.clear();
+    last_mapping_ = {};
     maps_.reset();
     maps_are_current_ = false;
 }
@@ -157,6 +158,7 @@ void GuestCode::take_over(std::shared_ptr<const proc::Maps> fresh, bool is_copy)
             forget_fixed_code_in(before.range);
     }
     distrust(fresh->mappings());
+    last_mapping_ = {};
     maps_ = std::move(fresh);
     maps_are_current_ = true;
 }
@@ -228,9 +230,14 @@ void GuestCode::distrust(const std::vector<proc::Mapping>& fresh) {
 }
 
 bool GuestCode::may_change(Address at) {
-    const auto known = maps();
-    const auto* mapping = known->mapping_at(at);
-    return !mapping || !is_fixed(*known, *mapping) || distrusted_pages_.contains(page_number(at));
+    if (!maps_are_current_) maps();
+    if (!last_mapping_.contains(at)) {
+        const auto* mapping = maps_->mapping_at(at);
+        if (!mapping) return true;
+        last_mapping_ = mapping->range;
+        last_is_fixed_ = is_fixed(*maps_, *mapping);
+    }
+    return !last_is_fixed_ || distrusted_pages_.contains(page_number(at));
 }
 
 // The generation is that of the page that holds the block's last instruction: blocks that enter the

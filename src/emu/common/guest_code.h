@@ -117,6 +117,9 @@ class GuestCode : public trace::CodeSource {
     std::shared_ptr<const proc::Maps> maps_;
     bool maps_are_current_ = false;
     bool code_may_have_changed_ = false;
+    // The mapping that was looked up last, and whether its code is fixed.
+    AddressRange last_mapping_;
+    bool last_is_fixed_ = false;
     std::map<Address, FixedCode> fixed_code_;
     // Pages of fixed code that the process or a copy has changed, or could have, and the pages
     // before them, where blocks begin that reach into them.

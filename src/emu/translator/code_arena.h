@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "base/address.h"
 #include "emu/translator/fixed_code.h"
@@ -31,7 +32,10 @@ class CodeArena {
     // What was written so far stays when the rest is forgotten.
     void keep() { kept_ = next_; }
     Address end_of_kept() const { return place_of(kept_); }
-    void forget() { next_ = kept_; }
+    void forget() {
+        next_ = kept_;
+        units.clear();
+    }
 
     // Whether code here can name the address relative to itself.
     bool reaches(Address address) const {
@@ -42,6 +46,7 @@ class CodeArena {
     }
 
     FixedCode fixed;
+    std::vector<std::uint32_t> units;  // the numbers of those whose code is here, in order
 
   private:
     std::uint8_t* ours_;

@@ -99,21 +99,29 @@ std::optional<Address> Translator::entry(Address pc, Version version) {
 // Code that is translated brings along the code that it leads to, as far as that is known, so that
 // threads seldom have to ask.
 std::optional<std::uint32_t> Translator::translate(Address pc, Version version) {
-    if (const auto known = by_start_.find({pc, version}); known != by_start_.end())
-        return known->second;
+    if (const auto known = unit_at(pc, version)) return known;
     const auto number = compile(pc, version);
     if (!number) return {};
     for (std::size_t n = 0; n < tuning::look_ahead && !ahead_.empty(); ++n) {
         const auto next = ahead_.front();
         ahead_.pop_front();
-        if (!by_start_.count(next) && !code_.may_change(next.pc)) compile(next.pc, next.version);
+        if (unit_at(next.pc, next.version) || code_.may_change(next.pc)) continue;
+        const auto its_number = compile(next.pc, next.version);
+        if (its_number && next.is_returned_to) make_findable(*its_number);
     }
     ahead_.clear();
     return number;
 }
 
-std::vector<const trace::Block*> Translator::choose_blocks(Address pc, Version version) {
-    std::vector<const trace::Block*> blocks;
+std::optional<std::uint32_t> Translator::unit_at(Address pc, Version version) const {
+    const auto* const known = by_start_.find(key_of(pc, version));
+    if (!known || known->value == Number::none) return {};
+    return known->value;
+}
+
+std::span<const trace::Block* const> Translator::choose_blocks(Address pc, Version version) {
+    auto& blocks = chosen_;
+    blocks.clear();
     const bool may_change = code_.may_change(pc);
     std::size_t instructions = 0, values = 0;
     while (blocks.size() < tuning::most_blocks_in_unit) {
@@ -142,17 +150,22 @@ std::vector<const trace::Block*> Translator::choose_blocks(Address pc, Version v
 }
 
 std::optional<std::uint32_t> Translator::compile(Address pc, Version version) {
-    return add_unit(choose_blocks(pc, version), version);
+    const auto number = add_unit(choose_blocks(pc, version), version);
+    if (!number) return {};
+    const auto& last = *units_[*number].blocks.back();
+    if (last.exit == BlockExit::call || last.exit == BlockExit::indirect_call)
+        ahead_.push_front({last.end(), version, true});
+    return number;
 }
 
-std::optional<std::uint32_t> Translator::add_unit(std::vector<const trace::Block*> blocks,
+std::optional<std::uint32_t> Translator::add_unit(std::span<const trace::Block* const> blocks,
                                                   Version version) {
     if (blocks.empty()) return {};
     const auto pc = blocks.front()->start;
     const auto number = static_cast<std::uint32_t>(units_.size());
-    auto result =
-        compiler_.compile(*arena_for(pc), std::move(blocks), version, code_.may_change(pc), number,
-                          static_cast<std::uint32_t>(exits_.size()));
+    auto& arena = *arena_for(pc);
+    auto result = compiler_.compile(arena, blocks, version, code_.may_change(pc), number,
+                                    static_cast<std::uint32_t>(exits_.size()));
     if (!result) {
         is_full_ = true;
         return {};
@@ -161,8 +174,8 @@ std::optional<std::uint32_t> Translator::add_unit(std::vector<const trace::Block
     const auto& unit = units_.back();
     ++statistics_.units;
     statistics_.bytes += unit.size;
-    by_start_[{pc, version}] = number;
-    by_place_[unit.place] = number;
+    by_start_[key_of(pc, version)] = {number};
+    arena.units.push_back(number);
     for (const auto* block : unit.blocks) {
         pages_.insert(page_number(block->start));
         pages_.insert(page_number(block->last().address));
@@ -172,26 +185,24 @@ std::optional<std::uint32_t> Translator::add_unit(std::vector<const trace::Block
         exits_.push_back(exit);
         if (exit.jump) connect(index);
     }
-    if (const auto waiting = waiting_.find({pc, version}); waiting != waiting_.end()) {
-        const auto exits = std::move(waiting->second);
-        waiting_.erase(waiting);
-        for (const auto exit : exits) connect(exit);
-    }
+    if (!waiting_.find(key_of(pc, version))) return number;
+    const auto last = std::exchange(waiting_[key_of(pc, version)], {});
+    for (auto exit = last.value; exit != Number::none; exit = exits_[exit].waits_too) connect(exit);
     return number;
 }
 
 // Connects an exit to its target, now or as soon as the target is translated.
 void Translator::connect(std::uint32_t index) {
-    const auto& exit = exits_[index];
+    auto& exit = exits_[index];
     const auto& from = units_[exit.unit];
-    const Key target{exit.target, from.version};
-    const auto known = by_start_.find(target);
-    if (known == by_start_.end()) {
-        waiting_[target].push_back(index);
-        if (!from.compares) ahead_.push_back(target);
+    const auto known = unit_at(exit.target, from.version);
+    if (!known) {
+        auto& last = waiting_[key_of(exit.target, from.version)];
+        exit.waits_too = std::exchange(last.value, index);
+        if (!from.compares) ahead_.push_back({exit.target, from.version});
         return;
     }
-    const auto place = units_[known->second].place;
+    const auto place = units_[*known].place;
     auto& arena = arena_of(from.place);
     if (arena.range().contains(place))
         set_jump(exit.jump, arena.at(place));
@@ -248,15 +259,23 @@ std::uint64_t& Translator::table_entry(Address pc, Version version) {
 std::optional<Address> Translator::find(Address pc, Version version) {
     const auto number = translate(pc, version);
     if (!number) return {};
-    const auto& unit = units_[*number];
-    if (findable_.count({pc, version})) return unit.place;
+    statistics_.finds += make_findable(*number);
+    return units_[*number].place;
+}
+
+// Adds a check for the unit to the end of a chain, unless there is one or no room for it.
+bool Translator::make_findable(std::uint32_t number) {
+    const auto& unit = units_[number];
+    const auto pc = unit.start();
+    const auto version = unit.version;
+    if (findable_.find(key_of(pc, version))) return false;
     auto* arena = arena_for(pc);
     if (arena->room() < room_for_check) {
         is_full_ = true;
-        return unit.place;
+        return false;
     }
     const auto chain = static_cast<std::uint64_t>(version) << 16 | (pc.value & 0xffff);
-    const auto last = chains_.find(chain);
+    const auto* const last = chains_.find(chain);
 
     auto* begin = arena->begin();
     begin += -reinterpret_cast<std::uintptr_t>(begin) & 7;
@@ -264,7 +283,7 @@ std::optional<Address> Translator::find(Address pc, Version version) {
     auto* const next = begin;
     Emitter a{begin + 8, arena->end()};
     const auto* const check = a.position();
-    const auto former = last == chains_.end() ? 0 : last->second.known.value;
+    const auto former = last ? last->known.value : 0;
     // The constant has its full length, so that the layout of the code does not depend on it.
     const auto move_in_full = [&](HostRegister reg, std::uint64_t value) {
         a.raw(0x48, 0xb8 | reg);
@@ -288,23 +307,22 @@ std::optional<Address> Translator::find(Address pc, Version version) {
     set_word(next, arena->place_of(not_found).value);
 
     const auto place = arena->place_of(check).value;
-    if (last == chains_.end())
-        __atomic_store_n(&table_entry(pc, version), place, __ATOMIC_RELEASE);
+    if (last)
+        set_word(last->next, place);
     else
-        set_word(last->second.next, place);
+        __atomic_store_n(&table_entry(pc, version), place, __ATOMIC_RELEASE);
     chains_[chain] = {pc, next};
-    findable_[{pc, version}] = jump;
-    ++statistics_.finds;
-    return unit.place;
+    findable_[key_of(pc, version)] = jump;
+    return true;
 }
 
 std::optional<Address> Translator::renew(Address pc, Version version) {
-    const auto known = by_start_.find({pc, version});
-    if (known == by_start_.end()) return entry(pc, version);
-    const auto old = known->second;
+    const auto known = unit_at(pc, version);
+    if (!known) return entry(pc, version);
+    const auto old = *known;
     if (code_.block_at(pc) == units_[old].blocks.front())
         return units_[old].place;  // changed back, or another thread was first
-    by_start_.erase(known);
+    by_start_[key_of(pc, version)] = {};
     const auto number = compile(pc, version);
     if (!number) return {};
     replace(old, *number);
@@ -324,8 +342,8 @@ void Translator::replace(std::uint32_t old, std::uint32_t by) {
     std::memcpy(&word, entry, sizeof word);
     word = (word & ~std::uint64_t{0xffffffffff}) | 0xe9 | std::uint64_t{distance} << 8;
     set_word(entry, word);
-    if (const auto check = findable_.find({unit.start(), unit.version}); check != findable_.end())
-        set_jump(check->second, target);
+    if (const auto* const check = findable_.find(key_of(unit.start(), unit.version)))
+        set_jump(*check, target);
 }
 
 bool Translator::follow(std::span<const trace::SegmentId> executed) {
@@ -355,13 +373,12 @@ bool Translator::follow(std::span<const trace::SegmentId> executed) {
         if (is_over) break;
     }
     if (blocks.size() < 2 || is_full_) return false;
-    const auto known = by_start_.find({blocks.front()->start, Version::lean});
-    if (known == by_start_.end() || !followed_.insert(blocks.front()->start).second) return false;
-    if (blocks == units_[known->second].blocks) return false;
-    const auto old = known->second;
-    const auto number = add_unit(std::move(blocks), Version::lean);
+    const auto old = unit_at(blocks.front()->start, Version::lean);
+    if (!old || !followed_.insert(blocks.front()->start).second) return false;
+    if (blocks == units_[*old].blocks) return false;
+    const auto number = add_unit(blocks, Version::lean);
     if (!number) return false;
-    replace(old, *number);
+    replace(*old, *number);
     ++statistics_.followed;
     return true;
 }
@@ -370,7 +387,6 @@ void Translator::forget_everything() {
     units_.clear();
     exits_.clear();
     by_start_.clear();
-    by_place_.clear();
     chains_.clear();
     findable_.clear();
     followed_.clear();
@@ -413,16 +429,18 @@ bool Translator::is_behind_leave(Address address) const {
 }
 
 std::optional<Translator::Position> Translator::locate(Address in_cache) const {
-    auto at = by_place_.upper_bound(in_cache);
-    if (at == by_place_.begin()) return {};
-    --at;
-    const auto& unit = units_[at->second];
-    const auto offset = in_cache - unit.place;
-    if (offset >= unit.size) return {};
-    auto mark =
-        std::upper_bound(unit.marks.begin(), unit.marks.end(), offset,
-                         [](std::uint64_t wanted, const Mark& m) { return wanted < m.offset; });
-    return Position{&unit, *--mark, offset == 0};
+    for (const auto& arena : arenas_) {
+        if (!arena.range().contains(in_cache)) continue;
+        const auto behind = std::upper_bound(
+            arena.units.begin(), arena.units.end(), in_cache,
+            [&](Address wanted, std::uint32_t unit) { return wanted < units_[unit].place; });
+        if (behind == arena.units.begin()) return {};
+        const auto& unit = units_[*std::prev(behind)];
+        const auto offset = in_cache - unit.place;
+        if (offset >= unit.size) return {};
+        return Position{&unit, mark_at(unit.marks, offset), offset == 0};
+    }
+    return {};
 }
 
 const Exit* Translator::system_call_behind(Address in_cache) const {

@@ -25,10 +25,11 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <unordered_map>
+#include <span>
 #include <unordered_set>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "emu/common/guest_code.h"
 #include "emu/translator/unit_compiler.h"
 
@@ -106,15 +107,14 @@ class Translator : private UnitDirectory {
         return code_.may_change(at) ? nullptr : code_.block_at(at);
     }
 
-    struct Key {
-        Address pc;
-        Version version;
-        bool operator==(const Key&) const = default;
-    };
-    struct KeyHash {
-        std::size_t operator()(const Key& key) const {
-            return mix_bits(key.pc.value * version_count + static_cast<std::size_t>(key.version));
-        }
+    // An address of the guest and a version: no code is where the address's high bits would matter.
+    static std::uint64_t key_of(Address pc, Version version) {
+        return pc.value * version_count + static_cast<std::size_t>(version);
+    }
+    // A unit or an exit.
+    struct Number {
+        static constexpr std::uint32_t none = ~std::uint32_t{0};
+        std::uint32_t value = none;
     };
 
     // The end of a chain of checks.
@@ -125,9 +125,12 @@ class Translator : private UnitDirectory {
 
     std::optional<std::uint32_t> translate(Address pc, Version version);
     std::optional<std::uint32_t> compile(Address pc, Version version);
-    std::optional<std::uint32_t> add_unit(std::vector<const trace::Block*> blocks, Version version);
+    std::optional<std::uint32_t> add_unit(std::span<const trace::Block* const> blocks,
+                                          Version version);
+    std::optional<std::uint32_t> unit_at(Address pc, Version version) const;
+    bool make_findable(std::uint32_t number);
     void replace(std::uint32_t old, std::uint32_t by);
-    std::vector<const trace::Block*> choose_blocks(Address pc, Version version);
+    std::span<const trace::Block* const> choose_blocks(Address pc, Version version);
     void connect(std::uint32_t exit);
     void nothing_can_be_found();
     CodeArena* arena_for(Address pc);
@@ -146,16 +149,23 @@ class Translator : private UnitDirectory {
 
     std::deque<Unit> units_;
     std::deque<Exit> exits_;
-    std::unordered_map<Key, std::uint32_t, KeyHash> by_start_;
-    std::map<Address, std::uint32_t> by_place_;
-    std::unordered_map<std::uint64_t, Check> chains_;           // by version and low bits
-    std::unordered_map<Key, std::uint8_t*, KeyHash> findable_;  // their checks' jumps
+    FlatMap<Number> by_start_;         // units, by key_of()
+    FlatMap<Check> chains_;            // by version and low bits
+    FlatMap<std::uint8_t*> findable_;  // their checks' jumps, by key_of()
     std::unordered_set<Address> followed_;
     // By the arena they are in and where they lead.
     std::map<std::pair<Address, Address>, const std::uint8_t*> far_jumps_;
-    // Exits that lead to code that is not translated yet.
-    std::unordered_map<Key, std::vector<std::uint32_t>, KeyHash> waiting_;
-    std::deque<Key> ahead_;
+    // Exits that lead to code that is not translated yet, by key_of() it: the last one, which knows
+    // the one before.
+    FlatMap<Number> waiting_;
+    // Code that is likely to be asked for next; that which calls return to comes first.
+    struct Ahead {
+        Address pc;
+        Version version;
+        bool is_returned_to = false;
+    };
+    std::deque<Ahead> ahead_;
+    std::vector<const trace::Block*> chosen_;                        // blocks for the next unit
     std::map<std::pair<Address, std::uint32_t>, Address> counting_;  // by instruction and counter
     std::unordered_set<std::uint64_t> pages_;  // pages of the guest that were translated
     Statistics statistics_;

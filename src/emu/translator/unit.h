@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "emu/translator/layout.h"
@@ -25,6 +26,7 @@ struct Exit {
     Address target;                // of direct exits and behind system calls
     std::uint8_t* jump = nullptr;  // its displacement, in our memory
     std::uint32_t unit = 0;
+    std::uint32_t waits_too = 0;  // another exit that leads to the same code: see Translator
 };
 
 // What r15 holds at a place in the code.
@@ -39,7 +41,7 @@ enum class StreamRegister : std::uint8_t {
 // out one instruction, and none of the instruction's effects is visible before its last byte.
 struct Mark {
     std::uint32_t offset = 0;  // from the unit's begin
-    std::uint16_t block = 0;   // index in the unit
+    std::uint8_t block = 0;    // index in the unit
     std::uint8_t instruction = 0;
     StreamRegister stream_register{};
     // A register that was borrowed: the guest's value is in the area (see slot_for()). Or none.
@@ -55,6 +57,11 @@ struct Mark {
     }
 };
 
+// Packed, because there are twenty for each unit and they are seldom looked at.
+std::vector<std::uint8_t> packed(std::span<const Mark> marks);
+// The mark that holds there.
+Mark mark_at(std::span<const std::uint8_t> packed, std::uint64_t offset);
+
 struct Unit {
     std::vector<const trace::Block*> blocks;
     Version version{};
@@ -62,7 +69,7 @@ struct Unit {
     Address place;          // of its code: its entry
     std::uint32_t size = 0;
     std::uint32_t first_exit = 0, exit_count = 0;
-    std::vector<Mark> marks;
+    std::vector<std::uint8_t> marks;  // packed
 
     Address start() const { return blocks.front()->start; }
 };

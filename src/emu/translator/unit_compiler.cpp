@@ -15,20 +15,18 @@ UnitCompiler::UnitCompiler(UnitDirectory& directory, std::uint32_t tables)
       recording_(w_),
       flow_(w_, instructions_, recording_, directory, tables) {}
 
-std::optional<UnitCompiler::Result> UnitCompiler::compile(CodeArena& arena,
-                                                          std::vector<const trace::Block*> blocks,
-                                                          Version version, bool compares,
-                                                          std::uint32_t number,
-                                                          std::uint32_t first_exit) {
-    if (!w_.begin(arena, std::move(blocks), version, compares, number, first_exit)) return {};
+std::optional<UnitCompiler::Result> UnitCompiler::compile(
+    CodeArena& arena, std::span<const trace::Block* const> blocks, Version version, bool compares,
+    std::uint32_t number, std::uint32_t first_exit) {
+    if (!w_.begin(arena, blocks, version, compares, number, first_exit)) return {};
     flow_.begin_unit();
     write_entry();
     for (std::size_t block = 0; block < w_.unit().blocks.size() && !w_.has_left(); ++block)
         write_block(block);
     auto unit = w_.finish();
-    auto exits = flow_.take_exits(number);
+    const auto exits = flow_.exits_of(number);
     unit.exit_count = static_cast<std::uint32_t>(exits.size());
-    return Result{std::move(unit), std::move(exits)};
+    return Result{std::move(unit), exits};
 }
 
 // ---- Entry

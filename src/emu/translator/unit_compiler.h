@@ -57,11 +57,11 @@ class UnitCompiler {
 
     struct Result {
         Unit unit;
-        std::vector<Exit> exits;
+        std::span<const Exit> exits;  // until the next unit
     };
     // Of a unit that `compares`, all blocks' bytes are compared on entry. `number` is the unit's,
     // `first_exit` that of its first exit. Nothing if the arena has no room.
-    std::optional<Result> compile(CodeArena& arena, std::vector<const trace::Block*> blocks,
+    std::optional<Result> compile(CodeArena& arena, std::span<const trace::Block* const> blocks,
                                   Version version, bool compares, std::uint32_t number,
                                   std::uint32_t first_exit);
 

@@ -49,9 +49,9 @@ void FlowWriter::begin_unit() {
     executed_.clear();
 }
 
-std::vector<Exit> FlowWriter::take_exits(std::uint32_t unit) {
+std::span<const Exit> FlowWriter::exits_of(std::uint32_t unit) {
     for (auto& exit : exits_) exit.unit = unit;
-    return std::move(exits_);
+    return exits_;
 }
 
 // ---- Branches

@@ -6,6 +6,7 @@
 // target may read them.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "emu/translator/unit_instructions.h"
@@ -33,7 +34,8 @@ class FlowWriter {
     // The block's last instruction, and what follows it in the unit.
     void write_branch(std::size_t block);
     void leave_directly(Address target);
-    std::vector<Exit> take_exits(std::uint32_t unit);
+    // Until the next unit begins.
+    std::span<const Exit> exits_of(std::uint32_t unit);
 
   private:
     using Instruction = decoder::Instruction;

@@ -46,8 +46,9 @@ std::size_t slot_for(HostRegister borrowed) {
 
 // ---- The unit as a whole
 
-bool UnitWriter::begin(CodeArena& arena, std::vector<const trace::Block*> blocks, Version version,
-                       bool compares, std::uint32_t number, std::uint32_t first_exit) {
+bool UnitWriter::begin(CodeArena& arena, std::span<const trace::Block* const> blocks,
+                       Version version, bool compares, std::uint32_t number,
+                       std::uint32_t first_exit) {
     if (arena.room() < blocks.size() * most_bytes_in_block) return false;
     arena_ = &arena;
     // Entries on lines of their own would take too much room; on 16 bytes they decode well.
@@ -57,7 +58,7 @@ bool UnitWriter::begin(CodeArena& arena, std::vector<const trace::Block*> blocks
     begin_ = begin;
     number_ = number;
     unit_ = {};
-    unit_.blocks = std::move(blocks);
+    unit_.blocks.assign(blocks.begin(), blocks.end());
     unit_.version = version;
     unit_.compares = compares;
     unit_.place = arena.place_of(begin);
@@ -81,7 +82,7 @@ Unit UnitWriter::finish() {
         late.code();
     }
     unit_.size = static_cast<std::uint32_t>(a_.position() - begin_);
-    unit_.marks.assign(marks_.begin(), marks_.end());
+    unit_.marks = packed(marks_);
     arena_->commit(a_.position());
     return std::move(unit_);
 }
@@ -95,7 +96,7 @@ void UnitWriter::move_to(std::size_t block, std::size_t instruction) {
 
 void UnitWriter::mark(std::uint8_t borrowed) {
     const Mark mark{.offset = static_cast<std::uint32_t>(a_.position() - begin_),
-                    .block = position_.first,
+                    .block = static_cast<std::uint8_t>(position_.first),
                     .instruction = position_.second,
                     .stream_register = state_.holds,
                     .borrowed = borrowed};

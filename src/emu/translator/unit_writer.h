@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <utility>
 #include <vector>
 
@@ -20,7 +21,7 @@ class UnitWriter {
     using LateCode = InlineFunction<192>;
 
     // False: the arena has no room. `number` and `first_exit` as in UnitCompiler::compile().
-    bool begin(CodeArena& arena, std::vector<const trace::Block*> blocks, Version version,
+    bool begin(CodeArena& arena, std::span<const trace::Block* const> blocks, Version version,
                bool compares, std::uint32_t number, std::uint32_t first_exit);
     // Writes the late code. The unit's exits are for the caller to count.
     Unit finish();

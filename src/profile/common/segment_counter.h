@@ -32,8 +32,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "profile/common/counts.h"
-#include "profile/common/flat_map.h"
 #include "profile/path/unfinished_path.h"
 #include "trace/segment.h"
 #include "trace/trace.h"

@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "profile/common/edge_kind.h"
-#include "profile/common/flat_map.h"
 #include "profile/common/hotlists.h"
 #include "profile/common/open_samples.h"
 #include "profile/common/profiler.h"

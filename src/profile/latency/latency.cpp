@@ -8,7 +8,7 @@
 #include <unordered_map>
 
 #include "base/error.h"
-#include "profile/common/flat_map.h"
+#include "base/flat_map.h"
 #include "profile/common/open_samples.h"
 #include "profile/common/stride.h"
 #include "profile/common/tally.h"

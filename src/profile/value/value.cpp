@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/flat_map.h"
 #include "base/random.h"
 #include "profile/common/concise_sample.h"
 #include "profile/common/context.h"
 #include "profile/common/counting_sample.h"
-#include "profile/common/flat_map.h"
 #include "profile/common/hotlists.h"
 #include "profile/common/open_samples.h"
 #include "profile/common/stride.h"

@@ -380,7 +380,7 @@ TEST_CASE("every place in the cache belongs to an instruction of a unit") {
         CHECK(first->at_entry);
         const auto& unit = *first->unit;
         CHECK(unit.start() == start);
-        auto last = unit.marks.front();
+        auto last = first->mark;
         for (std::uint64_t offset = 0; offset < unit.size; ++offset) {
             const auto position = translator.locate(*entry + offset);
             REQUIRE(position);

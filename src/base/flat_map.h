@@ -1,4 +1,4 @@
-// A hash table for the counting loops: 64-bit keys, open addressing, no allocation on a hit.
+// A hash table for hot loops: 64-bit keys, open addressing, no allocation on a hit.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "base/address.h"
 
-namespace shadowprof::profile {
+namespace shadowprof {
 
 // Any key but ~0.
 template <class Value>
@@ -25,6 +25,12 @@ class FlatMap {
         ++used_;
         cell->key = key;
         return cell->value;
+    }
+
+    // Null if there is none.
+    const Value* find(std::uint64_t key) const {
+        const auto& cell = cells_[place_of(key)];
+        return cell.key == key && key != empty ? &cell.value : nullptr;
     }
 
     template <class Visit>
@@ -46,12 +52,13 @@ class FlatMap {
         Value value{};
     };
 
-    Cell& cell_of(std::uint64_t key) {
+    std::size_t place_of(std::uint64_t key) const {
         const auto mask = cells_.size() - 1;
         auto at = mix_bits(key) & mask;
         while (cells_[at].key != key && cells_[at].key != empty) at = (at + 1) & mask;
-        return cells_[at];
+        return at;
     }
+    Cell& cell_of(std::uint64_t key) { return cells_[place_of(key)]; }
 
     void grow() {
         auto old = std::exchange(cells_, std::vector<Cell>(cells_.size() * 2));
@@ -63,4 +70,4 @@ class FlatMap {
     std::size_t used_ = 0;
 };
 
-}  // namespace shadowprof::profile
+}  // namespace shadowprof
