@@ -50,7 +50,7 @@ def small_group():
 
 
 def check_attached(way, why, least_forks, group=None):
-    with subprocess.Popen([hard_to_fork, way, "3"], stdout=subprocess.PIPE) as target:
+    with subprocess.Popen([hard_to_fork, way, "6"], stdout=subprocess.PIPE) as target:
         if group:
             with open(f"{group}/cgroup.procs", "w", encoding="ascii") as members:
                 members.write(str(target.pid))
