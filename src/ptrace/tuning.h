@@ -15,7 +15,7 @@ namespace shadowprof::ptrace::tuning {
 // and a running thread stops within microseconds (bench/fork).
 inline constexpr std::chrono::microseconds worth_watching{60};
 // The same after the bell was rung: a thread that meets new code often asks again soon, and waits
-// for the answer. Measured with bench/cold.
+// for the answer. Chosen by reasoning: about what two wake-ups take.
 inline constexpr std::chrono::microseconds worth_listening{50};
 // The longest sleep where those who ring cannot wake us.
 inline constexpr std::chrono::microseconds sleep_beside_mute_bell{200};

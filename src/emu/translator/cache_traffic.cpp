@@ -25,12 +25,7 @@ void CacheTraffic::enter(GuestThread& guest, const Registers& native) {
     if (!threads_.admit(guest)) return run_natively(guest, native, "too many threads");
     if (!guest.held.empty()) return send_held_signal(guest, native);
 
-    if (cache_.is_outdated()) begin_emptying();
-    std::optional<Address> place;
-    if (!is_emptying_) {
-        place = cache_.translator().entry(native.rip(), guest.recording->version());
-        if (cache_.is_outdated() || cache_.translator().is_full()) begin_emptying();
-    }
+    const auto place = entry_for(guest, native.rip());
     if (is_emptying_) {
         guest.parked = native;
         guest.thread->set_registers(native);
@@ -40,6 +35,14 @@ void CacheTraffic::enter(GuestThread& guest, const Registers& native) {
     // There is no code at this address: the thread will fault by itself.
     guest.thread->set_registers(native);
     guest.thread->resume_to_system_call();
+}
+
+std::optional<Address> CacheTraffic::entry_for(const GuestThread& guest, Address pc) {
+    if (cache_.is_outdated()) begin_emptying();
+    if (is_emptying_) return {};
+    const auto place = cache_.translator().entry(pc, guest.recording->version());
+    if (cache_.is_outdated() || cache_.translator().is_full()) begin_emptying();
+    return place;
 }
 
 void CacheTraffic::go_on_outside(GuestThread& guest, const Registers& native) {
@@ -73,13 +76,7 @@ void CacheTraffic::enter_at(GuestThread& guest, const Registers& native, Address
 // The thread may have died meanwhile, which is heard of later.
 void CacheTraffic::answer(GuestThread& guest) {
     auto& area = cache_.memory().area(*guest.area);
-    const Address pc{cache_.read_area(*guest.area).pc};
-    if (cache_.is_outdated()) begin_emptying();
-    std::optional<Address> place;
-    if (!is_emptying_) {
-        place = cache_.translator().entry(pc, guest.recording->version());
-        if (cache_.is_outdated() || cache_.translator().is_full()) begin_emptying();
-    }
+    const auto place = entry_for(guest, {cache_.read_area(*guest.area).pc});
     if (is_emptying_) return;  // it is answered when the cache is empty
     if (!place) {
         // There is no code at this address: the thread is to fault by itself.
@@ -101,6 +98,14 @@ void CacheTraffic::leave(GuestThread& guest, const Registers& native, std::uint6
     cache_.memory().area(*guest.area).answered = 1;
     cache_.memory().area(*guest.area).in_call = 0;
     guest.thread->set_registers(native);
+}
+
+Registers CacheTraffic::leave_in_call(GuestThread& guest, const FixedCode& fixed,
+                                      const Registers& in_cache) {
+    const auto native = guest_registers_in_call(fixed, cache_.read_area(*guest.area), in_cache);
+    leave(guest, native, in_cache.raw.r15);
+    guest.expected = native.rip();
+    return native;
 }
 
 void CacheTraffic::run_natively(GuestThread& guest, const Registers& native,

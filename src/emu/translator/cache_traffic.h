@@ -35,6 +35,10 @@ class CacheTraffic {
     // A thread that is stopped in the cache becomes native, with these registers, and stays
     // stopped. `stream` is where it would have written next.
     void leave(GuestThread& guest, const ptrace::Registers& native, std::uint64_t stream);
+    // The same, of a thread that stands at a call that it makes from the cache (FixedCode). Returns
+    // the registers.
+    ptrace::Registers leave_in_call(GuestThread& guest, const FixedCode& fixed,
+                                    const ptrace::Registers& in_cache);
     // The thread goes on untranslated for the rest of its life.
     void run_natively(GuestThread& guest, const ptrace::Registers& native, const std::string& why);
     // If the thread was taken to be in the cache, and is elsewhere, the program has changed what
@@ -54,6 +58,9 @@ class CacheTraffic {
     bool may_enter() const { return !is_emptying_ && !is_closed_; }
 
   private:
+    // Where the thread would enter at `pc`. Nothing if there is no code, or the cache is being
+    // emptied.
+    std::optional<Address> entry_for(const GuestThread& guest, Address pc);
     void go_on_outside(GuestThread& guest, const ptrace::Registers& native);
     void send_held_signal(GuestThread& guest, const ptrace::Registers& native);
     void enter_at(GuestThread& guest, const ptrace::Registers& native, Address place);

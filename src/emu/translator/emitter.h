@@ -34,6 +34,8 @@ class Emitter : public HostAssembler {
         imm32(place);
         raw(bits);
     }
+    // Not zero if the profiler is dead; `life` is the place of Exchange::life.
+    void test_death(std::uint32_t life) { test_low_byte(life + 3, Exchange::is_dead >> 24); }
     void compare_area_half(std::size_t offset, std::int8_t value) {
         raw(0x65, 0x83, 0x3c, 0x25);
         imm32(static_cast<std::uint32_t>(offset));

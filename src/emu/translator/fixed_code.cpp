@@ -4,7 +4,7 @@
 #include <sys/syscall.h>
 
 #include <cstddef>
-#include <initializer_list>
+#include <span>
 
 #include "emu/translator/code_arena.h"
 #include "emu/translator/emitter.h"
@@ -22,8 +22,6 @@ using decoder::rcx;
 using decoder::rdi;
 using decoder::rdx;
 using decoder::rsi;
-
-constexpr std::uint8_t byte_of_death = Exchange::is_dead >> 24;
 
 class Writer {
   public:
@@ -59,15 +57,11 @@ class Writer {
     // its own code.
     void write_leave_by_stop() {
         fixed_.leave = a_.position();
-        a_.store_area(offsetof(ThreadArea, rax), rax);
-        a_.store_area(offsetof(ThreadArea, rcx), rcx);
-        a_.store_area(offsetof(ThreadArea, r11), r11);
+        for (const auto& [reg, slot] : lost_in_call) a_.store_area(slot, reg);
         a_.move_imm(rax, SYS_getpid);
         a_.system_call();
         fixed_.after_leave = here();
-        a_.load_area(rax, offsetof(ThreadArea, rax));
-        a_.load_area(rcx, offsetof(ThreadArea, rcx));
-        a_.load_area(r11, offsetof(ThreadArea, r11));
+        for (const auto& [reg, slot] : lost_in_call) a_.load_area(reg, slot);
         a_.load_area(stream_register, offsetof(ThreadArea, r15));
         a_.jump_through_area(offsetof(ThreadArea, pc));
     }
@@ -130,7 +124,7 @@ class Writer {
     }
 
     std::uint8_t* jump_if_dead() {
-        a_.test_low_byte(fixed_.life + 3, byte_of_death);
+        a_.test_death(fixed_.life);
         return a_.jump_if(Condition::ne);
     }
     void load_registers(std::size_t slot_of_r15) {
@@ -200,7 +194,7 @@ class Writer {
         a_.join(is_unknown);
         a_.join(is_seen);
         load_flags();
-        for (const auto& [reg, slot] : {saved[0], saved[1], saved[2]}) a_.load_area(reg, slot);
+        for (const auto& [reg, slot] : lost_in_call) a_.load_area(reg, slot);
         ask(Request::call);
     }
 
@@ -225,6 +219,8 @@ class Writer {
         {rsi, offsetof(ThreadArea, rsi)}, {rdi, offsetof(ThreadArea, rdi)},
         {r10, offsetof(ThreadArea, r10)},
     };
+    // A system call by itself changes the first three.
+    static constexpr std::span lost_in_call{saved, 3};
 
     CodeArena& arena_;
     FixedCode& fixed_;

@@ -15,6 +15,7 @@
 
 #include "base/address.h"
 #include "emu/translator/layout.h"
+#include "ptrace/registers.h"
 
 namespace shadowprof::emu::translator {
 
@@ -38,8 +39,10 @@ struct FixedCode {
     AddressRange behind_call;    // in the call, or after it, but not after one that is hinted
     // Whether a thread stopped here stands at the call, or in it, or behind it.
     bool is_at_call(Address place) const {
-        return behind_call.begin.value - 2 <= place.value && place < behind_call.end;
+        return behind_call.begin - ptrace::system_call_length <= place && place < behind_call.end;
     }
+    // Of such a thread: the call is still to be made, or to be made once more.
+    bool is_before_call(Address place) const { return place < behind_call.begin; }
     Address ask_behind_call;  // where to go on instead of in the unit
 };
 

@@ -23,34 +23,14 @@ inline ptrace::Registers guest_registers(const ThreadArea& area, ptrace::Registe
 inline ptrace::Registers guest_registers_in_call(const FixedCode& fixed, const ThreadArea& area,
                                                  const ptrace::Registers& in_cache) {
     auto native = guest_registers(area, in_cache);
-    const bool is_before = in_cache.rip() < fixed.behind_call.begin;
+    const bool is_before = fixed.is_before_call(in_cache.rip());
     native.raw.rip = area.pc + (is_before ? 0 : ptrace::system_call_length);
     native.raw.rcx = is_before ? area.rcx : native.raw.rip;
     if (is_before) native.raw.orig_rax = no_system_call;
     return native;
 }
 
-// Of a thread that waits for an answer.
-inline ptrace::Registers guest_registers_while_waiting(const ThreadArea& area,
-                                                       const ptrace::Registers& in_cache) {
-    auto native = guest_registers(area, in_cache);
-    native.raw.rax = area.rax;
-    native.raw.rcx = area.rcx;
-    native.raw.rdx = area.rdx;
-    native.raw.rsi = area.rsi;
-    native.raw.rdi = area.rdi;
-    native.raw.r10 = area.r10;
-    native.raw.r11 = area.r11;
-    native.raw.rip = area.pc;
-    native.raw.orig_rax = no_system_call;
-    // As lahf and seto left them.
-    constexpr std::uint64_t by_lahf = 0xd5, overflow = 1u << 11;
-    native.raw.eflags &= ~(by_lahf | overflow);
-    native.raw.eflags |= (area.flags >> 8 & by_lahf) | (area.flags & 1) << 11;
-    return native;
-}
-
-// At a request, of a thread that asks by stops.
+// At a request.
 inline ptrace::Registers guest_registers_at_request(const ThreadArea& area,
                                                     const ptrace::Registers& in_cache) {
     auto native = guest_registers(area, in_cache);
@@ -59,6 +39,21 @@ inline ptrace::Registers guest_registers_at_request(const ThreadArea& area,
     native.raw.r11 = area.r11;
     native.raw.rip = area.pc;
     native.raw.orig_rax = no_system_call;
+    return native;
+}
+
+// The same, of a thread that waits for an answer by memory and uses more registers for that.
+inline ptrace::Registers guest_registers_while_waiting(const ThreadArea& area,
+                                                       const ptrace::Registers& in_cache) {
+    auto native = guest_registers_at_request(area, in_cache);
+    native.raw.rdx = area.rdx;
+    native.raw.rsi = area.rsi;
+    native.raw.rdi = area.rdi;
+    native.raw.r10 = area.r10;
+    // As lahf and seto left them.
+    constexpr std::uint64_t by_lahf = 0xd5, overflow = 1u << 11;
+    native.raw.eflags &= ~(by_lahf | overflow);
+    native.raw.eflags |= (area.flags >> 8 & by_lahf) | (area.flags & 1) << 11;
     return native;
 }
 

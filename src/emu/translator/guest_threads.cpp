@@ -117,7 +117,8 @@ bool GuestThreads::any_in_units() const {
     });
 }
 
-bool GuestThreads::is_in_undivided_call(const GuestThread& guest) const {
+bool GuestThreads::may_not_be_interrupted(const GuestThread& guest) const {
+    if (!guest.asks_behind_call) return false;
     auto& area = cache_.memory().area(*guest.area);
     const auto* row = find_system_call(static_cast<std::int32_t>(area.rax));
     return std::atomic_ref{area.in_call}.load() != 0 && row &&
@@ -127,7 +128,7 @@ bool GuestThreads::is_in_undivided_call(const GuestThread& guest) const {
 bool GuestThreads::any_can_leave() const {
     return std::any_of(guests_.begin(), guests_.end(), [&](const auto& entry) {
         const auto& guest = entry.second;
-        return guest.in_cache() && !(guest.asks_behind_call && is_in_undivided_call(guest));
+        return guest.in_cache() && !may_not_be_interrupted(guest);
     });
 }
 
@@ -150,7 +151,7 @@ void GuestThreads::call_all() {
     call_those_in_units();
     for (auto& [tid, guest] : guests_)
         if (guest.in_cache() && !guest.thread->stopped() && !guest.thread->is_asked() &&
-            !(guest.asks_behind_call && is_in_undivided_call(guest)))
+            !may_not_be_interrupted(guest))
             guest.thread->interrupt();
 }
 

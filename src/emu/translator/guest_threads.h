@@ -85,7 +85,8 @@ class GuestThreads {
 
   private:
     bool makes_ask_behind_call(GuestThread& guest) const;
-    bool is_in_undivided_call(const GuestThread& guest) const;
+    // It will ask behind its call, of which a part may have been done.
+    bool may_not_be_interrupted(const GuestThread& guest) const;
 
     ptrace::Tracer& tracer_;
     ProgramCache& cache_;

@@ -25,10 +25,8 @@ void SignalDelivery::on_signal(GuestThread& guest, const ptrace::Event& event) {
     const auto* const fixed = cache_.translator().fixed_code_at(registers->rip());
     if (caught && fixed && fixed->is_at_call(registers->rip())) {
         // As if the thread had made the call outside of the cache.
-        auto native = guest_registers_in_call(*fixed, cache_.read_area(*guest.area), *registers);
-        traffic_.leave(guest, native, registers->raw.r15);
+        const auto native = traffic_.leave_in_call(guest, *fixed, *registers);
         guest.in_system_call = native.in_system_call();
-        guest.expected = native.rip();
         return on_signal_outside(guest, event, native, caught);
     }
     // A breakpoint's signal arrives after the instruction.

@@ -293,10 +293,8 @@ void TranslatedProcess::on_stop_while_waiting(GuestThread& guest, const Register
 // The thread becomes native in its call, or behind it.
 void TranslatedProcess::on_stop_in_call(GuestThread& guest, const FixedCode& fixed,
                                         const Registers& registers) {
-    auto native = guest_registers_in_call(fixed, cache_.read_area(*guest.area), registers);
-    traffic_.leave(guest, native, registers.raw.r15);
-    guest.expected = native.rip();
-    const bool will_be_made = registers.rip() < fixed.behind_call.begin;
+    auto native = traffic_.leave_in_call(guest, fixed, registers);
+    const bool will_be_made = fixed.is_before_call(registers.rip());
     if (will_be_made || native.will_call_again() ||
         tracer_.repair_interrupted_call(*guest.thread)) {
         guest.in_system_call = !will_be_made;

@@ -89,7 +89,7 @@ void UnitCompiler::write_entry() {
     a_.test_stream_bits(look_bits);
     look_later_if(Condition::ne);
     if (const auto life = w_.fixed_code().life; life != 0) {
-        a_.test_low_byte(life + 3, Exchange::is_dead >> 24);
+        a_.test_death(life);
         look_later_if(Condition::ne);
     }
     if (w_.unit().compares) compare_code(restore_flags);
