@@ -152,9 +152,11 @@ void GuestCode::take_over(std::shared_ptr<const proc::Maps> fresh, bool is_copy)
         if (!before.executable) continue;
         const auto* after = fresh->mapping_at(before.range.begin);
         if (after && same_code(before, *after)) continue;
-        if (!is_fixed(*maps_, before))
+        if (!is_fixed(*maps_, before)) {
+            if (after && after->executable && after->writable && !before.writable)
+                distrust_blocks_in(before.range);
             forget_blocks_in(before.range);
-        else if (!after && !is_copy)
+        } else if (!after && !is_copy)
             forget_fixed_code_in(before.range);
     }
     distrust(fresh->mappings());
@@ -236,8 +238,14 @@ bool GuestCode::may_change(Address at) {
         if (!mapping) return true;
         last_mapping_ = mapping->range;
         last_is_fixed_ = is_fixed(*maps_, *mapping);
+        last_is_writable_ = mapping->writable;
     }
     return !last_is_fixed_ || distrusted_pages_.contains(page_number(at));
+}
+
+bool GuestCode::may_be_written(Address at) {
+    return may_change(at) && (!last_mapping_.contains(at) || last_is_writable_ ||
+                              distrusted_pages_.contains(page_number(at)));
 }
 
 // The generation is that of the page that holds the block's last instruction: blocks that enter the
@@ -250,6 +258,14 @@ trace::Location GuestCode::block_place(const std::vector<decoder::Instruction>& 
         place.content = 1 + (generation == generation_of_page_.end() ? 0 : generation->second);
     }
     return place;
+}
+
+// What was derived from them while nobody could write over them is void. They stay distrusted: a
+// program that lets itself write again and again is not worth more than one new beginning.
+void GuestCode::distrust_blocks_in(AddressRange range) {
+    for (auto known = by_address_.lower_bound(range.begin);
+         known != by_address_.end() && known->first < range.end; ++known)
+        if (distrusted_pages_.insert(page_number(known->first)).second) ++epoch_;
 }
 
 // Blocks that begin before the range and reach into it are forgotten too.

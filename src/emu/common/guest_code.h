@@ -49,6 +49,8 @@ class GuestCode : public trace::CodeSource {
     bool has_no_other(const decoder::Instruction& instruction) const;
     // Whether other code may come to be there without a change of mappings.
     bool may_change(Address at);
+    // … be it by the program itself, while it executes what is there.
+    bool may_be_written(Address at);
     // The first n instructions of a block, published as a block of its own with exit `cut`.
     const trace::Block& cut(const trace::Block& block, std::size_t instructions);
     // The location of code, equal to that of the block that begins there if there is one.
@@ -108,6 +110,7 @@ class GuestCode : public trace::CodeSource {
     void distrust(const std::vector<proc::Mapping>& fresh);
     trace::Location block_place(const std::vector<decoder::Instruction>& instructions);
     void forget_blocks_in(AddressRange range);
+    void distrust_blocks_in(AddressRange range);
 
     pid_t pid_;
     proc::Memory memory_;
@@ -119,7 +122,7 @@ class GuestCode : public trace::CodeSource {
     bool code_may_have_changed_ = false;
     // The mapping that was looked up last, and whether its code is fixed.
     AddressRange last_mapping_;
-    bool last_is_fixed_ = false;
+    bool last_is_fixed_ = false, last_is_writable_ = false;
     std::map<Address, FixedCode> fixed_code_;
     // Pages of fixed code that the process or a copy has changed, or could have, and the pages
     // before them, where blocks begin that reach into them.

@@ -135,9 +135,9 @@ class Emitter : public HostAssembler {
         if (size == 2) raw(value, value >> 8);
         if (size == 4) imm32(value);
     }
-    // Changes flags: not zero if what is at [reg + offset] has one of these bits.
+    // Changes flags: not zero if the 8 bytes at [reg + offset] have one of these bits.
     void test_memory(HostRegister reg, std::int32_t offset, std::uint32_t bits) {
-        memory_operand(false, 0xf7, 0, reg, offset);
+        memory_operand(true, 0xf7, 0, reg, offset);
         imm32(bits);
     }
     // The low 64 bits of a vector register to [reg + offset].

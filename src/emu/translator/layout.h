@@ -42,7 +42,7 @@ enum class Request : std::uint64_t {
     look,         // the slot is full, or the thread was called, or its window is over
     link,         // an exit that leads to code not translated yet: `exit` says which
     find,         // an indirect branch to an address that is not in the table
-    changed,      // the guest's code is not what was translated
+    changed,      // the guest's code is not what was translated, in the unit `exit`
     unsupported,  // an instruction that cannot be translated, in the unit `exit`
     call,         // the profiler has to see the system call at `pc`, which was not executed
     nothing,      // its request was dealt with, but it cannot be answered yet

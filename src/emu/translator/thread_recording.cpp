@@ -366,12 +366,12 @@ bool ThreadRecording::read_reading(std::size_t index) {
 }
 
 void ThreadRecording::cut(const Unit& unit, std::size_t block, std::size_t instruction) {
-    read();
-    if (is_spoilt_) return;
     std::vector<trace::BlockId> blocks;
     for (std::size_t i = 0; i < block; ++i) blocks.push_back(unit.blocks[i]->id);
     if (instruction > 0) blocks.push_back(place_.code.cut(*unit.blocks[block], instruction).id);
     if (blocks.empty()) return;
+    read();
+    if (is_spoilt_) return;
     chunk_.segments.push_back(place_.segments.publish(blocks));
     if (!writes_values()) return;
     // There is room for all values of a unit, but perhaps not as much as for two.

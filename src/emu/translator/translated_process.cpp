@@ -248,6 +248,8 @@ void TranslatedProcess::serve(GuestThread& guest, const ThreadArea& area) {
             if (traffic_.may_enter()) translator.find({area.pc}, version);
             break;
         case Request::changed:
+            guest.recording->cut_before(translator.unit(static_cast<std::uint32_t>(area.exit)),
+                                        {area.pc});
             if (traffic_.may_enter()) translator.renew({area.pc}, version);
             break;
         case Request::called: {

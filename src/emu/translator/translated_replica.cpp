@@ -179,6 +179,9 @@ TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers
             translator.find(native_.rip(), recording_.version());
             break;
         case Request::changed:
+            if (!time_ || is_warm_)
+                recording_.cut_before(translator.unit(static_cast<std::uint32_t>(area.exit)),
+                                      native_.rip());
             translator.renew(native_.rip(), recording_.version());
             break;
         case Request::unsupported: {

@@ -233,13 +233,13 @@ bool Translator::is_possible(const ThreadArea& asking) const {
     switch (asking.request) {
         case Request::look:
         case Request::find:
-        case Request::changed:
         case Request::call:
         case Request::nothing:
         case Request::called:
             return true;
         case Request::link:
             return asking.exit < exits_.size();
+        case Request::changed:
         case Request::unsupported:
             return asking.exit < units_.size();
     }

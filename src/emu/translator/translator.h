@@ -56,7 +56,7 @@ class Translator : private UnitDirectory {
     std::optional<Address> link(std::uint32_t exit);
     // The same after an indirect branch, which will find its target next time.
     std::optional<Address> find(Address pc, Version version);
-    // The same because the code at `pc` changed.
+    // The same because the code at `pc` is not what was translated.
     std::optional<Address> renew(Address pc, Version version);
 
     // One unit is to follow the way that a thread went through these segments, from the first one's
@@ -106,6 +106,7 @@ class Translator : private UnitDirectory {
     const trace::Block* block_at(Address at) override {
         return code_.may_change(at) ? nullptr : code_.block_at(at);
     }
+    bool may_be_written(Address at) override { return code_.may_be_written(at); }
 
     // An address of the guest and a version: no code is where the address's high bits would matter.
     static std::uint64_t key_of(Address pc, Version version) {

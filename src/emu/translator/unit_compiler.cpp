@@ -1,12 +1,25 @@
 #include "emu/translator/unit_compiler.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
 namespace shadowprof::emu::translator {
 
 using decoder::Flow;
+using decoder::Instruction;
+using decoder::OperandKind;
 using trace::BlockExit;
+
+namespace {
+
+bool may_write_memory(const Instruction& instruction) {
+    return std::ranges::any_of(instruction.operands(), [](const decoder::Operand& operand) {
+        return operand.kind == OperandKind::memory && operand.writes;
+    });
+}
+
+}  // namespace
 
 UnitCompiler::UnitCompiler(UnitDirectory& directory, std::uint32_t tables)
     : directory_(directory),
@@ -20,6 +33,7 @@ std::optional<UnitCompiler::Result> UnitCompiler::compile(
     std::uint32_t number, std::uint32_t first_exit) {
     if (!w_.begin(arena, blocks, version, compares, number, first_exit)) return {};
     flow_.begin_unit();
+    may_be_written_ = compares && directory_.may_be_written(blocks.front()->start);
     write_entry();
     for (std::size_t block = 0; block < w_.unit().blocks.size() && !w_.has_left(); ++block)
         write_block(block);
@@ -59,26 +73,25 @@ bool UnitCompiler::flags_matter(Address at, unsigned depth) const {
     }
 }
 
+void UnitCompiler::save_flags() {
+    a_.store_area(second_temp, decoder::rax);
+    a_.flags_to_rax();
+}
+
+void UnitCompiler::restore_flags() {
+    a_.flags_from_rax();
+    a_.load_area(decoder::rax, second_temp);
+}
+
 void UnitCompiler::write_entry() {
     w_.mark();
     // A unit that compares itself does not know what changed code would read.
     const bool keep_flags = w_.unit().compares || flags_matter(w_.unit().start(), 2);
-    if (keep_flags) {
-        a_.store_area(second_temp, decoder::rax);
-        a_.flags_to_rax();
-    }
-    const LateCode restore_flags{[this, keep_flags] {
-        if (!keep_flags) return;
-        a_.flags_from_rax();
-        a_.load_area(decoder::rax, second_temp);
-    }};
+    if (keep_flags) save_flags();
     const auto look_later_if = [&](Condition condition) {
         w_.late([this, keep_flags, jump = a_.jump_if(condition)] {
             a_.join(jump);
-            if (keep_flags) {
-                a_.flags_from_rax();
-                a_.load_area(decoder::rax, second_temp);
-            }
+            if (keep_flags) restore_flags();
             w_.ask(Request::look, w_.unit().start());
         });
     };
@@ -92,36 +105,43 @@ void UnitCompiler::write_entry() {
         a_.test_death(life);
         look_later_if(Condition::ne);
     }
-    if (w_.unit().compares) compare_code(restore_flags);
-    restore_flags();
+    if (w_.unit().compares) compare_code(0);
+    if (keep_flags) restore_flags();
 }
 
-void UnitCompiler::compare_code(const LateCode& restore_flags) {
+// The flags are saved.
+void UnitCompiler::compare_code(std::size_t from) {
+    const auto& instructions = w_.unit().blocks.front()->instructions;
+    const auto begin = instructions.begin() + static_cast<std::ptrdiff_t>(from);
+    auto end = instructions.end();
+    if (may_be_written_) end = std::find_if(begin, end, may_write_memory);
+    if (end != instructions.end()) ++end;
+    std::vector<std::byte> bytes;
+    for (auto each = begin; each != end; ++each) {
+        const auto encoding = each->encoding();
+        bytes.insert(bytes.end(), encoding.begin(), encoding.end());
+    }
     a_.store_area(third_temp, decoder::rcx);
     std::vector<std::uint8_t*> jumps;
-    for (const auto* block : w_.unit().blocks) {
-        std::vector<std::byte> bytes;
-        for (const auto& instruction : block->instructions) {
-            const auto encoding = instruction.encoding();
-            bytes.insert(bytes.end(), encoding.begin(), encoding.end());
-        }
-        a_.move_imm(decoder::rcx, block->start.value);
-        for (std::size_t at = 0; at < bytes.size();) {
-            const auto left = bytes.size() - at;
-            const unsigned size = left >= 4 ? 4 : left >= 2 ? 2 : 1;
-            std::uint32_t value = 0;
-            std::memcpy(&value, bytes.data() + at, size);
-            a_.compare_memory(decoder::rcx, static_cast<std::int32_t>(at), value, size);
-            jumps.push_back(a_.jump_if(Condition::ne));
-            at += size;
-        }
+    a_.move_imm(decoder::rcx, begin->address.value);
+    for (std::size_t at = 0; at < bytes.size();) {
+        const auto left = bytes.size() - at;
+        const unsigned size = left >= 4 ? 4 : left >= 2 ? 2 : 1;
+        std::uint32_t value = 0;
+        std::memcpy(&value, bytes.data() + at, size);
+        a_.compare_memory(decoder::rcx, static_cast<std::int32_t>(at), value, size);
+        jumps.push_back(a_.jump_if(Condition::ne));
+        at += size;
     }
     a_.load_area(decoder::rcx, third_temp);
-    auto* over = a_.jump();
+    auto* const over = a_.jump();
     for (auto* jump : jumps) a_.join(jump);
-    a_.load_area(decoder::rcx, third_temp);
-    restore_flags();
-    w_.ask(Request::changed, w_.unit().start());
+    w_.late([this, pc = begin->address, changed = a_.jump()] {
+        a_.join(changed);
+        a_.load_area(decoder::rcx, third_temp);
+        restore_flags();
+        w_.ask_within(Request::changed, pc);
+    });
     a_.join(over);
 }
 
@@ -145,6 +165,13 @@ void UnitCompiler::write_instruction(std::size_t block, std::size_t index) {
     instructions_.write(instruction);
     if (w_.has_left()) return;
     recording_.after(block, index);
+    if (may_be_written_ && may_write_memory(instruction) &&
+        index + 1 < w_.unit().blocks[block]->instructions.size()) {
+        w_.move_to(block, index + 1);
+        save_flags();
+        compare_code(index + 1);
+        restore_flags();
+    }
     if (index + 1 == w_.unit().blocks[block]->instructions.size() && !w_.next_of(block))
         flow_.leave_directly(instruction.end());
 }

@@ -47,6 +47,8 @@ class UnitDirectory {
     // The block that begins there, for looking ahead; nullptr if there is none, or another one may
     // be there later.
     virtual const trace::Block* block_at(Address at) = 0;
+    // Whether the program may write over this code while it executes it.
+    virtual bool may_be_written(Address at) = 0;
 };
 
 class UnitCompiler {
@@ -59,8 +61,9 @@ class UnitCompiler {
         Unit unit;
         std::span<const Exit> exits;  // until the next unit
     };
-    // Of a unit that `compares`, all blocks' bytes are compared on entry. `number` is the unit's,
-    // `first_exit` that of its first exit. Nothing if the arena has no room.
+    // A unit that `compares` has one block, whose bytes are compared on entry. If the program may
+    // write over it, so are those that follow an instruction that writes memory, after it. `number`
+    // is the unit's, `first_exit` that of its first exit. Nothing if the arena has no room.
     std::optional<Result> compile(CodeArena& arena, std::span<const trace::Block* const> blocks,
                                   Version version, bool compares, std::uint32_t number,
                                   std::uint32_t first_exit);
@@ -70,7 +73,10 @@ class UnitCompiler {
 
     bool flags_matter(Address at, unsigned depth) const;
     void write_entry();
-    void compare_code(const LateCode& restore_flags);
+    // From this instruction to the next one that may write over code, or to the block's end.
+    void compare_code(std::size_t from);
+    void save_flags();
+    void restore_flags();
     void write_block(std::size_t index);
     void write_instruction(std::size_t block, std::size_t index);
 
@@ -80,6 +86,7 @@ class UnitCompiler {
     InstructionWriter instructions_;
     RecordingWriter recording_;
     FlowWriter flow_;
+    bool may_be_written_ = false;  // the unit's code
 };
 
 }  // namespace shadowprof::emu::translator

@@ -86,7 +86,8 @@ void InstructionWriter::write(const Instruction& instruction) {
 }
 
 // The flag for alignment checks is kept in the thread's area and never set in the cache. Java sets
-// it to find out whether the processor has it.
+// it to find out whether the processor has it. The test reads all that the instruction reads, so
+// that what faults does so while the flags are still the guest's.
 void InstructionWriter::write_popfq(const Instruction& instruction) {
     constexpr auto rax = decoder::rax, rsp = decoder::rsp;
     constexpr int size = 8;

@@ -206,11 +206,15 @@ void UnitWriter::write_id(trace::SegmentId segment) {
 }
 
 void UnitWriter::leave_unsupported(const Instruction& instruction) {
+    ask_within(Request::unsupported, instruction.address);
+    left_ = true;
+}
+
+void UnitWriter::ask_within(Request request, Address pc) {
     to_stream();
     mark();
     a_.store_area_constant(offsetof(ThreadArea, exit), number_);
-    ask(Request::unsupported, instruction.address);
-    left_ = true;
+    ask(request, pc);
 }
 
 void UnitWriter::ask(Request request, Address pc) {

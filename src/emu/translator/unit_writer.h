@@ -75,6 +75,8 @@ class UnitWriter {
 
     // Leaves the cache with a request, and goes on at the guest's `pc`.
     void ask(Request request, Address pc);
+    // The same, before the instruction at `pc`, which is in this unit; it says in which one it is.
+    void ask_within(Request request, Address pc);
     void leave_unsupported(const decoder::Instruction& instruction);
 
   private:

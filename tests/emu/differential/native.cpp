@@ -240,6 +240,9 @@ constexpr std::byte int3{0xcc};
 // Where the beginning of the image is; code may not come to it.
 constexpr std::uint64_t header_begin = 0x2f000000;
 constexpr std::size_t header_size = 4096;
+// There, where hardly any case looks, is the address that code jumps to at its end, which differs
+// from run to run.
+constexpr Address way_back_at = NativeCode::begin + NativeCode::size - sizeof(std::uint64_t);
 
 // Of a file with this before the code: code that is no image's is taken for code that may change.
 void write_header(std::byte* to) {
@@ -302,6 +305,8 @@ NativeCode::~NativeCode() {
 
 void NativeCode::clear() {
     std::memset(writable_, std::to_integer<int>(int3), size);
+    const auto back = way_out().value;
+    std::memcpy(writable_ + (way_back_at - begin), &back, sizeof back);
 }
 
 void NativeCode::fill(Address at, std::size_t bytes) {
@@ -312,10 +317,11 @@ void NativeCode::place(Address at, std::span<const std::byte> code) {
     auto* to = writable_ + (at - begin);
     std::memcpy(to, code.data(), code.size());
     to += code.size();
-    constexpr std::uint8_t jump_through_next_word[] = {0xff, 0x25, 0, 0, 0, 0};
-    const auto back = way_out().value;
-    std::memcpy(to, jump_through_next_word, sizeof jump_through_next_word);
-    std::memcpy(to + sizeof jump_through_next_word, &back, sizeof back);
+    constexpr std::uint8_t jump_through_memory[] = {0xff, 0x25};
+    const auto end = at + code.size() + sizeof jump_through_memory + sizeof(std::int32_t);
+    const auto distance = static_cast<std::int32_t>(way_back_at - end);
+    std::memcpy(to, jump_through_memory, sizeof jump_through_memory);
+    std::memcpy(to + sizeof jump_through_memory, &distance, sizeof distance);
 }
 
 Address NativeCode::way_out() {
