@@ -39,6 +39,10 @@ inline constexpr std::size_t look_ahead = 24;
 inline constexpr std::size_t most_blocks_followed = 48;
 inline constexpr std::size_t most_instructions_followed = 640;
 
+// Versions of code that changes that are kept beside each other. A thread that comes to code that
+// is another one than last time goes through them, some 5 ns each, before it asks.
+inline constexpr std::size_t most_versions_of_code = 16;
+
 // Hot code is looked for at random places in a thread's stream: so many looks for each stretch that
 // is read, if the stretch has at least so many segments. A place that was met so many times is hot;
 // the unit that is then made follows at most so many segments.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "emu/tuning.h"
+
 namespace shadowprof::emu {
 
 namespace {
@@ -33,20 +35,23 @@ GuestCode::GuestCode(pid_t pid, trace::BlockTable& blocks, trace::ModuleTable& m
 
 const trace::Block* GuestCode::block_at(Address at, trace::CodeSource& memory) {
     if (!maps_are_current_) maps();
-    if (auto known = by_address_.find(at); known != by_address_.end()) {
+    const trace::Block* changed = nullptr;
+    if (const auto known = by_address_.find(at); known != by_address_.end()) {
         const auto* const block = known->second.block;
         const auto holds =
             known->second.may_change ? trace::still_holds(*block, memory) : std::optional{true};
         if (holds == true) return block;
         // Nothing can be read of a process that was killed, which says nothing about the code.
-        if (holds == false) {
-            const auto changed = page_number(block->last().address);
-            ++generation_of_page_[changed];
-            forget_blocks_in({{changed * page_size}, {(changed + 1) * page_size}});
-            blocks_.are_gone(by_address_.erase(at));
-        }
+        if (holds == false) changed = block;
     }
     auto instructions = trace::decode_block(memory, at);
+    if (changed) {
+        if (const auto* const back = come_back(*changed, instructions)) return back;
+        const auto page = page_number(changed->last().address);
+        ++generation_of_page_[page];
+        forget_known_in({{page * page_size}, {(page + 1) * page_size}});
+        blocks_.are_gone(by_address_.erase(at));
+    }
     if (instructions.empty()) return nullptr;
     if (!maps_->mapping_at(at)) maps_are_current_ = false;  // mapped since we looked
 
@@ -61,6 +66,25 @@ const trace::Block* GuestCode::block_at(Address at, trace::CodeSource& memory) {
     const auto& published = blocks_.publish(std::move(block));
     by_address_[at] = {&published, may_change(at)};
     return &published;
+}
+
+// Code took the place of this block's that was there before. Otherwise the block is remembered.
+const trace::Block* GuestCode::come_back(const trace::Block& changed,
+                                         std::span<const decoder::Instruction> instructions) {
+    auto& former = former_[changed.start];
+    const auto back = std::ranges::find_if(former, [&](const trace::Block* block) {
+        return std::ranges::equal(block->instructions, instructions,
+                                  [](const auto& a, const auto& b) {
+                                      return std::ranges::equal(a.encoding(), b.encoding());
+                                  });
+    });
+    if (back == former.end()) {
+        former.push_back(&changed);
+        if (former.size() > tuning::most_versions_of_code) former.erase(former.begin());
+        return nullptr;
+    }
+    by_address_[changed.start].block = *back;
+    return std::exchange(*back, &changed);
 }
 
 bool GuestCode::has_no_other(const decoder::Instruction& instruction) const {
@@ -104,6 +128,7 @@ void GuestCode::forget_everything() {
     ++epoch_;
     blocks_.are_gone(by_address_.size());
     by_address_.clear();
+    former_.clear();
     generation_of_page_.clear();
     fixed_code_.clear();
     distrusted_pages_.clear();
@@ -270,6 +295,11 @@ void GuestCode::distrust_blocks_in(AddressRange range) {
 
 // Blocks that begin before the range and reach into it are forgotten too.
 void GuestCode::forget_blocks_in(AddressRange range) {
+    former_.erase(former_.lower_bound(range.begin), former_.lower_bound(range.end));
+    forget_known_in(range);
+}
+
+void GuestCode::forget_known_in(AddressRange range) {
     const auto reach = std::min<std::uint64_t>(trace::most_bytes_in_block, range.begin.value);
     const auto before = by_address_.size();
     for (auto known = by_address_.lower_bound(range.begin - reach);

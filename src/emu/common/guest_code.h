@@ -108,9 +108,12 @@ class GuestCode : public trace::CodeSource {
     void forget_fixed_code_in(AddressRange range, const FixedCode* unless_of_file_of = nullptr);
     std::map<Address, FixedCode>::iterator first_fixed_code_in(AddressRange range);
     void distrust(const std::vector<proc::Mapping>& fresh);
+    const trace::Block* come_back(const trace::Block& changed,
+                                  std::span<const decoder::Instruction> instructions);
     trace::Location block_place(const std::vector<decoder::Instruction>& instructions);
     void forget_blocks_in(AddressRange range);
     void distrust_blocks_in(AddressRange range);
+    void forget_known_in(AddressRange range);
 
     pid_t pid_;
     proc::Memory memory_;
@@ -129,6 +132,8 @@ class GuestCode : public trace::CodeSource {
     std::unordered_set<std::uint64_t> distrusted_pages_;
     std::uint64_t epoch_ = 0;
     std::map<Address, Entry> by_address_;
+    // What was there before, of code that changes: it may come back. The latest ones are last.
+    std::map<Address, std::vector<const trace::Block*>> former_;
     std::unordered_map<std::uint64_t, const trace::Block*> cuts_;  // block id and length
     // How often code that was made at run time was seen to change, by page. This is the `content`
     // of its locations.

@@ -174,7 +174,9 @@ std::optional<std::uint32_t> Translator::add_unit(std::span<const trace::Block* 
     const auto& unit = units_.back();
     ++statistics_.units;
     statistics_.bytes += unit.size;
-    by_start_[key_of(pc, version)] = {number};
+    // A version of code that changes is entered by way of the first one.
+    auto& start = by_start_[key_of(pc, version)];
+    if (start.value == Number::none || !unit.compares) start = {number};
     arena.units.push_back(number);
     for (const auto* block : unit.blocks) {
         pages_.insert(page_number(block->start));
@@ -318,14 +320,25 @@ bool Translator::make_findable(std::uint32_t number) {
 
 std::optional<Address> Translator::renew(Address pc, Version version) {
     const auto known = unit_at(pc, version);
-    if (!known) return entry(pc, version);
-    const auto old = *known;
-    if (code_.block_at(pc) == units_[old].blocks.front())
-        return units_[old].place;  // changed back, or another thread was first
-    by_start_[key_of(pc, version)] = {};
+    if (!known || !units_[*known].compares) return entry(pc, version);
+    auto& versions = versions_[key_of(pc, version)];
+    if (versions.empty()) versions.push_back(*known);
+    const auto* const block = code_.block_at(pc);
+    for (const auto number : versions)
+        if (units_[number].blocks.front() == block) return units_[number].place;
+    const bool begins_anew = versions.size() == tuning::most_versions_of_code;
+    if (begins_anew) by_start_[key_of(pc, version)] = {};
     const auto number = compile(pc, version);
     if (!number) return {};
-    replace(old, *number);
+    if (begins_anew) {
+        replace(*known, *number);
+        versions.clear();
+    } else {
+        const auto& last = units_[versions.back()];
+        set_jump(arena_for(pc)->at(last.place + last.jump_if_changed),
+                 arena_for(pc)->at(units_[*number].place));
+    }
+    versions.push_back(*number);
     return units_[*number].place;
 }
 
@@ -390,6 +403,7 @@ void Translator::forget_everything() {
     chains_.clear();
     findable_.clear();
     followed_.clear();
+    versions_.clear();
     waiting_.clear();
     far_jumps_.clear();
     ahead_.clear();

@@ -26,6 +26,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -156,6 +157,9 @@ class Translator : private UnitDirectory {
     std::unordered_set<Address> followed_;
     // By the arena they are in and where they lead.
     std::map<std::pair<Address, Address>, const std::uint8_t*> far_jumps_;
+    // Of code that has changed: the units of its versions, by key_of(). Each tries the next one;
+    // the first is the one that is entered.
+    std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> versions_;
     // Exits that lead to code that is not translated yet, by key_of() it: the last one, which knows
     // the one before.
     FlatMap<Number> waiting_;

@@ -66,7 +66,9 @@ struct Unit {
     std::vector<const trace::Block*> blocks;
     Version version{};
     bool compares = false;  // itself with the guest's code whenever it is entered
-    Address place;          // of its code: its entry
+    // Where in its code is the displacement of the jump that it leaves by if that is another one.
+    std::uint32_t jump_if_changed = 0;
+    Address place;  // of its code: its entry
     std::uint32_t size = 0;
     std::uint32_t first_exit = 0, exit_count = 0;
     std::vector<std::uint8_t> marks;  // packed

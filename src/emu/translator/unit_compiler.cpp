@@ -140,6 +140,7 @@ void UnitCompiler::compare_code(std::size_t from) {
         a_.join(changed);
         a_.load_area(decoder::rcx, third_temp);
         restore_flags();
+        if (pc == w_.unit().start()) return w_.ask_or_try_next_version();
         w_.ask_within(Request::changed, pc);
     });
     a_.join(over);

@@ -210,6 +210,13 @@ void UnitWriter::leave_unsupported(const Instruction& instruction) {
     left_ = true;
 }
 
+void UnitWriter::ask_or_try_next_version() {
+    auto* const jump = a_.patchable_jump();
+    a_.join(jump);
+    unit_.jump_if_changed = static_cast<std::uint32_t>(jump - begin_);
+    ask_within(Request::changed, unit_.start());
+}
+
 void UnitWriter::ask_within(Request request, Address pc) {
     to_stream();
     mark();

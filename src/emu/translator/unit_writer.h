@@ -78,6 +78,8 @@ class UnitWriter {
     // The same, before the instruction at `pc`, which is in this unit; it says in which one it is.
     void ask_within(Request request, Address pc);
     void leave_unsupported(const decoder::Instruction& instruction);
+    // The same as ask_within() at the unit's entry, until another version of the code is known.
+    void ask_or_try_next_version();
 
   private:
     static constexpr std::int32_t id_size = 4, value_size = 8;
