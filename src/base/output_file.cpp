@@ -84,8 +84,9 @@ int sync(int fd) {
 // A name in a folder that is open.
 class Place {
   public:
-    explicit Place(const std::string& path)
-        : name_(path.substr(path.rfind('/') + 1)),
+    explicit Place(const std::string& path, Importance importance = Importance::is_wanted)
+        : is_wanted_(importance == Importance::is_wanted),
+          name_(path.substr(path.rfind('/') + 1)),
           folder_(::open(path.substr(0, path.size() - name_.size()).append(".").c_str(),
                          O_PATH | O_DIRECTORY | O_CLOEXEC)) {
         if (path.empty()) fail(path, ENOENT);
@@ -171,14 +172,14 @@ class Place {
             temporary = fmt::format(".shadowprof-{:08x}{:08x}.tmp", random(), random());
             number = ::openat(folder_, temporary.c_str(),
                               O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-                              is_there_ ? 0600 : 0666);
+                              is_there_ || !is_wanted_ ? 0600 : 0666);
             if (number < 0 && errno != EEXIST) break;
         }
         Descriptor file(number);
         if (file < 0) return errno;
         int error = write_all(file, contents);
         if (error == 0 && is_there_) error = take_over_rights(file);
-        if (error == 0 && for_good) error = sync(file);
+        if (error == 0 && for_good && is_wanted_) error = sync(file);
         if (const int late = file.close(); error == 0) error = late;
         if (error == 0 && for_good) {
             if (::renameat(folder_, temporary.c_str(), folder_, name_.c_str()) == 0) return 0;
@@ -197,6 +198,7 @@ class Place {
         return ::fchmod(file, mode) == 0 ? 0 : errno;
     }
 
+    bool is_wanted_;
     std::string name_;
     Descriptor folder_;
     bool is_there_ = false;
@@ -209,8 +211,8 @@ void check_writable(const std::string& path) {
     if (const int error = Place(path).check()) fail(path, error);
 }
 
-void write_file(const std::string& path, std::string_view contents) {
-    if (const int error = Place(path).write(contents)) fail(path, error);
+void write_file(const std::string& path, std::string_view contents, Importance importance) {
+    if (const int error = Place(path, importance).write(contents)) fail(path, error);
 }
 
 std::optional<std::string> write_elsewhere(std::string_view contents) {

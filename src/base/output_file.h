@@ -21,8 +21,12 @@ namespace shadowprof {
 // Before the work, so that it is not lost: throws UserError if the file cannot be written.
 void check_writable(const std::string& path);
 
+// A file that can be made again may be damaged by a crash of the machine, and is ours alone.
+enum class Importance { is_wanted, can_be_made_again };
+
 // Throws UserError.
-void write_file(const std::string& path, std::string_view contents);
+void write_file(const std::string& path, std::string_view contents,
+                Importance importance = Importance::is_wanted);
 
 // For what cannot be made again if write_file() fails: a new file of ours, in the folder for
 // temporary files or else in the current one. Returns its name; nothing if that failed as well.

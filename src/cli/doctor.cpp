@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/kept_files.h"
 #include "base/output_file.h"
 #include "cli/commands.h"
 #include "decoder/decoder.h"
@@ -166,6 +167,19 @@ Finding cores() {
             "one core: profiles are computed on the core that the program runs on"};
 }
 
+Finding kept_files() {
+    const auto state = state_of_kept_files();
+    const auto folder = folder_of_kept_files();
+    if (!state.why_not.empty())
+        return {Verdict::limited,
+                folder.empty()
+                    ? "nothing is kept between runs: set XDG_CACHE_HOME or HOME"
+                    : fmt::format("nothing is kept between runs in {}: {}", folder, state.why_not)};
+    return {Verdict::fine, fmt::format("{} kB in {} files make later runs start faster; to empty "
+                                       "it: rm -r {}",
+                                       (state.bytes + 1023) / 1024, state.files, folder)};
+}
+
 int doctor() {
     const std::vector<std::pair<const char*, std::function<Finding()>>> checks{
         {"kernel", kernel},
@@ -177,6 +191,7 @@ int doctor() {
         {"debug information", debug_information},
         {"libraries", libraries},
         {"processors", cores},
+        {"kept files", kept_files},
     };
     bool broken = false;
     for (const auto& [name, check] : checks) {

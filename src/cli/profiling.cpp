@@ -74,6 +74,7 @@ sampling::Options sampling_options(const ProfilingOptions& options) {
     sampling.load = options.load;
     sampling.exhaustive = options.exhaustive;
     sampling.randomise_addresses = options.aslr;
+    sampling.keeps_code = !options.no_cache;
     sampling.overhead = options.overhead;
     if (options.period) sampling.period = Seconds{*options.period};
     if (options.duration) sampling.duration = Seconds{*options.duration};
@@ -261,6 +262,8 @@ void ProfilingOptions::add_to(CLI::App& command) {
     command.add_flag("--exhaustive", exhaustive,
                      "Every value of every execution (modes burst and step see no less)");
     command.add_flag("--aslr", aslr, "Mode full: keep address randomisation, which it turns off");
+    command.add_flag("--no-cache", no_cache,
+                     "Neither use nor keep what earlier runs have learned (see doctor)");
     command.add_option_function<std::string>(
         "--cache", [this](const std::string& text) { caches = parse_caches(text); },
         "Sizes of the caches that latencies are modelled with: L1,L2,L3 (48k,2M,32M; by default\n"
@@ -296,7 +299,8 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
     machine::LatencyScale latency_scale;
     std::string why_not_timed;
     if (has(names, latency)) {
-        latency_scale = machine::calibrate_once_in_a_while();
+        latency_scale =
+            options.no_cache ? machine::calibrate() : machine::calibrate_once_in_a_while();
         why_not_timed = latency_scale.why_not;
         if (options.caches) latency_scale.caches.levels = *options.caches;
         sampling.clock_is_usable = latency_scale.clock_is_usable;
@@ -365,6 +369,8 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
                 say("{} x ended by: {}", count, reason);
             say("stopped {} times, {:.1f} ms in all", result.cost.stops,
                 result.cost.stop_time.count() * 1e3);
+            if (result.cost.misses > 0)
+                say("waited {} times for code to be translated", result.cost.misses);
         }
         say("{} samples, {} instructions: {}", result.coverage.samples,
             human(result.coverage.instructions), options.output);

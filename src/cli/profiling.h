@@ -28,6 +28,7 @@ struct ProfilingOptions {
     bool value_context = false;
     std::optional<std::array<machine::CacheGeometry::Level, 3>> caches;
     bool aslr = false;
+    bool no_cache = false;
     std::uint64_t limit = 1000;
     std::optional<std::uint64_t> seed;
     bool quiet = false;

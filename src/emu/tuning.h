@@ -33,6 +33,9 @@ inline constexpr std::size_t most_instructions_in_unit = 128;
 // Units translated ahead for each one that a thread asks for, because a miss costs two ptrace stops
 // (40 µs each on machines where entering the kernel is expensive).
 inline constexpr std::size_t look_ahead = 24;
+// The same where earlier runs say what will be executed next. More of it is translated while the
+// thread goes on.
+inline constexpr std::size_t known_ahead = 24;
 // Blocks and instructions of a unit that follows the way a thread was seen to go, through as many
 // rounds of loops as there is room for. Measured with bench/full/replicas.py: with units of this
 // length replicas are twice as fast as with units of eight blocks.

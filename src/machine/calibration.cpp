@@ -1,11 +1,9 @@
 #include "machine/calibration.h"
 
 #include <cpuid.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,7 +19,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
-#include "base/output_file.h"
+#include "base/kept_files.h"
 #include "base/random.h"
 
 namespace shadowprof::machine {
@@ -208,46 +206,6 @@ std::string machine() {
     return fmt::format("{}, {}", cpu_info("model name"), cpu_info("microcode"));
 }
 
-std::string cache_file() {
-    const auto variable = [](const char* name) {
-        const auto* const value = std::getenv(name);
-        return std::string{value ? value : ""};
-    };
-    auto directory = variable("XDG_CACHE_HOME");
-    if (directory.empty() && !variable("HOME").empty()) directory = variable("HOME") + "/.cache";
-    return directory.empty() ? "" : directory + "/shadowprof/latency";
-}
-
-std::string directory_of(const std::string& path) {
-    return path.substr(0, path.rfind('/'));
-}
-
-// What we keep there is neither written nor believed where another user could have a hand in it:
-// the home directory may be another user's (sudo).
-bool is_our_own(const std::string& directory) {
-    struct stat status {};
-    return lstat(directory.c_str(), &status) == 0 && S_ISDIR(status.st_mode) &&
-           status.st_uid == geteuid() && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
-}
-
-void keep(const std::string& text, const std::string& path) {
-    const auto directory = directory_of(path);
-    mkdir(directory_of(directory).c_str(), 0700);
-    mkdir(directory.c_str(), 0700);
-    if (!is_our_own(directory)) return;
-    try {
-        write_file(path, text);
-    } catch (const UserError&) {  // it is measured again next time
-    }
-}
-
-bool is_recent(const std::string& path) {
-    constexpr std::time_t week = 7 * 24 * 3600;
-    struct stat status {};
-    return is_our_own(directory_of(path)) && stat(path.c_str(), &status) == 0 &&
-           S_ISREG(status.st_mode) && std::time(nullptr) - status.st_mtime < week;
-}
-
 std::uint32_t pages_in_tlb() {
     std::uint32_t a = 0, b = 0, c = 0, d = 0;
     std::uint32_t most = 0;
@@ -381,17 +339,17 @@ bool read_back(const std::string& text, const std::string& machine, LatencyScale
 }
 
 LatencyScale calibrate_once_in_a_while() {
-    const auto path = cache_file();
+    constexpr std::time_t week = 7 * 24 * 3600;
+    constexpr auto* name = "latency";
     const auto of = machine();
-    if (!path.empty() && is_recent(path)) {
+    const auto kept = read_kept_file(name, 4096);
+    if (kept && std::time(nullptr) - kept->written < week) {
         LatencyScale scale;
-        std::ostringstream text;
-        text << std::ifstream{path}.rdbuf();
         scale.caches = caches_of_this_machine();
-        if (read_back(text.str(), of, scale)) return scale;
+        if (read_back(kept->contents, of, scale)) return scale;
     }
     const auto scale = calibrate();
-    if (scale.clock_is_usable && !path.empty()) keep(written(scale, of), path);
+    if (scale.clock_is_usable) write_kept_file(name, written(scale, of));
     return scale;
 }
 

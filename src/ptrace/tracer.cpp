@@ -81,11 +81,13 @@ void Tracer::set_bell(std::optional<Bell> bell) {
     WaitTimer::install(bell ? WaitTimer::Signalled::ends_and_stops : WaitTimer::Signalled::ends);
 }
 
+bool Tracer::bell_was_rung() const {
+    return bell_ && std::atomic_ref{*bell_->rings}.load() != rings_heard_;
+}
+
 bool Tracer::is_rung() {
-    if (!bell_) return false;
-    const auto rings = std::atomic_ref{*bell_->rings}.load();
-    if (rings == rings_heard_) return false;
-    rings_heard_ = rings;
+    if (!bell_was_rung()) return false;
+    rings_heard_ = std::atomic_ref{*bell_->rings}.load();
     last_ring_ = Clock::now();
     return true;
 }

@@ -79,6 +79,8 @@ class Tracer {
         const std::uint32_t* is_mute;
     };
     void set_bell(std::optional<Bell> bell);
+    // wait() would return because of it.
+    bool bell_was_rung() const;
 
     // Makes wait() return the last event again, for another part of the profiler to deal with.
     void give_back(const Event&);

@@ -43,6 +43,8 @@ struct Options {
     // Latencies were asked for by name: where replicas are dear there are no bursts instead, which
     // cannot measure any.
     bool insists_on_latencies = false;
+    // What is learned of code is kept from one run to the next (base/kept_files.h).
+    bool keeps_code = true;
     // Mode full: whether the program keeps address space randomisation.
     bool randomise_addresses = false;
 };

@@ -62,6 +62,9 @@ class Sampling {
     virtual void tick() = 0;
     // Whenever the tracer has waited: answers threads that have asked for something by memory.
     virtual void answer() {}
+    // Does a little of what will be wanted later, while nothing else is to be done. False: there is
+    // nothing.
+    virtual bool work_ahead() { return false; }
     // False: not mine, pass it on.
     virtual bool take(const ptrace::Event& event) = 0;
     // The end, of the target or of profiling: ends every open sample and frees every thread.

@@ -12,6 +12,7 @@
 #include "machine/processor_time.h"
 #include "sampling/foothold.h"
 #include "sampling/modes/modes.h"
+#include "sampling/tuning.h"
 
 namespace shadowprof::sampling {
 
@@ -151,6 +152,15 @@ void Session::trace_chapter(ptrace::Tracer& tracer, Random random) {
     warnings_of_sampling_ = sampling->warnings();
 }
 
+// While nothing has happened; returns soon. False: nothing is left to be done.
+bool Session::work_ahead(const ptrace::Tracer& tracer, Sampling& sampling) {
+    for (int n = 0; n < tuning::pieces_of_work_ahead; ++n) {
+        if (tracer.bell_was_rung()) return true;
+        if (!sampling.work_ahead()) return false;
+    }
+    return true;
+}
+
 // Until the end of the target, of profiling or of the chapter.
 void Session::run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCode& code) {
     // Counted from when sampling can begin.
@@ -175,7 +185,7 @@ void Session::run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCod
         if (!cannot_profile_ && now >= sampling.next_tick()) sampling.tick();
         const auto next = cannot_profile_ ? deadline_ : std::min(deadline_, sampling.next_tick());
         sampling.answer();
-        const auto event = tracer.wait(next);
+        const auto event = tracer.wait(work_ahead(tracer, sampling) ? now : next);
         if (!event) continue;
         if (event->kind == EventKind::process_gone) {
             if (event->exit_status_known) result_.exit_status = event->exit_status;

@@ -78,6 +78,7 @@ class Session {
   private:
     void trace_target();
     void trace_chapter(ptrace::Tracer& tracer, Random random);
+    static bool work_ahead(const ptrace::Tracer& tracer, Sampling& sampling);
     void run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCode& code);
     void on_exec(const ptrace::Event& event, emu::GuestCode& code);
     void follow_into_stop(int signal);

@@ -220,6 +220,12 @@ inline constexpr double one_may_end_early_of = 50;
 // makes them longer by that.
 inline constexpr double shrinks_by = 4, grows_at_first_by = 2;
 
+// --- mode full (session.cpp) ---------------------------------------------------------------------
+
+// Pieces of work done ahead, of some 20 µs each, before it is looked what the program's threads are
+// up to. A thread that asks by memory waits for one piece at most.
+inline constexpr int pieces_of_work_ahead = 16;
+
 // --- digesting (digester.cpp, chapter.h) ---------------------------------------------------------
 
 // Words of Traces that may wait to be read (64 MB).

@@ -41,8 +41,12 @@ std::optional<Address> CacheTraffic::entry_for(const GuestThread& guest, Address
     if (cache_.is_outdated()) begin_emptying();
     if (is_emptying_) return {};
     const auto place = cache_.translator().entry(pc, guest.recording->version());
-    if (cache_.is_outdated() || cache_.translator().is_full()) begin_emptying();
+    look_whether_to_empty();
     return place;
+}
+
+void CacheTraffic::look_whether_to_empty() {
+    if (cache_.is_outdated() || cache_.translator().is_full()) begin_emptying();
 }
 
 void CacheTraffic::go_on_outside(GuestThread& guest, const Registers& native) {

@@ -50,6 +50,8 @@ class CacheTraffic {
     std::uint64_t stream_of(const GuestThread& guest, const ptrace::Registers& in_cache) const;
 
     void begin_emptying();
+    // If code has gone, or the cache is full.
+    void look_whether_to_empty();
     void empty_if_nobody_is_inside();
     void stop_emptying() { is_emptying_ = false; }
     // Nobody enters any more.

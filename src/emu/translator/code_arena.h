@@ -28,6 +28,7 @@ class CodeArena {
     std::uint8_t* begin() const { return next_; }
     std::uint8_t* end() const { return ours_ + size_; }
     std::size_t room() const { return static_cast<std::size_t>(end() - next_); }
+    bool is_half_full() const { return room() < size_ / 2; }
     void commit(std::uint8_t* end_of_code) { next_ = end_of_code; }
     // What was written so far stays when the rest is forgotten.
     void keep() { kept_ = next_; }

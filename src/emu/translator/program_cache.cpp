@@ -17,8 +17,12 @@ ProgramCache::~ProgramCache() {
 }
 
 ProgramCache::ProgramCache(ptrace::Tracer& tracer, GuestCode& code, trace::SegmentTable& segments,
-                           bool nothing_random)
-    : tracer_(tracer), code_(code), segments_(segments), nothing_random_(nothing_random) {}
+                           KnownCode& known, bool nothing_random)
+    : tracer_(tracer),
+      code_(code),
+      segments_(segments),
+      known_(known),
+      nothing_random_(nothing_random) {}
 
 bool ProgramCache::make(ptrace::Thread& thread, std::string& why) {
     memory_ = SharedMemory::create(tracer_, thread, why);
@@ -32,7 +36,7 @@ bool ProgramCache::make(ptrace::Thread& thread, std::string& why) {
     }
     confinement_ = inject::confinement_of(tracer_.pid(), thread.tid());
     translator_ = std::make_unique<Translator>(code_, segments_, memory_->tables(),
-                                               memory_->tables_place(), Asking::by_memory);
+                                               memory_->tables_place(), Asking::by_memory, &known_);
     for (const auto& arena : memory_->arenas())
         translator_->add_arena(arena.ours, arena.place, arena.size);
     hot_code_ = std::make_unique<HotCode>(*translator_, segments_);

@@ -25,7 +25,7 @@ class ProgramCache {
     // `nothing_random`: the program was launched without address randomisation, and every run is to
     // be the same.
     ProgramCache(ptrace::Tracer& tracer, GuestCode& code, trace::SegmentTable& segments,
-                 bool nothing_random);
+                 KnownCode& known, bool nothing_random);
     ~ProgramCache();
     ProgramCache(const ProgramCache&) = delete;
     ProgramCache& operator=(const ProgramCache&) = delete;
@@ -70,6 +70,7 @@ class ProgramCache {
     ptrace::Tracer& tracer_;
     GuestCode& code_;
     trace::SegmentTable& segments_;
+    KnownCode& known_;
     bool nothing_random_;
     std::unique_ptr<SharedMemory> memory_;
     std::unique_ptr<Translator> translator_;

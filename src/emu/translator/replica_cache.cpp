@@ -5,8 +5,11 @@
 namespace shadowprof::emu::translator {
 
 ReplicaCache::ReplicaCache(pid_t target, trace::BlockTable& blocks, trace::ModuleTable& modules,
-                           trace::SegmentTable& segments, trace::CapturePlan plan)
-    : code_(target, blocks, modules, plan), segments_(segments), work_(code_, segments) {}
+                           trace::SegmentTable& segments, trace::CapturePlan plan, bool keeps_code)
+    : code_(target, blocks, modules, plan),
+      segments_(segments),
+      known_(modules, keeps_code),
+      work_(code_, segments, known_) {}
 
 std::unique_ptr<ReplicaCache::Guest> ReplicaCache::admit(inject::Replica& replica,
                                                          const inject::ForkSite& fork_site,
@@ -46,7 +49,7 @@ bool ReplicaCache::make(const inject::ForkSite& fork_site, const proc::Maps& map
         return false;
     }
     translator_ = std::make_unique<Translator>(code_, segments_, memory_->tables(),
-                                               memory_->tables_place(), Asking::by_stops);
+                                               memory_->tables_place(), Asking::by_stops, &known_);
     for (const auto& arena : memory_->arenas())
         translator_->add_arena(arena.ours, arena.place, arena.size);
     hot_code_ = std::make_unique<HotCode>(*translator_, segments_);

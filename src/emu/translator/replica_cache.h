@@ -35,7 +35,8 @@ namespace shadowprof::emu::translator {
 class ReplicaCache {
   public:
     ReplicaCache(pid_t target, trace::BlockTable& blocks, trace::ModuleTable& modules,
-                 trace::SegmentTable& segments, trace::CapturePlan plan);
+                 trace::SegmentTable& segments, trace::CapturePlan plan, bool keeps_code);
+    ~ReplicaCache() { known_.keep(); }
 
     // The beginning of the file is the fork site's; what comes after it is ours.
     static constexpr std::uint64_t offset_in_file = 1u << 20;
@@ -102,6 +103,7 @@ class ReplicaCache {
 
     GuestCode code_;
     trace::SegmentTable& segments_;
+    KnownCode known_;
     std::unique_ptr<SharedMemory> memory_;
     std::unique_ptr<Translator> translator_;
     std::unique_ptr<HotCode> hot_code_;

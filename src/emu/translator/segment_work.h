@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "emu/common/guest_code.h"
+#include "emu/common/known_code.h"
 #include "trace/segment.h"
 #include "trace/trace.h"
 
@@ -27,15 +28,18 @@ struct Work {
 // Used by one thread at a time.
 class SegmentWork {
   public:
-    SegmentWork(const GuestCode& code, const trace::SegmentTable& segments)
-        : code_(code), segments_(segments) {}
+    SegmentWork(const GuestCode& code, const trace::SegmentTable& segments, KnownCode& known)
+        : code_(code), segments_(segments), executed_(known) {}
 
     // Nothing if there is anything else among them.
     std::optional<Work> of(std::span<const trace::SegmentId> executed);
 
   private:
+    std::uint64_t see_for_the_first_time(std::span<const trace::SegmentId> executed);
+
     const GuestCode& code_;
     const trace::SegmentTable& segments_;
+    KnownCode& executed_;
     std::vector<std::uint64_t> known_;  // all numbers of a segment in one word
 };
 

@@ -33,11 +33,12 @@ bool has_confined_itself(const Registers& after_call) {
 
 TranslatedProcess::TranslatedProcess(ptrace::Tracer& tracer, GuestCode& code,
                                      trace::SegmentTable& segments, trace::TraceSink& sink,
-                                     trace::IdAllocator& numbers, RunOptions options)
+                                     trace::IdAllocator& numbers, KnownCode& known,
+                                     RunOptions options)
     : tracer_(tracer),
-      work_(code, segments),
+      work_(code, segments, known),
       random_(options.seed),
-      cache_(tracer, code, segments, options.nothing_random),
+      cache_(tracer, code, segments, known, options.nothing_random),
       threads_(
           tracer, cache_,
           {code, segments, work_, sink, numbers, random_, options.values, options.loads, true}),
@@ -216,6 +217,13 @@ void TranslatedProcess::answer() {
     traffic_.empty_if_nobody_is_inside();
 }
 
+bool TranslatedProcess::work_ahead() {
+    if (!cache_.exists() || !traffic_.may_enter()) return false;
+    const bool is_more = cache_.translator().work_ahead();
+    traffic_.look_whether_to_empty();
+    return is_more;
+}
+
 void TranslatedProcess::on_request(GuestThread& guest) {
     const auto area = cache_.read_area(*guest.area);
     const bool has_to_stop = traffic_.is_closed() || !guest.held.empty() ||
@@ -236,6 +244,7 @@ void TranslatedProcess::serve(GuestThread& guest, const ThreadArea& area) {
     cache_.memory().area(*guest.area).request = Request::nothing;
     if (!translator.is_possible(area)) guest.recording->spoil();
     if (guest.recording->is_spoilt()) return;
+    misses_ += area.request == Request::link || area.request == Request::find;
     switch (area.request) {
         case Request::look:
             threads_.read_stream(guest);

@@ -49,7 +49,8 @@ struct RunOptions {
 class TranslatedProcess {
   public:
     TranslatedProcess(ptrace::Tracer& tracer, GuestCode& code, trace::SegmentTable& segments,
-                      trace::TraceSink& sink, trace::IdAllocator& numbers, RunOptions options);
+                      trace::TraceSink& sink, trace::IdAllocator& numbers, KnownCode& known,
+                      RunOptions options);
 
     // See ProgramTakeover. To be called until has_begun(), and whenever new threads may have been
     // found.
@@ -58,6 +59,8 @@ class TranslatedProcess {
 
     // Answers the threads that have asked for something.
     void answer();
+    // See Translator::work_ahead().
+    bool work_ahead();
     // False: the event is not of a thread of ours.
     bool take(const ptrace::Event& event);
     // Every thread goes on natively.
@@ -65,6 +68,8 @@ class TranslatedProcess {
     // The process has ended.
     void process_gone() { threads_.remove_all(); }
 
+    // How often threads asked for code that was not translated.
+    std::uint64_t misses() const { return misses_; }
     trace::SampleId sample() const { return threads_.sample(); }
     bool saw_everything() const { return notes_.saw_everything; }
     const std::vector<std::string>& warnings() const { return notes_.warnings; }
@@ -95,6 +100,7 @@ class TranslatedProcess {
     CacheTraffic traffic_;
     SignalDelivery signals_;
     ProgramTakeover takeover_;
+    std::uint64_t misses_ = 0;
 };
 
 }  // namespace shadowprof::emu::translator

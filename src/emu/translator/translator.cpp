@@ -29,9 +29,10 @@ void set_word(std::uint8_t* place, std::uint64_t value) {
 }  // namespace
 
 Translator::Translator(GuestCode& code, trace::SegmentTable& segments, std::uint64_t* tables,
-                       std::uint32_t tables_place, Asking asking)
+                       std::uint32_t tables_place, Asking asking, KnownCode* known)
     : code_(code),
       segments_(segments),
+      known_(known),
       tables_(tables),
       asking_(asking),
       exchange_place_(tables_place + static_cast<std::uint32_t>(exchange_at)),
@@ -102,6 +103,30 @@ std::optional<std::uint32_t> Translator::translate(Address pc, Version version) 
     if (const auto known = unit_at(pc, version)) return known;
     const auto number = compile(pc, version);
     if (!number) return {};
+    if (!go_on_as_known(*number)) look_ahead();
+    ahead_.clear();
+    return number;
+}
+
+// A thread that runs where others ran before is given a lead. Otherwise it would catch up with us
+// again at once, and ask for each unit just when that is being translated.
+std::optional<std::uint32_t> Translator::asked_for(Address pc, Version version) {
+    const auto known = unit_at(pc, version);
+    if (!known) return translate(pc, version);
+    go_on_as_known(*known);
+    return known;
+}
+
+// False: it is not known how.
+bool Translator::go_on_as_known(std::uint32_t number) {
+    const auto& unit = units_[number];
+    if (!known_ || unit.version != Version::lean || !known_->go_on_from(unit.blocks.front()->place))
+        return false;
+    for (std::size_t n = 0; n < tuning::known_ahead && work_ahead();) ++n;
+    return true;
+}
+
+void Translator::look_ahead() {
     for (std::size_t n = 0; n < tuning::look_ahead && !ahead_.empty(); ++n) {
         const auto next = ahead_.front();
         ahead_.pop_front();
@@ -109,8 +134,29 @@ std::optional<std::uint32_t> Translator::translate(Address pc, Version version) 
         const auto its_number = compile(next.pc, next.version);
         if (its_number && next.is_returned_to) make_findable(*its_number);
     }
-    ahead_.clear();
-    return number;
+}
+
+// What a file says is checked as if it were the program's: only code is translated.
+bool Translator::work_ahead() {
+    if (!known_) return false;
+    constexpr std::size_t most_looks = 256;
+    for (std::size_t n = 0; n < most_looks; ++n) {
+        const auto maps = code_.maps();
+        const auto next = known_->next(maps);
+        if (!next) return false;
+        auto number = unit_at(next->at, Version::lean);
+        const bool is_new = !number;
+        if (is_new) {
+            const auto* const mapping = maps->mapping_at(next->at);
+            if (!mapping || !mapping->executable || code_.may_change(next->at)) continue;
+            if (arena_for(next->at)->is_half_full()) return false;
+            number = compile(next->at, Version::lean);
+            ahead_.clear();
+        }
+        if (number && next->is_found) make_findable(*number);
+        if (is_new) return true;
+    }
+    return true;
 }
 
 std::optional<std::uint32_t> Translator::unit_at(Address pc, Version version) const {
@@ -250,8 +296,9 @@ bool Translator::is_possible(const ThreadArea& asking) const {
 
 std::optional<Address> Translator::link(std::uint32_t exit) {
     SHADOWPROF_ASSERT(exit < exits_.size(), std::to_string(exit));
-    const auto version = units_[exits_[exit].unit].version;
-    return entry(exits_[exit].target, version);
+    const auto number = asked_for(exits_[exit].target, units_[exits_[exit].unit].version);
+    if (!number) return {};
+    return units_[*number].place;
 }
 
 std::uint64_t& Translator::table_entry(Address pc, Version version) {
@@ -259,7 +306,7 @@ std::uint64_t& Translator::table_entry(Address pc, Version version) {
 }
 
 std::optional<Address> Translator::find(Address pc, Version version) {
-    const auto number = translate(pc, version);
+    const auto number = asked_for(pc, version);
     if (!number) return {};
     statistics_.finds += make_findable(*number);
     return units_[*number].place;
@@ -270,6 +317,7 @@ bool Translator::make_findable(std::uint32_t number) {
     const auto& unit = units_[number];
     const auto pc = unit.start();
     const auto version = unit.version;
+    if (known_) known_->was_found(unit.blocks.front()->place);
     if (findable_.find(key_of(pc, version))) return false;
     auto* arena = arena_for(pc);
     if (arena->room() < room_for_check) {

@@ -32,15 +32,17 @@
 
 #include "base/flat_map.h"
 #include "emu/common/guest_code.h"
+#include "emu/common/known_code.h"
 #include "emu/translator/unit_compiler.h"
 
 namespace shadowprof::emu::translator {
 
 class Translator : private UnitDirectory {
   public:
-    // `tables`: the lookup tables as we see them; `tables_place`: as the target does.
+    // `tables`: the lookup tables as we see them; `tables_place`: as the target does. `known` may
+    // be null.
     Translator(GuestCode& code, trace::SegmentTable& segments, std::uint64_t* tables,
-               std::uint32_t tables_place, Asking asking);
+               std::uint32_t tables_place, Asking asking, KnownCode* known = nullptr);
 
     // Arenas are used in this order of preference where more than one reaches.
     void add_arena(std::uint8_t* ours, Address place, std::size_t size);
@@ -48,6 +50,9 @@ class Translator : private UnitDirectory {
     // Where the code for the guest's `pc` is entered; nothing if there is no code, or an arena is
     // full: then forget_everything() helps.
     std::optional<Address> entry(Address pc, Version version);
+    // Translates code that is known from an earlier run, while nobody asks for any. False: nothing
+    // is left, or more would leave little room.
+    bool work_ahead();
     bool is_full() const { return is_full_; }
     bool is_empty() const { return units_.empty(); }
 
@@ -126,6 +131,9 @@ class Translator : private UnitDirectory {
     };
 
     std::optional<std::uint32_t> translate(Address pc, Version version);
+    std::optional<std::uint32_t> asked_for(Address pc, Version version);
+    bool go_on_as_known(std::uint32_t number);
+    void look_ahead();
     std::optional<std::uint32_t> compile(Address pc, Version version);
     std::optional<std::uint32_t> add_unit(std::span<const trace::Block* const> blocks,
                                           Version version);
@@ -142,6 +150,7 @@ class Translator : private UnitDirectory {
 
     GuestCode& code_;
     trace::SegmentTable& segments_;
+    KnownCode* known_;
     std::uint64_t* tables_;
     Asking asking_;
     std::uint32_t exchange_place_;

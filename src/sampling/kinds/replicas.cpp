@@ -87,7 +87,8 @@ Replicas::Replicas(const SamplerContext& place, inject::ForkSite& fork_site,
                    std::size_t most_at_once)
     : place_(place),
       fork_site_(fork_site),
-      cache_(place.tracer.pid(), place.blocks, place.modules, place.segments, place.code.plan()),
+      cache_(place.tracer.pid(), place.blocks, place.modules, place.segments, place.code.plan(),
+             place.options.keeps_code),
       page_copier_(copies_wanted(place.options)),
       timing_(place.options),
       target_(place.tracer.pid()) {

@@ -15,6 +15,7 @@ class FullProgram : public Sampling {
     Clock::time_point next_tick() const override { return next_tick_; }
     void tick() override;
     void answer() override { process_.answer(); }
+    bool work_ahead() override { return has_processor_of_its_own_ && process_.work_ahead(); }
     bool take(const ptrace::Event& event) override { return process_.take(event); }
     void wind_up(const std::string& reason) override;
     Cost cost() const override { return cost_; }
@@ -23,7 +24,9 @@ class FullProgram : public Sampling {
 
   private:
     SamplerContext place_;
+    emu::KnownCode known_;
     emu::translator::TranslatedProcess process_;
+    bool has_processor_of_its_own_;  // so that what it does ahead takes no time from the program
     Clock::time_point began_ = Clock::now();
     Clock::time_point next_tick_;
     Cost cost_;
