@@ -114,7 +114,7 @@ void UnitCompiler::compare_code(std::size_t from) {
     const auto& instructions = w_.unit().blocks.front()->instructions;
     const auto begin = instructions.begin() + static_cast<std::ptrdiff_t>(from);
     auto end = instructions.end();
-    if (may_be_written_) end = std::find_if(begin, end, may_write_memory);
+    if (from > 0) end = std::find_if(begin, end, may_write_memory);
     if (end != instructions.end()) ++end;
     std::vector<std::byte> bytes;
     for (auto each = begin; each != end; ++each) {

@@ -73,7 +73,7 @@ class UnitCompiler {
 
     bool flags_matter(Address at, unsigned depth) const;
     void write_entry();
-    // From this instruction to the next one that may write over code, or to the block's end.
+    // All of it at the entry; further on, from this instruction to the next one that writes memory.
     void compare_code(std::size_t from);
     void save_flags();
     void restore_flags();

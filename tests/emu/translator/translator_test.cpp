@@ -189,6 +189,19 @@ TEST_CASE("code that changes is noticed, on every way to it, and flags with it")
     }
 }
 
+TEST_CASE("what changed behind a store is noticed at the entry, too") {
+    for (const auto version : both) {
+        Snippets snippets(true);
+        for (const std::string result : {"01", "02"}) {
+            // push rax; pop rax; mov ebx, …
+            snippets.put(start, "50 58 bb " + result + " 00 00 00");
+            const auto end = snippets.run_with(0, version);
+            CHECK(snippets.starts(end) == std::vector{start});
+        }
+        CHECK(snippets.state.general[rbx] == 2);
+    }
+}
+
 TEST_CASE("more versions of code than are kept beside each other") {
     for (const auto version : both) {
         Snippets snippets(true);
