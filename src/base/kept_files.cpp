@@ -20,7 +20,7 @@ namespace shadowprof {
 
 namespace {
 
-// A file of a large library has 200 kB.
+// A file of a compiler has 400 kB.
 constexpr std::uint64_t most_in_all = 32u << 20;
 
 std::string parent_folder() {

@@ -76,7 +76,7 @@ with scratch():
     damaged(lambda contents: contents[:-20])
     damaged(lambda contents: contents.replace(b"code 1", b"code 9"))
     damaged(lambda contents: contents[:60] + bytes([contents[60] ^ 1]) + contents[61:])
-    damaged(lambda contents: contents + bytes(2 << 20))
+    damaged(lambda contents: contents + bytes(3 << 20))
 
     # What others can write, or lead elsewhere, is left alone.
     def left_alone():

@@ -9,8 +9,8 @@ namespace {
 constexpr std::string_view version = "shadowprof-code 1\n";
 // A place takes three bytes. The largest libraries (of browsers) have more places, of which those
 // executed last are kept.
-constexpr std::size_t most_places = 1u << 16;
-constexpr std::size_t largest_file = 1u << 20;
+constexpr std::size_t most_places = 1u << 18;
+constexpr std::size_t largest_file = 1u << 21;
 constexpr std::size_t longest_build_id = 64;
 constexpr std::uint64_t end_of_offsets = std::uint64_t{1} << 47;
 

@@ -117,13 +117,14 @@ std::optional<std::uint32_t> Translator::asked_for(Address pc, Version version) 
     return known;
 }
 
-// False: it is not known how.
+// False: it is not known how, or there is little room.
 bool Translator::go_on_as_known(std::uint32_t number) {
     const auto& unit = units_[number];
     if (!known_ || unit.version != Version::lean || !known_->go_on_from(unit.blocks.front()->place))
         return false;
-    for (std::size_t n = 0; n < tuning::known_ahead && work_ahead();) ++n;
-    return true;
+    std::size_t done = 0;
+    while (done < tuning::known_ahead && work_ahead()) ++done;
+    return done > 0;
 }
 
 void Translator::look_ahead() {

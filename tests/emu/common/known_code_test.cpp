@@ -31,6 +31,6 @@ TEST_CASE("Of a file of places that was damaged nothing is believed") {
 
 TEST_CASE("A file of places that was forged has bounds") {
     CHECK(read_places(emu::written({{std::uint64_t{1} << 47, false}}, "0a1b"), "0a1b").empty());
-    const std::vector<KnownPlace> many(70'000);
+    const std::vector<KnownPlace> many(300'000);
     CHECK(read_places(emu::written(many, "0a1b"), "0a1b").empty());
 }
