@@ -4,7 +4,8 @@
     bench/cold/run.py [--build DIR] [--rounds N] [--only NAME,...] [--json FILE]
 
 Programs that end soon run natively, under QEMU's user mode, under callgrind and in mode full, one
-after the other in each of N rounds (5). Shown are the median times, the medians of the rounds' ratios
+after the other in each of N rounds (5); "warm" is a run with edges that knows what an earlier one has
+learned. Shown are the median times, the medians of the rounds' ratios
 to QEMU and to callgrind, and of shadowprof its processor time, without the program's, and its peak
 memory. cc1 compiles 300 functions. Programs and peers that are missing are left out, and said
 to be. The machine should have nothing else to do.
@@ -58,8 +59,9 @@ def tools(build, folder):
         "qemu": ["qemu-x86_64"],
         "callgrind": ["valgrind", "-q", "--tool=callgrind", "--collect-jumps=no",
                       f"--callgrind-out-file={os.path.join(folder, 'callgrind.out')}"],
-        "edge": full("-p", "edge"),
-        "default": full(),
+        "edge": full("-p", "edge", "--no-cache"),
+        "warm": full("-p", "edge"),
+        "default": full("--no-cache"),
     }
 
 
@@ -87,6 +89,7 @@ def main():
     options = parser.parse_args()
     table = {}
     with tempfile.TemporaryDirectory(prefix="bench-cold-") as folder:
+        os.environ["XDG_CACHE_HOME"] = os.path.join(folder, "cache")
         kinds = tools(options.build, folder)
         for name in [k for k, words in kinds.items() if words and not shutil.which(words[0])]:
             print(f"{name} is left out: no {kinds.pop(name)[0]}")
@@ -95,6 +98,7 @@ def main():
         for kind in ("edge", "default"):
             head += "".join(f" {kind + '/' + peer:>17}" for peer in peers)
             head += f" {kind + ' cpu':>11} {kind + ' MB':>10}"
+        head += f" {'warm/edge':>10}"
         print(f"{'program':10}{head}", flush=True)
         for name, command in programs(folder).items():
             if options.only and name not in options.only.split(","):
@@ -104,6 +108,7 @@ def main():
                 continue
             command = [shutil.which(command[0]), *command[1:]]  # QEMU looks at no PATH
             run(command)
+            run(kinds["warm"] + command)
             rounds = [{kind: run(words + command) for kind, words in kinds.items()}
                       for _ in range(options.rounds)]
 
@@ -119,6 +124,8 @@ def main():
                 row[f"{kind} cpu"] = median(lambda r: r[kind][1])
                 row[f"{kind} MB"] = median(lambda r: r[kind][2])
                 line += f" {row[f'{kind} cpu']:10.2f}s {row[f'{kind} MB']:10.0f}"
+            row["warm/edge"] = ratio = median(lambda r: r["warm"][0] / r["edge"][0])
+            line += f" {ratio:9.2f}x"
             table[name] = row
             print(f"{name:10}{line}", flush=True)
     if table:

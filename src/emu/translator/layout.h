@@ -132,6 +132,6 @@ inline constexpr std::uint64_t readings_in_slot = slot_size - most_readings * si
 static_assert(slot_room + most_values_in_unit * 8 + 4 <= readings_in_slot);
 
 // The size of a piece of the code cache.
-inline constexpr std::size_t arena_size = 64u << 20;
+inline constexpr std::size_t arena_size = 256u << 20;
 
 }  // namespace shadowprof::emu::translator
