@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build_packages=(g++ meson ninja-build pkg-config cmake libzydis-dev libunwind-dev liblzma-dev
-    libcli11-dev libfmt-dev libdw-dev libelf-dev zlib1g-dev)
+    libcli11-dev libfmt-dev libdw-dev libiberty-dev libelf-dev zlib1g-dev)
 test_packages=(doctest-dev nlohmann-json3-dev python3 python3-jsonschema binutils gzip bzip2 valgrind)
 format_packages=(clang-format)
 tidy_packages=(clang-tidy)

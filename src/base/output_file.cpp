@@ -127,11 +127,11 @@ class Place {
         return Descriptor(open(O_CREAT)) < 0 ? errno : 0;
     }
 
-    int write(std::string_view contents) const {
+    int write(std::string_view contents, Old old) const {
         if (const int fd = stream(); fd >= 0) return write_all(fd, contents);
         if (is_foreign()) return EACCES;
         if (is_replaced())
-            if (const int error = replace(contents, true); !is_refusal(error)) return error;
+            if (const int error = replace(contents, true, old); !is_refusal(error)) return error;
         Descriptor file(open(O_CREAT | O_TRUNC));
         if (file < 0) return errno;
         int error = write_all(file, contents);
@@ -161,7 +161,7 @@ class Place {
     }
 
     // Without `for_good` it only tries.
-    int replace(std::string_view contents, bool for_good) const {
+    int replace(std::string_view contents, bool for_good, Old old = Old::replaced) const {
         // Whoever may not write to the file may not replace it. The kernel judges, as for ">".
         if (is_there_ && Descriptor(open(O_CREAT | O_NOFOLLOW | O_NONBLOCK)) < 0) return errno;
         const HeldSignals held;
@@ -182,11 +182,23 @@ class Place {
         if (error == 0 && for_good && is_wanted_) error = sync(file);
         if (const int late = file.close(); error == 0) error = late;
         if (error == 0 && for_good) {
+            if (old == Old::kept && is_there_ && status_.st_size > 0) keep_old();
             if (::renameat(folder_, temporary.c_str(), folder_, name_.c_str()) == 0) return 0;
             error = errno;
         }
         ::unlinkat(folder_, temporary.c_str(), 0);
         return error;
+    }
+
+    // By a second name, so that there is a file of the first one at any time. Where there are no
+    // second names, none is kept.
+    void keep_old() const {
+        const auto name = name_ + ".old";
+        struct stat older {};
+        if (::fstatat(folder_, name.c_str(), &older, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(older.st_mode))
+            ::unlinkat(folder_, name.c_str(), 0);
+        ::linkat(folder_, name_.c_str(), folder_, name.c_str(), 0);
     }
 
     // If the group cannot be kept, its members have the rights of others.
@@ -211,8 +223,9 @@ void check_writable(const std::string& path) {
     if (const int error = Place(path).check()) fail(path, error);
 }
 
-void write_file(const std::string& path, std::string_view contents, Importance importance) {
-    if (const int error = Place(path, importance).write(contents)) fail(path, error);
+void write_file(const std::string& path, std::string_view contents, Importance importance,
+                Old old) {
+    if (const int error = Place(path, importance).write(contents, old)) fail(path, error);
 }
 
 std::optional<std::string> write_elsewhere(std::string_view contents) {

@@ -23,10 +23,13 @@ void check_writable(const std::string& path);
 
 // A file that can be made again may be damaged by a crash of the machine, and is ours alone.
 enum class Importance { is_wanted, can_be_made_again };
+// What becomes of a regular file whose place another takes: it may stay as NAME.old, where that can
+// be written.
+enum class Old { replaced, kept };
 
 // Throws UserError.
 void write_file(const std::string& path, std::string_view contents,
-                Importance importance = Importance::is_wanted);
+                Importance importance = Importance::is_wanted, Old old = Old::replaced);
 
 // For what cannot be made again if write_file() fails: a new file of ours, in the folder for
 // temporary files or else in the current one. Returns its name; nothing if that failed as well.

@@ -4,6 +4,7 @@
 #include "cli/commands.h"
 #include "cli/completion.h"
 #include "cli/profiling.h"
+#include "cli/units.h"
 
 namespace shadowprof::cli {
 
@@ -26,10 +27,12 @@ void add_attach(CLI::App& app, Action& action) {
     auto options = std::make_shared<AttachOptions>();
     auto* command = app.add_subcommand("attach", "Profile a process that is already running");
     options->profiling.add_to(*command);
-    command->add_option("PID", options->pid, "The process")
+    command
+        ->add_option_function<std::string>(
+            "PID", [options](const std::string& text) { options->pid = parse_pid(text); },
+            "The process")
         ->required()
-        ->type_name(process_type)
-        ->check(CLI::PositiveNumber.description(""));
+        ->type_name(process_type);
     command->footer("Ctrl-C detaches and writes the profile; the process keeps running.");
     command->callback([&action, options] { action = [options] { return attach(*options); }; });
 }

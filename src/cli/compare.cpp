@@ -6,6 +6,7 @@
 #include "cli/completion.h"
 #include "cli/input.h"
 #include "cli/page.h"
+#include "cli/units.h"
 #include "report/compare/compare_json.h"
 #include "report/compare/compare_text.h"
 
@@ -50,7 +51,7 @@ void add_compare(CLI::App& app, Action& action) {
         ->type_name(file_type);
     command->add_flag("--json", options->json, "Print JSON, with all functions");
     command->add_flag("--functions", options->functions, "Show each function by itself as well");
-    command->add_option("--top", options->top, "Functions that are shown")->capture_default_str();
+    add_rows(*command, options->top, "Functions that are shown");
     command->add_flag("--no-color", options->no_color,
                       "Print plain text (so does NO_COLOR in the environment)");
     command->callback([&action, options] { action = [options] { return compare(*options); }; });

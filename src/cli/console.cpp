@@ -53,6 +53,13 @@ void say_line(const std::string& line) {
     write_to_stderr("shadowprof: " + model::printable(line) + "\n");
 }
 
+bool shares_terminal() {
+    struct stat out {};
+    struct stat err {};
+    return isatty(STDOUT_FILENO) && ::fstat(STDOUT_FILENO, &out) == 0 &&
+           ::fstat(STDERR_FILENO, &err) == 0 && out.st_rdev == err.st_rdev;
+}
+
 void ProgressLine::show(const std::string& text) {
     if (!wanted_) return;
     write_to_stderr("\r\033[K" + text);

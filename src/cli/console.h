@@ -34,6 +34,9 @@ void say(fmt::format_string<Args...> format, Args&&... args) {
     say_line(fmt::format(format, std::forward<Args>(args)...));
 }
 
+// Standard output, which is the program's, is the terminal to which we write messages.
+bool shares_terminal();
+
 // A line that is written over again and again, on a terminal only.
 class ProgressLine {
   public:

@@ -6,6 +6,7 @@
 #include "cli/completion.h"
 #include "cli/input.h"
 #include "cli/page.h"
+#include "cli/units.h"
 #include "report/diff/diff_json.h"
 #include "report/diff/diff_text.h"
 
@@ -20,7 +21,7 @@ void DiffOutput::add_options(CLI::App& command) {
         "The same as --format markdown, for a comment on a pull request");
     command.add_flag_callback(
         "--json", [this] { format = "json"; }, "The same as --format json");
-    command.add_option("--top", top, "Rows in each table")->capture_default_str();
+    add_rows(command, top, "Rows in each table");
     command
         .add_option("--min-share", least_share,
                     "Functions with a smaller share of the instructions are not judged one by one")

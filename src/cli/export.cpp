@@ -8,6 +8,7 @@
 #include "cli/input.h"
 #include "cli/units.h"
 #include "report/exports/exports.h"
+#include "report/views/certainty.h"
 
 namespace shadowprof::cli {
 
@@ -30,12 +31,14 @@ const report::Exporter& exporter_of(const std::string& format) {
 int export_profile(const ExportCommandOptions& options) {
     const auto& exporter = exporter_of(options.format);
     if (!options.output.empty()) check_writable(options.output);
-    const auto out = exporter.run(read_profile(options.profile), options.more);
+    const auto profile = read_profile(options.profile);
+    const auto out = exporter.run(profile, options.more);
     if (options.output.empty())
         write_to_stdout(out.text);
     else
         write_file(options.output, out.text);
     for (const auto& note : out.notes) say("{}", note);
+    if (const auto text = report::shortage_text(profile); !text.empty()) say("{}", text);
     return static_cast<int>(ExitStatus::fine);
 }
 

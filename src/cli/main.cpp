@@ -1,7 +1,13 @@
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <exception>
+#include <numeric>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "base/output_file.h"
@@ -22,7 +28,43 @@ int usage_status(const CLI::App& app) {
                                                       : ExitStatus::bad_usage);
 }
 
+// How many letters have to be changed, put in or taken out to make one word of the other.
+std::size_t distance(const std::string& a, const std::string& b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        auto diagonal = std::exchange(row[0], i + 1);
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const auto changed = diagonal + (a[i] != b[j]);
+            diagonal = std::exchange(row[j + 1], std::min({row[j], row[j + 1], diagonal}) + 1);
+            row[j + 1] = std::min(row[j + 1], changed);
+        }
+    }
+    return row.back();
+}
+
+// The parser would only say that a command is missing.
+void refuse_unknown_command(CLI::App& app, const std::string& word) {
+    if (word.empty() || word.front() == '-') return;
+    std::string nearest;
+    std::size_t least = 3;
+    for (const auto* command : app.get_subcommands({}))
+        if (command->get_name() == word)
+            return;
+        else if (const auto far = distance(word, command->get_name()); far < least) {
+            least = far;
+            nearest = command->get_name();
+        }
+    throw UserError(
+        nearest.empty()
+            ? fmt::format("there is no command {}; a program is profiled by: shadowprof run {}",
+                          word, word)
+            : fmt::format("there is no command {}; do you mean {}?", word, nearest),
+        ExitStatus::bad_usage);
+}
+
 int parse_and_run(CLI::App& app, int argc, char** argv, const Action& action) {
+    if (argc > 1) refuse_unknown_command(app, argv[1]);
     try {
         app.parse(argc, argv);
     } catch (const CLI::Success& asked_for) {  // --help, --version, --completion

@@ -26,6 +26,7 @@
 #include "report/model/assemble.h"
 #include "report/model/host_facts.h"
 #include "report/symbols/symbols.h"
+#include "report/views/certainty.h"
 #include "sampling/modes/modes.h"
 
 namespace shadowprof::cli {
@@ -62,10 +63,8 @@ std::uint64_t draw_seed() {
 
 sampling::Options sampling_options(const ProfilingOptions& options) {
     sampling::Options sampling;
-    const bool whole_program = options.mode.empty() && options.sample_size == 0;
-    const auto& row = whole_program          ? sampling::row_of(sampling::Mode::step)
-                      : options.mode.empty() ? sampling::modes().front()
-                                             : *sampling::mode_named(options.mode);
+    const auto& row =
+        options.mode.empty() ? sampling::modes().front() : *sampling::mode_named(options.mode);
     sampling.mode = row.mode;
     sampling.insists_on_latencies = has(options.profiles, latency);
     sampling.sample_size = options.sample_size.value_or(
@@ -106,8 +105,8 @@ void heed(int signal, sampling::Session& session, bool attached) {
         session.suspend_with_target();  // Ctrl-Z reached the program as well: we stop when it does
 }
 
-void wait_for_end(sampling::Session& session, const ProfilingOptions& options) {
-    ProgressLine line{!options.no_progress && !options.quiet};
+void wait_for_end(sampling::Session& session, bool with_progress) {
+    ProgressLine line{with_progress};
     const auto began = std::chrono::steady_clock::now();
     while (!session.wait_for(std::chrono::milliseconds{line.wanted() ? 250 : 60'000})) {
         const auto seen = session.progress();
@@ -165,7 +164,7 @@ model::RunFacts facts_of(const ProfilingOptions& options, const sampling::Option
 void write_or_save(const model::Profile& profile, const std::string& path) {
     const auto text = model::to_json(profile);
     try {
-        write_file(path, text);
+        write_file(path, text, Importance::is_wanted, Old::kept);
     } catch (const UserError& error) {
         const auto saved = write_elsewhere(text);
         throw UserError(saved ? fmt::format("{}; the profile is in {}", error.what(), *saved)
@@ -189,7 +188,9 @@ void check(const ProfilingOptions& options, const sampling::Options& sampling, b
         refuse(fmt::format("--load is for --mode {}: other modes have no replicas",
                            names_of_modes(&ModeRow::forks)));
     if (sampling.sample_size == 0 && !row.follow_everything)
-        refuse("--sample-size 0 is for --mode step: the whole program, step by step");
+        refuse(
+            "--sample-size 0 is for --mode step: the whole program, step by step; --mode full sees "
+            "as much, and much faster");
     if (attaches && row.sample && sampling.sample_size == 0)
         refuse("--sample-size 0 follows a program from its start: use run, not attach");
     if (has(options.profiles, latency) && !can_time_loads(sampling))
@@ -229,6 +230,7 @@ void ProfilingOptions::add_to(CLI::App& command) {
                     fmt::format("Which profiles (by default {})",
                                 fmt::join(profile::default_profile_names(), ", ")))
         ->delimiter(',')
+        ->allow_extra_args(false)
         ->type_name("TYPE")
         ->check(suggest(profile_names));
     const auto count = [&command](const char* name, std::optional<std::uint64_t>& into,
@@ -241,7 +243,7 @@ void ProfilingOptions::add_to(CLI::App& command) {
             name, [&into](const std::string& text) { into = parse_seconds(text); }, help);
     };
     count("--sample-size", sample_size,
-          "Instructions a sample (10k, 1M; 0: the whole program, mode step)");
+          "Instructions a sample (10k, 1M; 0, with mode step: the whole program)");
     command.add_option_function<std::string>(
         "--overhead", [this](const std::string& text) { overhead = parse_share(text); },
         "Budget for the target's slowdown (1%)");
@@ -275,8 +277,10 @@ void ProfilingOptions::add_to(CLI::App& command) {
     count("--seed", seed, "Makes random choices repeatable");
     command.add_flag("-q,--quiet", quiet, "Say nothing but errors");
     command.add_flag("-v,--verbose", verbose, "Say more");
-    command.add_flag("--no-progress", no_progress,
-                     "No progress line (there is none but on a terminal)");
+    command.add_flag(
+        "--no-progress", no_progress,
+        "No progress line (there is none but on a terminal to which the program does not\n"
+        "write)");
 }
 
 int shell_status(int wait_status) {
@@ -287,6 +291,9 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
     auto sampling = sampling_options(options);
     const auto* attach = std::get_if<sampling::Attach>(&target);
     check(options, sampling, attach != nullptr);
+    // Known before standard output is left to the program.
+    const bool with_progress =
+        !options.no_progress && !options.quiet && (attach || !shares_terminal());
     InheritedFiles inherited;
     check_writable(options.output);
 
@@ -334,7 +341,7 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
     const auto identity = proc::identity_of(session.pid(), session.pid());
     symbols.use_runtime_map(fmt::format("/tmp/perf-{}.map", session.pid()),
                             identity ? identity->effective_uid : ::geteuid());
-    wait_for_end(session, options);
+    wait_for_end(session, with_progress);
     auto result = session.finish();
     if (has(names, latency) && !sampling.clock_is_usable)
         result.warnings.push_back("loads are not timed, and their levels are a model's: " +
@@ -348,12 +355,13 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
                         "with the code as it "
                         "was then, and rare code is not in all of them",
                         chapters.so_far() + 1));
+    std::string shortage;
     try {
-        write_or_save(
-            chapters.end(report::assemble(
-                facts_of(options, sampling, target, result, started, std::move(command)),
-                result.hotlists, session.blocks(), session.modules(), symbols, chapters.of_last())),
-            options.output);
+        const auto profile = chapters.end(report::assemble(
+            facts_of(options, sampling, target, result, started, std::move(command)),
+            result.hotlists, session.blocks(), session.modules(), symbols, chapters.of_last()));
+        shortage = report::shortage_text(profile);
+        write_or_save(profile, options.output);
     } catch (const std::exception& error) {
         say("{}", describe_error(error));
         return {std::move(result), false};
@@ -374,6 +382,7 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
         }
         say("{} samples, {} instructions: {}", result.coverage.samples,
             human(result.coverage.instructions), options.output);
+        if (!shortage.empty()) say("{}; shadowprof report says what helps", shortage);
     }
     return {std::move(result), true};
 }

@@ -15,7 +15,7 @@ namespace shadowprof::cli {
 
 struct ProfilingOptions {
     std::string output = "shadowprof.json";
-    std::string mode;  // empty: the default, or step if it is to be the whole program
+    std::string mode;  // empty: the default
     std::vector<std::string> profiles;
     std::optional<std::uint64_t> sample_size;
     double overhead = 0.01;

@@ -20,6 +20,8 @@ struct ReportOptions {
     std::optional<std::string> function;
     std::string html;
     bool no_color = false;
+    bool anyway = false;
+    bool all_code = false;
 };
 
 int report(const ReportOptions& options) {
@@ -34,6 +36,8 @@ int report(const ReportOptions& options) {
     text.width = page_width();
     text.color = wants_color(options.no_color);
     text.function = options.function;
+    text.anyway = options.anyway;
+    text.all_code = options.all_code;
     write_to_stdout(report::render_text(profile, text));
     return static_cast<int>(ExitStatus::fine);
 }
@@ -46,7 +50,11 @@ void add_report(CLI::App& app, Action& action) {
     command->add_option("PROFILE", options->profile, "The profile file")
         ->default_str("shadowprof.json")
         ->type_name(file_type);
-    command->add_option("--top", options->top, "Rows in each table")->capture_default_str();
+    add_rows(*command, options->top, "Rows in each table");
+    command->add_flag("--all-code", options->all_code,
+                      "Opportunities also in libraries of the system without debug information");
+    command->add_flag("--anyway", options->anyway,
+                      "Show tables even if there are too few samples for any share in them");
     command->add_option(
         "--function", options->function,
         "Show the annotated code of one function: its name, a part of it, or a pattern");

@@ -1,6 +1,7 @@
 #include "cli/units.h"
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cmath>
 #include <cstdlib>
 #include <limits>
@@ -42,6 +43,24 @@ double parse_share(const std::string& text) {
     if (share <= 0 || share > 1)
         throw CLI::ValidationError("'" + text + "' is not between 0 and 100 %");
     return share;
+}
+
+void add_rows(CLI::App& command, std::size_t& rows, const std::string& help) {
+    command
+        .add_option_function<std::string>(
+            "--top", [&rows](const std::string& text) { rows = parse_count(text); }, help)
+        ->default_str(std::to_string(rows))
+        ->type_name("UINT");
+}
+
+pid_t parse_pid(const std::string& text) {
+    pid_t pid = 0;
+    const auto end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, pid);
+    if (error != std::errc{} || rest != end || pid <= 0)
+        throw CLI::ValidationError(
+            "'" + text + "' is not the id of a process (pgrep NAME finds those of a name)");
+    return pid;
 }
 
 CLI::Validator not_empty() {

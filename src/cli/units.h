@@ -2,6 +2,8 @@
 // which is reported as bad usage.
 #pragma once
 
+#include <sys/types.h>
+
 #include <CLI/CLI.hpp>
 #include <array>
 #include <cstdint>
@@ -16,6 +18,11 @@ std::uint64_t parse_count(const std::string& text);  // 500, 10k, 1M, 2G
 std::array<machine::CacheGeometry::Level, 3> parse_caches(const std::string& text);
 double parse_seconds(const std::string& text);  // 2, 2s, 500ms, 1m, 100us
 double parse_share(const std::string& text);    // 1%, 0.5 (percent), as a fraction
+
+pid_t parse_pid(const std::string& text);
+
+// How many rows tables have: --top.
+void add_rows(CLI::App& command, std::size_t& rows, const std::string& help);
 
 // For options that name a file to be written.
 CLI::Validator not_empty();

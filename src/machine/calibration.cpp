@@ -189,6 +189,12 @@ double nanoseconds_in_cache(std::size_t bytes) {
     return median_of_chases(cycle, std::max<std::size_t>(cycle.lines(), 20'000));
 }
 
+// The same without a round beforehand: making the cycle has brought it into the caches, if it fits.
+double nanoseconds_just_written(std::size_t bytes) {
+    Cycle cycle{bytes};
+    return cycle ? median_of_chases(cycle, 20'000) : 0;
+}
+
 double nanoseconds_in_memory() {
     Cycle cycle{4u << 20};
     if (!cycle) return 0;
@@ -290,6 +296,18 @@ CacheGeometry caches_of_this_machine() {
     return caches;
 }
 
+std::uint64_t size_by_time(std::uint64_t said, std::uint64_t confirmed, double limit,
+                           const std::function<double(std::uint64_t)>& nanoseconds) {
+    constexpr std::uint64_t largest_tried = 64u << 20;
+    while (confirmed < said && confirmed < largest_tried) {
+        const auto size = std::min(2 * confirmed, said);
+        if (nanoseconds(size) > limit) return confirmed;
+        confirmed = size;
+    }
+    // What is larger takes too long to try.
+    return said;
+}
+
 LatencyScale calibrate() {
     LatencyScale scale;
     scale.caches = caches_of_this_machine();
@@ -309,6 +327,9 @@ LatencyScale calibrate() {
     scale.typical_ns.back() = nanoseconds_in_memory();
     for (std::size_t level = 0; level < scale.limits_ns.size(); ++level)
         scale.limits_ns[level] = std::sqrt(scale.typical_ns[level] * scale.typical_ns[level + 1]);
+    if (const auto confirmed = size_for(scale.caches, 2))
+        scale.caches.levels[2].size = size_by_time(scale.caches.levels[2].size, confirmed,
+                                                   scale.limits_ns[2], nanoseconds_just_written);
     scale.overhead_ticks =
         ticks_of_a_timed_hit() - scale.typical_ns[0] / scale.nanoseconds_per_tick;
     constexpr double far = 10;
@@ -317,11 +338,11 @@ LatencyScale calibrate() {
 }
 
 std::string written(const LatencyScale& scale, const std::string& machine) {
-    return fmt::format("shadowprof-latency 1\n{}\n{} {} {} {} {} {} {} {} {} {} {}\n", machine,
+    return fmt::format("shadowprof-latency 2\n{}\n{} {} {} {} {} {} {} {} {} {} {} {}\n", machine,
                        scale.nanoseconds_per_tick, scale.resolution_ticks, scale.overhead_ticks,
                        scale.typical_ns[0], scale.typical_ns[1], scale.typical_ns[2],
                        scale.typical_ns[3], scale.limits_ns[0], scale.limits_ns[1],
-                       scale.limits_ns[2], scale.longest_ns);
+                       scale.limits_ns[2], scale.caches.levels[2].size, scale.longest_ns);
 }
 
 bool read_back(const std::string& text, const std::string& machine, LatencyScale& scale) {
@@ -329,11 +350,11 @@ bool read_back(const std::string& text, const std::string& machine, LatencyScale
     std::string first, of;
     std::getline(in, first);
     std::getline(in, of);
-    if (first != "shadowprof-latency 1" || of != machine) return false;
+    if (first != "shadowprof-latency 2" || of != machine) return false;
     in >> scale.nanoseconds_per_tick >> scale.resolution_ticks >> scale.overhead_ticks;
     for (auto& each : scale.typical_ns) in >> each;
     for (auto& each : scale.limits_ns) in >> each;
-    in >> scale.longest_ns;
+    in >> scale.caches.levels[2].size >> scale.longest_ns;
     scale.clock_is_usable = static_cast<bool>(in);
     return scale.clock_is_usable;
 }

@@ -6,6 +6,8 @@
 // disturbed measurement would be kept as well, so each number is the best of several.
 #pragma once
 
+#include <cstdint>
+#include <functional>
 #include <string>
 
 #include "machine/latency_scale.h"
@@ -18,6 +20,12 @@ std::string why_clock_is_unusable(const std::string& cpu_flags, bool may_be_read
 
 // As the processor describes them.
 CacheGeometry caches_of_this_machine();
+
+// How much of a cache of `said` bytes there is for one program, by how long loads take that go
+// around in so many bytes: beyond `limit` they come from memory. Processors that are shared, or
+// made of parts, say what all parts have together. `confirmed` bytes are known to fit.
+std::uint64_t size_by_time(std::uint64_t said, std::uint64_t confirmed, double limit,
+                           const std::function<double(std::uint64_t)>& nanoseconds);
 
 LatencyScale calibrate();
 // The same, from the file if there is a recent one of this machine.

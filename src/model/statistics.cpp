@@ -24,6 +24,12 @@ double t_quantile(double degrees_of_freedom) {
     return z + (z * z * z + z) / (4.0 * static_cast<double>(whole));
 }
 
+// Chance that something which samples could have shown escapes all of them.
+constexpr double unlikely = 0.05;
+// Trials that k samples stand for at most, over k^2. By simulation: less costs programs of one
+// phase wide intervals, more costs programs of several their coverage.
+constexpr double most_trials = 1.5;
+
 struct Interval {
     double low = 0;
     double high = 0;
@@ -96,14 +102,18 @@ Estimate estimate_share(const Statistics& entry, const Totals& totals) {
                            2 * r * static_cast<long double>(entry.products) +
                            r * r * static_cast<long double>(totals.total_squares));
     const auto variance =
-        static_cast<double>(residuals * totals.samples / (totals.samples - 1) / (total * total));
+        static_cast<double>(residuals / (total * total)) * effective / (effective - 1);
     auto trials = effective;
-    // Events can be more regular than if they were independent; but few samples do not show that.
     if (share > 0 && share < 1)
-        trials = std::min(share * (1 - share) / variance,
-                          static_cast<double>(total) * degrees_of_freedom);
+        trials = std::min(share * (1 - share) / variance, most_trials * effective * effective);
     const auto [low, high] = wilson(std::min(share, 1.0), trials, t_quantile(degrees_of_freedom));
-    return {share, std::clamp(low, 0.0, 1.0), std::clamp(high, 0.0, 1.0)};
+    const auto seen = std::pow(unlikely, 1 / effective);
+    return {share, std::max(0.0, std::min(low, share * seen)),
+            std::max(share, std::min(high, 1.0))};
+}
+
+double reach_of(const Estimate& estimate) {
+    return (estimate.high - estimate.low) / 2;
 }
 
 Estimate estimate_value_share(const Statistics& value, const Totals& executions,

@@ -10,8 +10,13 @@
 //     less one. Samples of unequal size count as N^2 / sum n^2 of equal size.
 //   - An entry that was all there was in every sample shows no variation; other samples could
 //     differ all the same. The trials are the effective samples then.
-// It was tried on simulated phases, bursts and rare entries; bench/accuracy/intervals.py counts how
-// often it holds on programs.
+//   - Samples that agree may all be of one phase of the program. One sample more could be of
+//     another, in which the entry is everything or nothing, and would move the share by
+//     about sqrt(r (1 - r)) / k: the trials are no more than 1.5 k^2.
+//   - All samples miss what makes up 1 - 0.05^(1/k) of the run in one case of twenty. The entry may
+//     be absent there, so the interval reaches down to r 0.05^(1/k).
+// docs/results/intervals.md says how often it holds, on simulated phases, bursts and rare entries,
+// and on programs.
 #pragma once
 
 #include <cstdint>
@@ -62,6 +67,9 @@ struct Estimate {
 // The interval is exact ([share, share]) for exhaustive totals and [0, 1] where fewer than two
 // effective samples say nothing about variation.
 Estimate estimate_share(const Statistics& entry, const Totals& totals);
+
+// A share is known to ± so much: half of its interval.
+double reach_of(const Estimate& estimate);
 
 // The same for a value whose count a counting sample estimated with probability 1/inverse: it is
 // not known how often the value came before it was listed, even where every event was seen.

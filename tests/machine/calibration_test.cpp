@@ -21,6 +21,7 @@ TEST_CASE("a calibration is written and read back, on its own machine only") {
     scale.typical_ns = {1.5, 6, 50, 120};
     scale.limits_ns = {3, 17.3, 77.5};
     scale.longest_ns = 1200;
+    scale.caches.levels[2].size = 16u << 20;
     const auto text = written(scale, "a machine");
     machine::LatencyScale back;
     REQUIRE(read_back(text, "a machine", back));
@@ -28,6 +29,16 @@ TEST_CASE("a calibration is written and read back, on its own machine only") {
     CHECK(!read_back(text, "another machine", back));
     CHECK(!read_back(text.substr(0, text.size() - 8), "a machine", back));
     CHECK(!read_back("", "a machine", back));
+}
+
+TEST_CASE("of a cache that is said to be huge, what times confirm is believed") {
+    constexpr std::uint64_t megabyte = 1u << 20;
+    // The processor says 508 MB for all of its parts; one part has 32.
+    const auto one_part = [](std::uint64_t size) { return size <= 32 * megabyte ? 40.0 : 133.0; };
+    CHECK(size_by_time(508 * megabyte, 4 * megabyte, 75, one_part) == 32 * megabyte);
+    const auto all = [](std::uint64_t) { return 40.0; };
+    CHECK(size_by_time(508 * megabyte, 4 * megabyte, 75, all) == 508 * megabyte);
+    CHECK(size_by_time(24 * megabyte, 4 * megabyte, 75, all) == 24 * megabyte);
 }
 
 TEST_CASE("there is a first level, and each is larger than the one before") {

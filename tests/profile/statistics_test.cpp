@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "base/random.h"
@@ -116,7 +118,8 @@ TEST_CASE("one sample says nothing about variation") {
 TEST_CASE("an interval worked out by hand") {
     // Four samples of 1000 events with 200, 300, 300 and 400 of the entry: share 0.3, residuals
     // -100, 0, 0, 100. s^2 = 20000 * 4/3 / 4000^2 = 0.0016667, as of 0.3 * 0.7 / s^2 = 126 trials;
-    // t(3) = 3.1824, t^2/126 = 0.080379: (0.3 + 0.04019 +- 0.135997) / 1.080379.
+    // but four samples stand for 24 at most. t(3) = 3.1824, t^2/24 = 0.421986:
+    // (0.3 + 0.210993 +- 0.364877) / 1.421986.
     Totals totals;
     Statistics entry;
     for (const auto x : {200u, 300u, 300u, 400u}) {
@@ -125,8 +128,22 @@ TEST_CASE("an interval worked out by hand") {
     }
     const auto estimate = estimate_share(entry, totals);
     CHECK(estimate.share == doctest::Approx(0.3));
-    CHECK(estimate.low == doctest::Approx(0.18900).epsilon(1e-4));
-    CHECK(estimate.high == doctest::Approx(0.44076).epsilon(1e-4));
+    CHECK(estimate.low == doctest::Approx(0.10275).epsilon(1e-4));
+    CHECK(estimate.high == doctest::Approx(0.61595).epsilon(1e-4));
+    CHECK(reach_of(estimate) == doctest::Approx(0.25660).epsilon(1e-4));
+}
+
+TEST_CASE("samples that agree may all be of one phase") {
+    // Eight samples, each with 733 of 1000. That they agree does not make the share certain.
+    Totals totals;
+    Statistics entry;
+    for (int i = 0; i < 8; ++i) {
+        totals.add_sample(1000);
+        entry.add_sample(733, 1000);
+    }
+    const auto estimate = estimate_share(entry, totals);
+    CHECK(estimate.low <= 0.733 * std::pow(0.05, 1.0 / 8));
+    CHECK(estimate.high > 0.8);
 }
 
 TEST_CASE("three samples that agree are no proof") {
@@ -174,6 +191,52 @@ double coverage(int samples, double presence, double share_if_present, double sp
     return static_cast<double>(held) / runs;
 }
 
+// A program whose samples are of this or that phase and of very different sizes.
+struct Population {
+    std::string name;
+    double presence;        // of a sample being of the phase
+    double share_in_it;     // of the entry, in a sample of that phase
+    double share_outside;   // and in others
+    double spread;          // of shares within a phase, relative
+    double tail;            // sizes are lognormal with this sigma; 0: all are equal
+    double size_in_it = 1;  // of samples of the phase, relative to others
+};
+
+// How often the interval holds the true share, over many runs of `samples` samples in which the
+// entry was seen.
+double coverage(const Population& p, int samples) {
+    constexpr int runs = 4000;
+    Random random{static_cast<std::uint64_t>(samples)};
+    const auto normal = [&] {
+        return std::sqrt(-2 * std::log(1 - random.unit())) * std::cos(6.283185307 * random.unit());
+    };
+    const double in_it = p.presence * p.size_in_it, outside = 1 - p.presence;
+    const double truth = (in_it * p.share_in_it + outside * p.share_outside) / (in_it + outside);
+    int held = 0, seen = 0;
+    for (int run = 0; run < runs; ++run) {
+        Totals totals;
+        Statistics entry;
+        for (int i = 0; i < samples; ++i) {
+            const bool is_in_it = random.chance(p.presence);
+            const auto n = 1 + std::llround(10000 * std::exp(p.tail * normal()) *
+                                            (is_in_it ? p.size_in_it : 1));
+            const double share = std::clamp((is_in_it ? p.share_in_it : p.share_outside) *
+                                                (1 + p.spread * (2 * random.unit() - 1)),
+                                            0.0, 1.0);
+            totals.add_sample(static_cast<std::uint64_t>(n));
+            entry.add_sample(static_cast<std::uint64_t>(share * static_cast<double>(n) + 0.5),
+                             static_cast<std::uint64_t>(n));
+        }
+        if (entry.count == 0) continue;
+        ++seen;
+        const auto estimate = estimate_share(entry, totals);
+        CHECK(estimate.low <= estimate.share);
+        CHECK(estimate.share <= estimate.high);
+        held += estimate.low <= truth && truth <= estimate.high;
+    }
+    return static_cast<double>(held) / seen;
+}
+
 }  // namespace
 
 TEST_CASE("95 % intervals hold the truth in 95 % of runs") {
@@ -188,6 +251,31 @@ TEST_CASE("95 % intervals hold the truth in 95 % of runs") {
     // They are not bought with width: of what varies in every sample, not much more than 95 %.
     CHECK(coverage(30, 1, 0.3, 0.5, false) < 0.97);
     CHECK(coverage(30, 0.5, 0.3, 0.5, true) < 0.97);
+}
+
+TEST_CASE("few samples of programs with phases and heavy tails: intervals hold all the same") {
+    const Population populations[] = {
+        {"one loop", 1, 0.3, 0, 0.5, 0},
+        {"one loop, unequal samples", 1, 0.3, 0, 0.5, 0.8},
+        {"a phase without it", 0.9, 0.7, 0, 0.001, 0},
+        {"a rare phase without it", 0.97, 0.7, 0, 0.001, 0},
+        {"a rare phase of nothing else", 0.03, 1, 0.3, 0.001, 0},
+        {"nearly all or nothing", 0.7, 1, 0, 0, 0.8},
+        {"nearly always all", 0.9, 1, 0, 0, 0.8},
+        {"seldom", 0.1, 0.9, 0, 0, 0.8},
+        {"large samples lack it", 0.3, 0.05, 0.7, 0.001, 0.7, 3},
+        {"small samples lack it", 0.1, 0.02, 0.5, 0.001, 1, 0.3},
+        {"heavy tails", 0.4, 0.8, 0.1, 0.2, 1.2},
+    };
+    for (const auto& p : populations)
+        for (const int samples : {5, 10, 20}) {
+            CAPTURE(p.name);
+            CAPTURE(samples);
+            const auto held = coverage(p, samples);
+            CAPTURE(held);
+            MESSAGE(p.name, " ", samples, ": ", held);
+            CHECK(held > 0.9);
+        }
 }
 
 TEST_CASE("entries that few samples have keep honest intervals") {

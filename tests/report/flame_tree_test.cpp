@@ -47,6 +47,22 @@ TEST_CASE("a return tells who had called") {
     CHECK(text_of(flame_of_paths(twice)) == "h 60\n g 40\n  f 20\n");
 }
 
+TEST_CASE("above a path stand those from which nearly all calls come") {
+    auto p = functions({{"g", "call 0x20"}, {"h", "je 0x0"}, {"main", "call 0x0"}, {"f", "ret"}});
+    p.find<PathSection>()->entries[0].blocks.resize(2);
+    auto& calls = p.add<CallSection>();
+    calls.totals.add_sample(100);
+    const auto all = [](std::uint64_t n) {
+        Statistics s;
+        s.add_sample(n, 100);
+        return s;
+    };
+    calls.entries = {{2, 0, all(100)}, {0, 1, all(100)}};
+    CHECK(text_of(flame_of_paths(p)) == "main 40\n g 40\n  h 20\n");
+    calls.entries.push_back({3, 0, all(50)});  // another caller: nobody knows whose the path is
+    CHECK(text_of(flame_of_paths(p)) == "g 40\n h 20\n");
+}
+
 TEST_CASE("a tail call takes its caller's place") {
     const auto p = functions({{"f", "jmp 0x20"}, {"g", "ret"}, {"h", "je 0x0"}});
     CHECK(text_of(flame_of_paths(p)) == "h 60\n f 20\n g 20\n");

@@ -2,7 +2,10 @@
 
 #include <doctest/doctest.h>
 
+#include <chrono>
+
 #include "report/symbols/demangle.h"
+#include "report/text/value_notes.h"
 #include "sample_profile.h"
 
 namespace shadowprof::report {
@@ -77,6 +80,16 @@ TEST_CASE("names without what hides them") {
     CHECK(without_parameters("cooperator(int)") == "cooperator");
     CHECK(without_parameters("f(broken") == "f(broken");
     CHECK(without_parameters("") == "");
+    CHECK(demangle("_RNvMs0_NtCs5l0EXMQXRMU_4demo5shapeNtB5_6Circle4area") ==
+          "<demo::shape::Circle>::area");
+    CHECK(demangle("_ZN4demo5shape6Circle4area17h0123456789abcdefE") ==
+          "demo::shape::Circle::area");
+    CHECK(demangle("_ZN44_$LT$demo..A$u20$as$u20$core..fmt..Debug$GT$3fmt17h0123456789abcdefE") ==
+          "<demo::A as core::fmt::Debug>::fmt");
+    CHECK(without_parameters("<demo::shape::Circle>::area") == "demo::shape::Circle::area");
+    CHECK(without_parameters("<demo::A as core::fmt::Debug>::fmt") == "demo::A::fmt");
+    CHECK(without_parameters("<alloc::vec::Vec<T> as core::ops::Drop>::drop") ==
+          "alloc::vec::Vec::drop");
     CHECK(demangle("_ZN2ns1fEi") == "ns::f(int)");
     CHECK(demangle("_ZN2ns1fEi@plt") == "ns::f(int)@plt");
     CHECK(demangle("memcpy@@GLIBC_2.14") == "memcpy");
@@ -96,6 +109,56 @@ TEST_CASE("labels name a place as well as it is known") {
     const auto same_function = edge_labels(p, p.at(3), p.at(4));
     CHECK(same_function.from == "main müller.c:12");
     CHECK(same_function.to == "müller.c:14");
+}
+
+TEST_CASE("values that are told") {
+    Profile p;
+    p.modules = {{"/program", ""}};
+    p.locations.resize(1);
+    const auto entry = [&](const char* text, const char* operand, std::uint32_t bits) {
+        p.locations[0].text = text;
+        ValueEntry e;
+        e.operand = operand;
+        e.bits = bits;
+        e.executions.add_sample(100);
+        e.stride = Stride{1, 0.99};
+        return e;
+    };
+    CHECK(tells_step(p, entry("mov rax, [rdi+0x8]", "rax", 64)));
+    CHECK_FALSE(tells_step(p, entry("add rax, 0x1", "rax", 64)));  // the counter of a loop
+    CHECK_FALSE(tells_step(p, entry("inc ecx", "ecx", 32)));
+    CHECK_FALSE(tells_step(p, entry("lea rdx, [rdx+0x10]", "rdx", 64)));
+    CHECK(tells_step(p, entry("lea rdx, [rsi+0x10]", "rdx", 64)));
+    CHECK_FALSE(tells_step(p, entry("movsd xmm0, [rdi]", "xmm0", 64)));
+    CHECK_FALSE(tells_step(p, entry("addsd xmm0, xmm1", "xmm0", 64)));
+    CHECK(regularity_of(p, entry("inc ecx", "ecx", 32)).share == 0);
+    auto stack = entry("mov rax, [rdi]", "rax", 64);
+    Statistics all;
+    all.add_sample(100, 100);
+    stack.top = {{0x7ffd1234, all}};
+    CHECK_FALSE(is_constant_by_construction(p, stack));
+    stack.top = {{0x7ffd12345678, all}};
+    CHECK(is_constant_by_construction(p, stack));
+    auto local = entry("mov rax, [rsp+0x8]", "[rsp+0x8]", 64);
+    local.kind = ValueKind::address;
+    CHECK(is_constant_by_construction(p, local));
+}
+
+TEST_CASE("a symbol that stands for an endless name is left as it is, at once") {
+    // Each parameter is a function of two of the parameter before: 2^40 names.
+    std::string symbol = "_Z1fPFvvE";
+    for (int i = 0; i < 40; ++i)
+        symbol +=
+            i == 0
+                ? "PFS_S_E"
+                : "PFS" + std::string(1, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[(2 * i - 1) % 36]) +
+                      "_S" +
+                      std::string(1, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[(2 * i - 1) % 36]) +
+                      "_E";
+    const auto began = std::chrono::steady_clock::now();
+    const auto name = demangle(symbol);
+    CHECK(std::chrono::steady_clock::now() - began < std::chrono::milliseconds(500));
+    CHECK(name.size() <= 16384);
 }
 
 }  // namespace shadowprof::report

@@ -134,7 +134,7 @@ TEST_CASE("hostile names: text is what it is with printable names") {
                 options.width = width;
                 options.symbols = no_files();
                 if (lists) options.function = "*";
-                return render_text(p, options);
+                return all_text(p, options);
             });
     renderers.emplace_back("compare", [](const Profile& p) {
         CompareTextOptions options;

@@ -91,9 +91,9 @@ void check_all_sane(const Profile& p) {
     options.width = 200;
     options.symbols.root = "/no/such/root";
     try {
-        check_sane(render_text(p, options));
+        check_sane(all_text(p, options));
         options.function = "*";
-        check_percentages(render_text(p, options));
+        check_percentages(all_text(p, options));
         check_percentages(render_comparison(compare({"a", p}, {"b", p})));
         static_cast<void>(render_diff(diff({{"a", p}}, {"b", p}), nullptr));
         check_percentages(page_data(p, options.symbols));

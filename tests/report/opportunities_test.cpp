@@ -125,6 +125,78 @@ TEST_CASE("a division by what is nearly always the same is found") {
     CHECK_FALSE(find(find_opportunities(dividing_program(600, 400), symbols), "constant-divisor"));
 }
 
+TEST_CASE("a number of the code is always written, however few values were read") {
+    auto p = dividing_program(1000, 0);
+    // Only two executions of the writer were read; and nothing was read of the copy.
+    auto& values = p.find<ValueSection>()->entries;
+    values[0].executions = {};
+    values[0].executions.add_sample(2);
+    values[0].top = {{7, exactly(2, 2)}};
+    values[0].unread = 998;
+    std::erase_if(values, [](const ValueEntry& e) { return e.location == copy; });
+    const Evidence e(p);
+    const auto value = dominant_value(*e.written_at(e.point(write_7), RegisterFamily::rsi));
+    REQUIRE(value);
+    CHECK(value->value == 7);
+    CHECK(value->ratio.low == 1);
+}
+
+TEST_CASE("a finding touches no more than its function has") {
+    Symbols symbols;
+    auto p = dividing_program(950, 50);
+    auto& methods = p.add<MethodSection>();
+    methods.totals = everything(1000);
+    methods.instructions = everything(7'500'000);
+    methods.entries = {{copy, exactly(1000, 1000), 1000, 0, 0, exactly(3'000'000, 7'500'000)}};
+    p.coverage.instructions = 7'500'000;
+    p.coverage.weighted_instructions = 30'000;
+    const auto found = find_opportunities(p, symbols);
+    const auto* f = find(found, "constant-divisor");
+    REQUIRE(f);
+    CHECK(f->touches == doctest::Approx(0.4));
+}
+
+TEST_CASE("libraries of the system are left out, but where there is debug information") {
+    Symbols symbols;
+    auto p = dividing_program(950, 50);
+    p.modules[0].path = "/usr/lib/x86_64-linux-gnu/libdiv.so.6";
+    CHECK_FALSE(find(find_opportunities(p, symbols), "constant-divisor"));
+    CHECK(find(find_opportunities(p, symbols, Code::all), "constant-divisor"));
+    for (auto& l : p.locations) l.file = "/home/me/div.c";
+    CHECK(find(find_opportunities(p, symbols), "constant-divisor"));
+    p.modules[0].path = "/usr/lib/gcc/x86_64-linux-gnu/12/cc1";  // a program
+    for (auto& l : p.locations) l.file = "";
+    CHECK(find(find_opportunities(p, symbols), "constant-divisor"));
+}
+
+TEST_CASE("two samples are no evidence for anything") {
+    Symbols symbols;
+    auto p = dividing_program(950, 50);
+    p.coverage.samples = 2;
+    p.run.mode = "shadow";
+    auto& edges = p.find<EdgeSection>()->totals;
+    edges.exhaustive = false;
+    p.find<ValueSection>()->totals.exhaustive = false;
+    for (auto& e : p.find<ValueSection>()->entries) e.executions.exhaustive = false;
+    CHECK(find_opportunities(p, symbols).empty());
+}
+
+TEST_CASE("divisions of one function are one finding") {
+    Symbols symbols;
+    auto p = dividing_program(950, 50);
+    auto again = p.at(division);
+    again.offset = 0x1103;
+    p.locations.push_back(again);
+    const auto second = static_cast<LocationIndex>(p.locations.size() - 1);
+    auto yields = p.find<ValueSection>()->entries.back();
+    yields.location = second;
+    p.find<ValueSection>()->entries.push_back(yields);
+    p.coverage.instructions = 600'000;
+    const auto found = find_opportunities(p, symbols);
+    CHECK(std::count_if(found.begin(), found.end(),
+                        [](const Finding& f) { return f.kind->name == "constant-divisor"; }) <= 1);
+}
+
 TEST_CASE("loads that wait for what was known, or for a pointer") {
     // A program of 100,000 instructions. Its loads, and what of them was timed: 2,000 of 20,000 by
     // steps, for 50 ns each; 1,000 of 10,000 that follow pointers, for 80 ns.

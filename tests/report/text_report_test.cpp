@@ -52,16 +52,16 @@ Profile wide_profile() {
 }  // namespace
 
 TEST_CASE("the whole report") {
-    check_golden("report.txt", render_text(sample_profile()));
+    check_golden("report.txt", all_text(sample_profile()));
 }
 
 TEST_CASE("one function line by line") {
     TextOptions options;
     options.function = "main";
-    check_golden("listing.txt", render_text(sample_profile(), options));
+    check_golden("listing.txt", all_text(sample_profile(), options));
     options.function = "ns::parse";
     options.width = 70;
-    check_golden("listing_narrow.txt", render_text(sample_profile(), options));
+    check_golden("listing_narrow.txt", all_text(sample_profile(), options));
 }
 
 TEST_CASE("a report is as wide as it may be, and no wider") {
@@ -70,23 +70,21 @@ TEST_CASE("a report is as wide as it may be, and no wider") {
             CAPTURE(width);
             TextOptions options;
             options.width = width;
-            check_width(render_text(p, options), width);
+            check_width(all_text(p, options), width);
             options.function = "main";
-            check_width(render_text(p, options), width);
+            check_width(all_text(p, options), width);
             options.color = true;
-            check_width(without_colors(render_text(p, options)), width);
+            check_width(without_colors(all_text(p, options)), width);
         }
 }
 
 TEST_CASE("color changes nothing but color") {
     TextOptions colored, plain;
     colored.color = true;
-    CHECK(without_colors(render_text(sample_profile(), colored)) ==
-          render_text(sample_profile(), plain));
-    CHECK(render_text(sample_profile(), plain).find('\x1b') == std::string::npos);
+    CHECK(without_colors(all_text(sample_profile(), colored)) == all_text(sample_profile(), plain));
+    CHECK(all_text(sample_profile(), plain).find('\x1b') == std::string::npos);
     colored.function = plain.function = "main";
-    CHECK(without_colors(render_text(sample_profile(), colored)) ==
-          render_text(sample_profile(), plain));
+    CHECK(without_colors(all_text(sample_profile(), colored)) == all_text(sample_profile(), plain));
 }
 
 TEST_CASE("what a profile says cannot drive the terminal") {
@@ -104,9 +102,9 @@ TEST_CASE("what a profile says cannot drive the terminal") {
     }
     for (auto& e : p.find<ValueSection>()->entries) e.operand = evil;
     TextOptions options;
-    for (const auto& text : {render_text(p), [&] {
+    for (const auto& text : {all_text(p), [&] {
                                  options.function = "*";
-                                 return render_text(p, options);
+                                 return all_text(p, options);
                              }()})
         for (const char c : text) CHECK((c == '\n' || static_cast<unsigned char>(c) >= 0x20));
 }
@@ -114,17 +112,17 @@ TEST_CASE("what a profile says cannot drive the terminal") {
 TEST_CASE("--top limits every table") {
     TextOptions options;
     options.top = 1;
-    const auto text = render_text(sample_profile(), options);
+    const auto text = all_text(sample_profile(), options);
     CHECK(text.find("fallthrough") == text.npos);
     CHECK(text.find("indirect") == text.npos);
-    CHECK(text.size() < render_text(sample_profile()).size());
+    CHECK(text.size() < all_text(sample_profile()).size());
 }
 
 TEST_CASE("functions are found by name, part of a name, and pattern") {
     const auto listing = [](const std::string& name) {
         TextOptions options;
         options.function = name;
-        return render_text(sample_profile(), options);
+        return all_text(sample_profile(), options);
     };
     const std::string parse = "ns::parse<int>(std::string const&)\n";
     for (const auto* name :
@@ -144,17 +142,17 @@ TEST_CASE("functions are found by name, part of a name, and pattern") {
 
 TEST_CASE("profiles with nothing in them") {
     Profile p;
-    CHECK(render_text(p).find("0 instructions in 0 blocks, 0 samples") != std::string::npos);
+    CHECK(all_text(p).find("0 instructions in 0 blocks, 0 samples") != std::string::npos);
     p.add<PathSection>();
     p.add<EdgeSection>();
     p.add<CallSection>();
     p.add<MethodSection>();
     p.add<ValueSection>();
     p.add<StackSection>();
-    CHECK(render_text(p).find("none seen") != std::string::npos);
+    CHECK(all_text(p).find("none seen") != std::string::npos);
     TextOptions options;
     options.function = "f";
-    CHECK_THROWS_WITH_AS(render_text(p, options), "the profile names no functions", UserError);
+    CHECK_THROWS_WITH_AS(all_text(p, options), "the profile names no functions", UserError);
 }
 
 TEST_CASE("steps make way in the middle") {

@@ -12,6 +12,7 @@
 #include <string_view>
 
 #include "report/model/profile.h"
+#include "report/text/text_report.h"
 
 namespace shadowprof::report {
 
@@ -32,6 +33,12 @@ inline Totals everything(std::uint64_t total) {
     t.add_sample(total);
     t.exhaustive = true;
     return t;
+}
+
+// The whole report, of however few samples.
+inline std::string all_text(const Profile& profile, TextOptions options = {}) {
+    options.anyway = true;
+    return render_text(profile, options);
 }
 
 // No share is more than all: "12.3 %", and both ends of "12.3–14.5 %".

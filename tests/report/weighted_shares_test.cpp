@@ -185,9 +185,9 @@ void check_text(const Profile& p) {
     TextOptions options;
     options.top = 100;
     options.width = 200;
-    check_percentages(render_text(p, options));
+    check_percentages(all_text(p, options));
     options.function = p.at(p.find<MethodSection>()->entries.front().function).function;
-    check_percentages(render_text(p, options));
+    check_percentages(all_text(p, options));
 }
 
 void check_diff(const Profile& before, const Profile& after) {
@@ -251,7 +251,7 @@ TEST_CASE("shares of profiles that do not say what their counts are shares of") 
     check_text(p);
     p.remove<MethodSection>();
     CHECK_FALSE(weighted_instructions(p));
-    const auto text = render_text(p, {});
+    const auto text = all_text(p, {});
     CHECK(text.find("of all instructions") == text.npos);
     CHECK(text.find("not known: the profile does not say") != text.npos);
     Symbols symbols;

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "model/utf8.h"
 #include "report/text/format.h"
+#include "report/views/certainty.h"
 #include "report/views/shares.h"
 
 namespace shadowprof::report {
@@ -126,15 +127,7 @@ class Comparer {
         facts.mode = profile.run.mode;
         facts.samples = profile.coverage.samples;
         facts.instructions = profile.coverage.instructions;
-        facts.exhaustive = true;
-        const auto look_at = [&](const auto& list) {
-            if (list) facts.exhaustive &= list->totals.exhaustive;
-        };
-        look_at(profile.find<PathSection>());
-        look_at(profile.find<EdgeSection>());
-        look_at(profile.find<CallSection>());
-        look_at(profile.find<MethodSection>());
-        look_at(profile.find<ValueSection>());
+        facts.exhaustive = saw_everything(profile);
         return facts;
     }
 
@@ -366,6 +359,14 @@ class Comparer {
             note(p_.name +
                  " is itself a sample: the figures tell how alike the profiles are, not how "
                  "accurate one is");
+        else if (const auto* values = p_.profile.find<ValueSection>();
+                 values && out_.values.measure && !values->all_executions().exhaustive)
+            note("the values of " + p_.name +
+                 " are of a share of executions: Diff-Top has their errors as well; "
+                 "--exhaustive captures all");
+        for (const auto* profile : {&s_, &p_})
+            if (const auto text = shortage_text(profile->profile); !text.empty())
+                note(profile->name + ": " + text);
         if (out_.coverage.measure && *out_.coverage.measure > 1)
             note(s_.name + " has more instructions than " + p_.name);
         if (!out_.is_exact())

@@ -13,6 +13,7 @@
 #include "report/diff/diff_amounts.h"
 #include "report/diff/shapes.h"
 #include "report/text/format.h"
+#include "report/views/certainty.h"
 
 namespace shadowprof::report {
 
@@ -131,6 +132,12 @@ class Differ {
                 return fact(base.profile) != fact(now_.profile);
             });
         };
+        const auto note_shortage = [&](const NamedProfile& p) {
+            if (const auto text = shortage_text(p.profile); !text.empty())
+                note(fmt::format("{}: {}", p.name, text));
+        };
+        for (const auto& base : bases_) note_shortage(base);
+        note_shortage(now_);
         if (differs(arguments_of)) note("the program's arguments differ");
         if (differs([](const Profile& p) { return p.host.kernel; })) note("the kernels differ");
         if (differs([](const Profile& p) { return p.host.cpu; })) note("the processors differ");

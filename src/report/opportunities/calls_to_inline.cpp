@@ -62,7 +62,7 @@ std::vector<Finding> find_calls_to_inline(const Evidence& e, Symbols&) {
                 p.find<PathSection>()->dropped ? "at least " : "", share_text(paths.share)));
         f.touches = e.share_of_instructions(static_cast<double>(count) *
                                             (std::max(0.0, length - 1) + call_and_return));
-        f.interval = scaled_interval(e.edge_share(*calls.front()), f.touches);
+        f.bounds = scaled(e.edge_share(*calls.front()), f.touches);
         found.push_back(std::move(f));
     }
     return found;

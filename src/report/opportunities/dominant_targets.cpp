@@ -40,7 +40,7 @@ std::vector<Finding> find_dominant_targets(const Evidence& e, Symbols&) {
             f.evidence.push_back(fmt::format("{} executes {:.0f} instructions a call",
                                              function_label(p, p.at(top->to)), length));
         f.touches = e.share_of_instructions(count * each);
-        f.interval = scaled_interval(e.edge_share(*top), f.touches);
+        f.bounds = scaled(e.edge_share(*top), f.touches);
         found.push_back(std::move(f));
     }
     return found;

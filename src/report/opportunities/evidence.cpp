@@ -1,6 +1,7 @@
 #include "report/opportunities/evidence.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <numeric>
 
 #include "report/text/format.h"
@@ -18,11 +19,9 @@ std::string ratio_text(const Share& r) {
     return share_text(r.share) + (tells ? " (" + interval_text(r.low, r.high) + ")" : "");
 }
 
-std::string scaled_interval(const Share& of, double to) {
-    if (of.share <= 0) return {};
-    const double low = to * of.low / of.share, high = std::min(1.0, to * of.high / of.share);
-    // An interval whose ends look the same says nothing.
-    return share_text(low) == share_text(high) ? std::string() : interval_text(low, high);
+Share scaled(const Share& of, double to) {
+    if (of.share <= 0) return {to, to, to};
+    return {to, to * of.low / of.share, std::min(1.0, to * of.high / of.share)};
 }
 
 Evidence::Evidence(const Profile& profile)
@@ -37,6 +36,7 @@ Evidence::Evidence(const Profile& profile)
     count_paths();
     p_.find<EdgeSection>() ? add_edges() : add_calls();
     add_values();
+    add_immediates();
     add_methods();
 }
 
@@ -188,6 +188,33 @@ void Evidence::add_values() {
         }
 }
 
+// An instruction that writes a number of the code always writes it, whether or not values were read
+// there, and how many.
+void Evidence::add_immediates() {
+    for (Point at = 0; at < points(); ++at) {
+        const auto executions = executions_[at];
+        const auto i = text(at);
+        if (executions == 0 || i.operands.size() != 2 || !is_number(i.operands[1]) ||
+            (i.mnemonic != "mov" && i.mnemonic != "movabs"))
+            continue;
+        const auto family = register_family(i.operands[0]);
+        if (!family) continue;
+        auto& e = immediates_.emplace_back();
+        e.location = order_[at];
+        e.operand = i.operands[0];
+        const bool is_half = e.operand.starts_with('e') || e.operand.ends_with('d');
+        e.bits = is_half ? 32 : 64;
+        e.executions.add_sample(executions);
+        e.executions.exhaustive = true;
+        const auto value = std::strtoull(std::string(i.operands[1]).c_str(), nullptr, 0);
+        e.top = {{is_half ? static_cast<std::uint32_t>(value) : value, {}}};
+        e.top.front().statistics.add_sample(executions, executions);
+        auto& all = written_[at];
+        std::erase_if(all, [&](const auto& w) { return w.family == *family; });
+        all.push_back({*family, {&e}});
+    }
+}
+
 const Evidence::Written* Evidence::written_at(Point at, RegisterFamily family) const {
     for (const auto& w : written_[at])
         if (w.family == family) return &w;
@@ -209,6 +236,13 @@ void Evidence::add_methods() {
 
 const MethodEntry* Evidence::method_at(Point entry) const {
     return entry == no_point ? nullptr : method_at_[entry];
+}
+
+std::optional<double> Evidence::share_of_function(Point inside) const {
+    const auto* list = p_.find<MethodSection>();
+    const auto* method = list ? method_at(entry_of(inside)) : nullptr;
+    if (!method) return {};
+    return report::share_of(method->instructions, list->instructions).share;
 }
 
 double Evidence::instructions_per_call(const MethodEntry& m) const {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <span>
@@ -25,8 +26,8 @@ inline double real(std::uint64_t n) {
 using Point = std::size_t;
 
 std::string ratio_text(const Share& share);  // "93.1 % (90.2–95.0 %)"
-// The interval of what is proportional to a share; empty if it is exact, or nearly so.
-std::string scaled_interval(const Share& of, double to);
+// What is proportional to a share, with its interval.
+Share scaled(const Share& of, double to);
 
 struct PathThrough {
     double share = 0;  // of all executions of paths
@@ -85,6 +86,8 @@ class Evidence {
     // --- functions
 
     const MethodEntry* method_at(Point entry) const;
+    // What part of all instructions the function has; nothing if the profile does not say.
+    std::optional<double> share_of_function(Point inside) const;
     double instructions_per_call(const MethodEntry& method) const;  // 0 if it is not known
     bool is_plt_stub(Point entry) const;
     PathThrough paths_through_entry(Point entry) const;
@@ -98,6 +101,7 @@ class Evidence {
     void add_edges();
     void add_calls();
     void add_values();
+    void add_immediates();
     void add_methods();
     void raise(Point at, std::uint64_t executions);
 
@@ -114,6 +118,7 @@ class Evidence {
     };
     std::vector<Block> block_at_;  // the hottest that begins there
     std::vector<EdgeEntry> calls_as_edges_;
+    std::deque<ValueEntry> immediates_;
     std::vector<std::vector<const EdgeEntry*>> out_, in_;
     std::vector<std::vector<Written>> written_;
     std::vector<const MethodEntry*> method_at_;

@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "report/model/profile.h"
+#include "report/views/shares.h"
 
 namespace shadowprof::report {
 
@@ -61,7 +62,9 @@ struct Finding {
     std::string what;                   // one line: what was seen there
     std::vector<std::string> evidence;  // more lines
     double touches = 0;                 // share of all instructions
-    std::string interval;               // of that; empty if exact, nearly so, or not known
+    std::optional<Share> bounds;        // of that, with its interval; nothing if not known
+    std::string interval;               // as text; empty if exact or nearly so
+    std::size_t others = 0;             // of its kind in the same function, that were joined to it
     // Locations that this finding reports, so that other findings need not.
     std::vector<LocationIndex> covers;
 };

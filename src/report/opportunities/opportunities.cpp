@@ -1,40 +1,58 @@
 #include "report/opportunities/opportunities.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
+#include <map>
 #include <set>
+#include <tuple>
 
 #include "report/opportunities/finders.h"
+#include "report/text/format.h"
+#include "report/views/certainty.h"
 #include "report/views/shares.h"
 
 namespace shadowprof::report {
 
 namespace {
 
+// What findings of one kind in one function have in common.
+enum class Together {
+    no,    // they are about other functions as well
+    sum,   // each touches instructions of its own
+    most,  // all touch the same instructions
+};
+
 struct Row {
     FindingKind kind;
     Finder find;
+    Together together = Together::no;
 };
 
 constexpr std::array kinds{
     Row{{"constant-divisor", "Division by a constant in practice",
          "Divide by that constant where the divisor is equal to it, or make it a constant of the "
          "program: then it is a multiplication."},
-        find_constant_divisors},
+        find_constant_divisors,
+        Together::sum},
     Row{{"dominant-target", "Indirect call with one usual target",
          "Compare with the usual target and call it directly, so that it can be inlined; or let "
          "the type be known at compile time."},
         find_dominant_targets},
     Row{{"specialise-argument", "Argument that is nearly always the same",
          "Make a version of the function for this value, and choose at the call."},
-        find_steady_arguments},
+        find_steady_arguments,
+        Together::most},
     Row{{"specialise-value", "Value that is nearly always the same",
          "Test for the usual value first, and write what follows for it."},
-        find_steady_values},
+        find_steady_values,
+        Together::sum},
     Row{{"unchanged-load", "Read again and again, unchanged",
          "Keep it in a local variable or compute it once; restrict, or a copy before the loop, "
          "tells the compiler that nothing changes it."},
-        find_unchanged_loads},
+        find_unchanged_loads,
+        Together::sum},
     Row{{"inline-call", "Small function, called often",
          "Let it be inlined: its definition in a header, link-time optimisation, or one call for "
          "many items."},
@@ -51,8 +69,96 @@ constexpr std::array kinds{
         find_pointer_chases},
     Row{{"branch-layout", "Branch whose usual way is the jump",
          "Say which way is usual ([[likely]], __builtin_expect), or compile with this profile."},
-        find_wrong_layouts},
+        find_wrong_layouts,
+        Together::sum},
 };
+
+const Row& row_of(const FindingKind& kind) {
+    return *std::ranges::find_if(kinds, [&](const Row& row) { return &row.kind == &kind; });
+}
+
+bool is_system_library(const std::string& path) {
+    if (path == "[vdso]") return true;
+    constexpr std::array folders{"/lib/",     "/lib64/",     "/lib32/",
+                                 "/usr/lib/", "/usr/lib64/", "/usr/lib32/"};
+    return path.find(".so", path.rfind('/') + 1) != path.npos &&
+           std::ranges::any_of(folders, [&](const char* f) { return path.starts_with(f); });
+}
+
+bool is_of_the_user(const Profile& p, const Finding& f) {
+    const auto& l = p.at(f.location);
+    return !l.file.empty() || !is_system_library(p.modules[l.module].path);
+}
+
+bool is_founded(const Finding& f) {
+    const auto least = f.bounds ? f.bounds->low : f.touches;
+    return f.touches >= thresholds::least_touched && least >= thresholds::least_touched / 2;
+}
+
+std::string interval_of(const Finding& f) {
+    if (!f.bounds) return {};
+    // An interval whose ends look the same says nothing.
+    const auto& [share, low, high] = *f.bounds;
+    return share_text(low) == share_text(high) ? std::string() : interval_text(low, high);
+}
+
+// Adds a finding to one of its kind in the same function.
+void join(const Profile& p, Finding& head, Finding&& more, Together how) {
+    if (how == Together::sum) {
+        head.touches += more.touches;
+        if (head.bounds && more.bounds) {
+            head.bounds->share += more.bounds->share;
+            head.bounds->low += more.bounds->low;
+            head.bounds->high = std::min(1.0, head.bounds->high + more.bounds->high);
+        }
+    }
+    constexpr std::size_t told = 3;
+    if (++head.others <= told)
+        head.evidence.push_back(
+            fmt::format("and {}: {}", place_label(p, p.at(more.location)), more.what));
+    head.covers.insert(head.covers.end(), more.covers.begin(), more.covers.end());
+}
+
+void sort_by_touch(std::vector<Finding>& all) {
+    std::stable_sort(all.begin(), all.end(),
+                     [](const auto& a, const auto& b) { return a.touches > b.touches; });
+}
+
+// What instructions of one function are replaced is no more than the function has.
+void limit(Finding& f, const Evidence& evidence) {
+    const auto most = evidence.share_of_function(evidence.point(f.location));
+    if (!most || f.touches <= *most) return;
+    if (f.bounds) f.bounds = scaled(*f.bounds, *most);
+    f.touches = *most;
+}
+
+std::vector<Finding> joined(const Profile& p, std::vector<Finding> all, const Evidence& evidence) {
+    using Function = std::tuple<const FindingKind*, ModuleIndex, std::uint64_t, std::uint64_t>;
+    std::map<Function, std::size_t> heads;
+    std::vector<Finding> found;
+    for (auto& f : all) {
+        const auto together = row_of(*f.kind).together;
+        const auto& l = p.at(f.location);
+        if (together != Together::no && l.function_offset) {
+            const auto [head, is_new] =
+                heads.try_emplace({f.kind, l.module, l.content, *l.function_offset}, found.size());
+            if (!is_new) {
+                join(p, found[head->second], std::move(f), together);
+                continue;
+            }
+        }
+        found.push_back(std::move(f));
+    }
+    for (auto& f : found) {
+        constexpr std::size_t told = 3;
+        if (f.others > told)
+            f.evidence.push_back(fmt::format("and {} more such places", f.others - told));
+        if (row_of(*f.kind).together != Together::no) limit(f, evidence);
+        f.interval = interval_of(f);
+    }
+    sort_by_touch(found);
+    return found;
+}
 
 }  // namespace
 
@@ -63,27 +169,31 @@ std::vector<const FindingKind*> finding_kinds() {
     return all;
 }
 
-std::vector<Finding> find_opportunities(const Profile& profile, Symbols& symbols) {
-    if (weighted_instructions(profile).value_or(0) == 0) return {};
+std::vector<Finding> find_opportunities(const Profile& profile, Symbols& symbols, Code whose) {
+    if (weighted_instructions(profile).value_or(0) == 0 || certainty_of(profile).is_noise())
+        return {};
     const Evidence evidence(profile);
     std::vector<Finding> all;
     for (const auto& row : kinds)
         for (auto& finding : row.find(evidence, symbols)) {
-            if (finding.touches < thresholds::least_touched) continue;
+            if (whose != Code::all && !is_of_the_user(profile, finding)) continue;
             finding.kind = &row.kind;
             all.push_back(std::move(finding));
         }
-    std::stable_sort(all.begin(), all.end(),
-                     [](const auto& a, const auto& b) { return a.touches > b.touches; });
+    std::erase_if(all, [](const Finding& f) { return f.touches <= 0; });
+    sort_by_touch(all);
     std::set<LocationIndex> covered;
     std::erase_if(all, [&](const Finding& f) {
         const bool is_known = !f.covers.empty() &&
                               std::all_of(f.covers.begin(), f.covers.end(),
                                           [&](auto location) { return covered.count(location); });
-        covered.insert(f.covers.begin(), f.covers.end());
+        if (f.touches >= thresholds::least_touched)
+            covered.insert(f.covers.begin(), f.covers.end());
         return is_known;
     });
-    return all;
+    auto found = joined(profile, std::move(all), evidence);
+    std::erase_if(found, [](const Finding& f) { return !is_founded(f); });
+    return found;
 }
 
 }  // namespace shadowprof::report

@@ -88,10 +88,9 @@ std::vector<Finding> find_steady_arguments(const Evidence& e, Symbols& symbols) 
             f.touches = touched * value->ratio.share;
             const auto executed =
                 share_of(method.instructions, e.profile().find<MethodSection>()->instructions);
-            f.interval = scaled_interval(
-                {executed.share * value->ratio.share, executed.low * value->ratio.low,
-                 executed.high * value->ratio.high},
-                f.touches);
+            f.bounds = scaled({executed.share * value->ratio.share, executed.low * value->ratio.low,
+                               executed.high * value->ratio.high},
+                              f.touches);
             found.push_back(std::move(f));
         }
     }

@@ -133,7 +133,7 @@ Finding waiting_finding(const Evidence& e, const WaitingLoads& group, const std:
             fmt::format("and {} more in this line", group.loads.size() - loads_listed));
     f.evidence.push_back(ratio_text(group.of_waiting) + " of all waiting");
     f.touches = group.touches;
-    f.interval = scaled_interval(group.of_waiting, group.touches);
+    f.bounds = scaled(group.of_waiting, group.touches);
     return f;
 }
 

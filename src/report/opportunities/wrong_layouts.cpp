@@ -30,7 +30,7 @@ std::vector<Finding> find_wrong_layouts(const Evidence& e, Symbols&) {
                                  to.offset - from.offset);
             f.evidence.push_back(fmt::format("{}, to {}", from.text, place_label(p, to)));
             f.touches = e.share_of_instructions(static_cast<double>(edge->statistics.count));
-            f.interval = scaled_interval(e.edge_share(*edge), f.touches);
+            f.bounds = scaled(e.edge_share(*edge), f.touches);
             found.push_back(std::move(f));
         }
     }

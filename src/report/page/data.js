@@ -16,8 +16,11 @@ const Data = (() => {
     }
     return places[i];
   }
+  // Without lines of source a place is where it is in its function: "f+0x12". A file's name may begin
+  // with that of the function as well.
+  const isOffset = (p) => p.where === p.function || p.where.startsWith(`${p.function}+0x`) || p.where.startsWith(`${p.function}-0x`);
   function fullLabel(p) {
-    return p.where.startsWith(p.function) ? p.where : `${p.function} ${p.where}`;
+    return isOffset(p) ? p.where : `${p.function} ${p.where}`;
   }
 
   const estimate = ([count, share, low, high]) => ({count, share, low, high});
@@ -98,5 +101,5 @@ const Data = (() => {
 
   const findings = raw.findings.map((f) => ({...f, ...raw.kinds[f.kind], at: place(f.at)}));
   const command = raw.targets.map((t) => t.command.join(" ")).join(" · ");
-  return {raw, string, place, fullLabel, lists, code, findings, command};
+  return {raw, string, place, isOffset, fullLabel, lists, code, findings, command};
 })();

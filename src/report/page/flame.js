@@ -5,7 +5,7 @@ function flamePart() {
   const rowHeight = 24;
   const kinds = {
     paths: {title: "Instructions, by paths", unit: "instruction",
-      about: "Callers are those that a path itself has seen; a path ends with a backward branch, so its outermost function may have callers of its own."},
+      about: "Callers are those that a path itself has seen, and above them functions from which nearly all calls come; a path ends with a backward branch, so its outermost function may have others as well."},
     stacks: {title: "Samples, by stacks", unit: "sample", about: "Where samples began, with all callers."},
   };
   const available = Object.keys(kinds).filter((k) => Data.raw.flames[k]?.nodes.length);
@@ -37,7 +37,9 @@ function flamePart() {
   }
 
   const trees = {};
-  let chosen = available[0];
+  // Stacks have all callers, up to main; but they are as few as samples.
+  const enoughSamples = 100;
+  let chosen = Data.raw.flames.stacks && Data.raw.coverage.samples >= enoughSamples ? "stacks" : available[0];
   let zoomed = null, hovered = null, words = [];
   let canvas, scroller, crumbs, info, legend, colors;
 
@@ -102,7 +104,8 @@ function flamePart() {
         pen.fillStyle = colors.text;
         let label = node.name;
         const fits = Math.floor((room - 8) / 6.4);
-        if (label.length > fits) label = fits > 3 ? label.slice(0, fits - 1) + "…" : "";
+        // Of "ns::Class::function" the end tells more than the beginning.
+        if (label.length > fits) label = fits <= 3 ? "" : label.includes("::") ? "…" + label.slice(1 - fits) : label.slice(0, fits - 1) + "…";
         pen.fillText(label, left + 5, top + rowHeight / 2, room - 8);
       }
       node.children.forEach(visit);
@@ -250,7 +253,10 @@ function flamePart() {
     search(newWords) {
       words = newWords;
       const found = match();
-      if (canvas) tell(hovered);
+      // What is found may lie outside of what is looked into.
+      const isInSight = (n) => n.begin >= zoomed.begin && n.begin + n.weight <= zoomed.begin + zoomed.weight;
+      if (canvas && zoomed && found && !graph().all.some((n) => n.matches && isInSight(n))) zoom(null);
+      else if (canvas) tell(hovered);
       return found;
     },
     focus: () => canvas?.focus({preventScroll: true}),

@@ -1,6 +1,7 @@
 // A table of any length: only the rows in sight exist. Rows have one height, columns are a grid.
 //
-// columns: [{title, width (of a CSS grid), cell(entry) -> node or text, align, narrow, brief}]. On narrow
+// columns: [{title, width (of a CSS grid), cell(entry) -> node or text, align, narrow, brief, by}]. A click on a
+// column's title sorts by it: by what by(entry) yields, or by the text of its cells. On narrow
 // screens a row is two lines: the columns with narrow "head" above, those with "tail" below; there
 // brief(entry) stands for what would need its column's title to be understood.
 
@@ -13,7 +14,10 @@ class VirtualList {
     this.indices = [];
     this.current = -1;
     this.heading = element("div.row.heading", {role: "row"},
-      columns.map((c) => element("span.cell", {role: "columnheader", class: `cell ${c.align || ""}`}, c.title)));
+      columns.map((c) => element("button.cell", {
+        type: "button", role: "columnheader", class: `cell ${c.align || ""}`, "aria-sort": "none", tabindex: "-1",
+        onclick: () => this.sortBy(c),
+      }, c.title)));
     this.space = element("div.rows", {role: "rowgroup"});
     this.box = element("div.list", {role: "grid", "aria-label": label, tabindex: "0"}, this.heading, this.space);
     this.box.style.setProperty("--columns", columns.map((c) => c.width).join(" "));
@@ -27,10 +31,37 @@ class VirtualList {
   }
 
   show(indices) {
-    this.indices = indices;
+    this.given = indices;
+    this.indices = this.sorted();
     this.current = -1;
     this.box.scrollTop = 0;
     this.draw(true);
+  }
+
+  // Numbers begin with the greatest, names with the first of the alphabet; a second click turns that round, a third
+  // restores the order that the table came in.
+  sortBy(column) {
+    const clicks = this.sorting?.column === column ? this.sorting.clicks + 1 : 1;
+    this.sorting = clicks > 2 ? null : {column, clicks};
+    for (const [i, c] of this.columns.entries()) {
+      const ascending = Boolean(c.by) === (clicks === 2);
+      this.heading.children[i].setAttribute("aria-sort",
+        this.sorting?.column !== c ? "none" : ascending ? "ascending" : "descending");
+    }
+    this.show(this.given);
+  }
+
+  sorted() {
+    if (!this.sorting) return this.given;
+    const {column, clicks} = this.sorting;
+    const text = (cell) => (cell instanceof Node ? cell.textContent : String(cell)).toLowerCase();
+    const key = new Map(this.given.map((i) => [i, column.by ? -column.by(this.entry(i)) : text(column.cell(this.entry(i)))]));
+    const sign = clicks === 2 ? -1 : 1;
+    return [...this.given].sort((a, b) => (key.get(a) < key.get(b) ? -sign : key.get(a) > key.get(b) ? sign : a - b));
+  }
+
+  chooseEntry(index) {
+    this.choose(Math.max(0, this.indices.indexOf(index)), true);
   }
 
   get rowHeight() {

@@ -94,6 +94,6 @@ function loadsPart(show) {
       if (!isNarrow() && Data.lists.latencies.length) part.list().choose(0, true);
       return built;
     },
-    open: (i) => part.list().choose(Number(i), true),
+    open: (i) => part.list().chooseEntry(Number(i)),
   };
 }

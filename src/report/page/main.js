@@ -15,6 +15,14 @@
   let active = null;
   let words = [];
 
+  const {text, remedies} = Data.raw.shortage;
+  if (text) {
+    const shortage = document.getElementById("shortage");
+    shortage.hidden = false;
+    shortage.append(element("strong", {}, text[0].toUpperCase() + text.slice(1)),
+      element("ul", {}, remedies.map((remedy) => element("li", {}, remedy))));
+  }
+
   for (const [i, part] of parts.entries()) {
     part.badge = element("span.badge", {}, part.count === undefined ? "" : Text.count(part.count));
     part.tab = element("button", {

@@ -14,7 +14,7 @@ function overviewPart(show) {
     return `${start}, ${t.exit > 128 && t.exit <= 192 ? `killed by signal ${t.exit - 128}` : `exit status ${t.exit}`}`;
   }
 
-  const exhaustive = ["paths", "edges", "functions"].some((name) => lists[name]?.exhaustive);
+  const exhaustive = raw.everything;
 
   function tiles() {
     const {coverage, cost, run} = raw;
@@ -27,7 +27,7 @@ function overviewPart(show) {
         : `in ${Text.counted("sample", coverage.samples)}, ${Text.counted("block", coverage.blocks)}`),
       cost.slowdown !== null && tile(Text.percent(cost.slowdown), "% slower", `what profiling cost: ${Text.counted("stop", cost.stops)}`),
       tile(exhaustive ? "exact" : hottest ? `± ${Text.percent((hottest.high - hottest.low) / 2)}` : "–",
-        !exhaustive && hottest ? "%" : null,
+        !exhaustive && hottest ? "points" : null,
         exhaustive ? "every path, edge and call was counted"
           : hottest ? `95 % interval of the hottest function’s ${Text.share(hottest.share)}` : "no functions were counted"),
       tile(Text.seconds(run.duration), null, `mode ${run.mode}, ${run.started.replace("T", " ").replace("Z", " UTC")}`));
@@ -74,7 +74,7 @@ function overviewPart(show) {
     return section("Hot functions", "functions", element("ol.top", {}, top.map((e) => element("li", {},
       element("button.link", {type: "button", onclick: () => Data.code.has(e.at.key) ? show("code", e.at.key) : show("functions")},
         e.at.function),
-      element("span.muted.where", {}, e.at.where.startsWith(e.at.function) ? raw.modules[e.at.module].split("/").pop() : e.at.where),
+      element("span.muted.where", {}, Data.isOffset(e.at) ? raw.modules[e.at.module].split("/").pop() : e.at.where),
       shareCell(e, top[0].high || 1)))));
   }
 
@@ -87,6 +87,15 @@ function overviewPart(show) {
       element("button.link", {type: "button", onclick: () => show("latencies", i)}, Data.fullLabel(e.at)),
       element("span.muted.where", {}, `${Text.seconds(e.mean * 1e-9)} each${e.pattern ? `, ${e.pattern}` : ""}`),
       shareCell(e, top[0].high || 1)))));
+  }
+
+  // In place of shares, all of which would be noise.
+  function certain() {
+    const {certain} = raw.shortage;
+    return section("What is certain all the same", null, certain.length
+      ? element("ul", {}, certain.map((text) => element("li", {}, text)))
+      : element("p.muted", {}, "Nothing that could be told in shares."),
+    element("p.muted", {}, "The other parts show what was seen; their shares are noise."));
   }
 
   function topFindings() {
@@ -122,7 +131,7 @@ function overviewPart(show) {
     id: "overview",
     title: "Overview",
     build: () => element("div.page.overview", {}, remarks(), tiles(),
-      element("div.columns", {}, element("div", {}, topFindings(), topFunctions(), topLoads()),
+      element("div.columns", {}, element("div", {}, raw.shortage.is_noise ? certain() : [topFindings(), topFunctions(), topLoads()]),
         element("div", {}, section("The run", null, facts()), confidence()))),
   };
 }

@@ -11,6 +11,7 @@
 #include "report/text/format.h"
 #include "report/text/latency_notes.h"
 #include "report/text/value_notes.h"
+#include "report/views/certainty.h"
 #include "report/views/flame_tree.h"
 #include "report/views/shares.h"
 
@@ -29,6 +30,7 @@ class PageWriter {
         out_.open_object();
         out_.key("tool").text(p_.tool);
         run();
+        certainty();
         numbers();
         findings();
         out_.break_line();
@@ -127,6 +129,18 @@ class PageWriter {
         out_.close_object();
     }
 
+    // Nothing to say where there are samples enough.
+    void certainty() {
+        out_.break_line();
+        out_.key("everything").boolean(saw_everything(p_));
+        out_.key("shortage").open_object();
+        out_.key("text").text(printable(shortage_text(p_)));
+        out_.key("is_noise").boolean(certainty_of(p_).is_noise());
+        texts("remedies", remedies_for(p_));
+        texts("certain", certain_facts(p_));
+        out_.close_object();
+    }
+
     void numbers() {
         out_.break_line();
         out_.key("host").open_object();
@@ -159,7 +173,10 @@ class PageWriter {
     void findings() {
         out_.break_line();
         out_.key("least_touched").real(thresholds::least_touched);
-        out_.key("why_no_findings").text(weighted_instructions(p_) ? "" : unknown_total_text);
+        out_.key("why_no_findings")
+            .text(!weighted_instructions(p_)    ? unknown_total_text
+                  : certainty_of(p_).is_noise() ? "None can be founded on so few samples."
+                                                : "");
         out_.key("kinds").open_object();
         for (const auto* kind : finding_kinds()) {
             out_.key(kind->name).open_object();
@@ -297,7 +314,7 @@ class PageWriter {
         for (const auto& e : from.entries)
             if (!is_constant_by_construction(p_, e))
                 found.push_back(
-                    {&e, regularity_of(e).share * static_cast<double>(e.all_executions())});
+                    {&e, regularity_of(p_, e).share * static_cast<double>(e.all_executions())});
         std::stable_sort(found.begin(), found.end(),
                          [](const auto& a, const auto& b) { return a.weight > b.weight; });
         std::vector<const ValueEntry*> order;
@@ -314,8 +331,9 @@ class PageWriter {
         out_.number(index_.location(e.location));
         out_.number(index_.string(operand_label(e)));
         e.context ? out_.number(index_.location(*e.context)) : out_.null();
-        out_.signed_number(e.stride ? e.stride->step : 0);
-        out_.rounded(e.stride ? e.stride->share : 0);
+        const bool steps = tells_step(p_, e);
+        out_.signed_number(steps ? e.stride->step : 0);
+        out_.rounded(steps ? e.stride->share : 0);
         out_.open_array();
         for (std::size_t i = 0; i < std::min(e.top.size(), most_values); ++i) {
             out_.open_array();

@@ -84,7 +84,7 @@ function pathsPart(show) {
           hasCode
             ? element("button.link", {type: "button", onclick: () => show("code", b.start.key, b.start.offset)}, isNew ? b.start.function : lines(b))
             : element(isNew ? "strong" : "span", {}, isNew ? b.start.function : lines(b)),
-          isNew && element("span.muted", {}, lines(b).startsWith(b.start.function) ? lines(b).slice(b.start.function.length) : lines(b))),
+          isNew && element("span.muted", {}, Data.isOffset(b.start) ? b.start.where.slice(b.start.function.length) : lines(b))),
         sourceLine(b),
         instructions(b) || element("div.muted", {}, Text.counted("instruction", b.instructions)),
         element("code.exit", {}, b.end.text));
@@ -126,6 +126,6 @@ function pathsPart(show) {
       if (!isNarrow() && Data.lists.paths.length) part.list().choose(0, true);
       return built;
     },
-    open: (i) => part.list().choose(Number(i), true),
+    open: (i) => part.list().chooseEntry(Number(i)),
   };
 }

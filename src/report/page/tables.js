@@ -37,10 +37,10 @@ function tablePart({id, title, explain, columns, open, detail}) {
 }
 
 const mostOf = (list) => (list.length ? Math.max(list.entry(0).high, list.entry(0).share) : 1) || 1;
-const shareColumn = (list, narrow = "head") => ({title: "Share", width: "150px", narrow, cell: (e) => shareCell(e, mostOf(list))});
-const countColumn = (title, unit) => ({title, width: "84px", align: "right", narrow: "tail", cell: (e) => Text.count(e.count), brief: (e) => `${Text.count(e.count)} ${unit}`});
+const shareColumn = (list, narrow = "head") => ({title: "Share", width: "150px", narrow, by: (e) => e.share, cell: (e) => shareCell(e, mostOf(list))});
+const countColumn = (title, unit) => ({title, width: "84px", align: "right", narrow: "tail", by: (e) => e.count, cell: (e) => Text.count(e.count), brief: (e) => `${Text.count(e.count)} ${unit}`});
 const module = (p) => Data.raw.modules[p.module].split("/").pop();
-const where = (p) => (p.where.startsWith(p.function) ? module(p) : p.where);
+const where = (p) => (Data.isOffset(p) ? module(p) : p.where);
 
 function functionsPart(show) {
   return tablePart({
@@ -51,8 +51,8 @@ function functionsPart(show) {
       shareColumn(list),
       {title: "Function", width: "minmax(0, 3fr)", narrow: "head", cell: (e) => element("strong", {}, e.at.function)},
       countColumn("Instructions", "instructions"),
-      {title: "Calls", width: "76px", align: "right", cell: (e) => Text.count(e.calls + e.tailCalls)},
-      {title: "Loops", width: "76px", align: "right", cell: (e) => Text.count(e.loops)},
+      {title: "Calls", width: "76px", align: "right", by: (e) => e.calls + e.tailCalls, cell: (e) => Text.count(e.calls + e.tailCalls)},
+      {title: "Loops", width: "76px", align: "right", by: (e) => e.loops, cell: (e) => Text.count(e.loops)},
       {title: "Where", width: "minmax(0, 2fr)", narrow: "tail", cell: (e) => element("span.muted", {}, where(e.at))},
     ],
     open(i) {

@@ -46,11 +46,11 @@ function valuesPart(show) {
     title: "Values",
     explain: (list) => `What instructions yield, the most predictable work first; operands that cannot vary are left out. ${Text.count(list.total)} executions.`,
     columns: () => [
-      {title: "Share", width: "150px", narrow: "head", cell: (e) => shareCell(regularity(e), 1)},
+      {title: "Share", width: "150px", narrow: "head", by: (e) => regularity(e).share, cell: (e) => shareCell(regularity(e), 1)},
       {title: "See", width: "minmax(0, 1.2fr)", narrow: "head", cell: (e) => element("strong", {}, regularity(e).text)},
       {title: "In", width: "minmax(0, 0.8fr)", narrow: "tail", cell: (e) => element("code", {}, e.operand)},
       {title: "Distribution", width: "110px", cell: strip},
-      {title: "Executions", width: "84px", align: "right", cell: (e) => Text.count(e.executions)},
+      {title: "Executions", width: "84px", align: "right", by: (e) => e.executions, cell: (e) => Text.count(e.executions)},
       {title: "Where", width: "minmax(0, 1.6fr)", narrow: "tail", cell: (e) => element("span.muted", {}, Data.fullLabel(e.at))},
     ],
     open: (i) => openSide(side, describe(Data.lists.values.entry(i))),
@@ -63,7 +63,7 @@ function valuesPart(show) {
       if (!isNarrow() && Data.lists.values.length) part.list().choose(0, true);
       return built;
     },
-    open: (i) => part.list().choose(Number(i), true),
+    open: (i) => part.list().chooseEntry(Number(i)),
   };
 }
 

@@ -1,10 +1,12 @@
 #include "report/symbols/demangle.h"
 
-#include <cxxabi.h>
+// Or it declares basename(3) in another way than the C library.
+#define HAVE_DECL_BASENAME 1
+#include <libiberty/demangle.h>
 
 #include <array>
-#include <cstdlib>
-#include <memory>
+#include <csetjmp>
+#include <optional>
 
 namespace shadowprof::report {
 
@@ -44,6 +46,37 @@ std::size_t bracketed_size(std::string_view s) {
     return 0;
 }
 
+// What a symbol stands for can be exponentially longer than the symbol, and take as long to write:
+// a name that is longer than anybody reads is given up.
+class Demangling {
+  public:
+    std::optional<std::string> text_of(const std::string& symbol) {
+        text_.clear();
+        if (setjmp(give_up_) != 0) return {};
+        // Names of Rust's older scheme are C++ names with a hash at the end.
+        if (rust_demangle_callback(symbol.c_str(), DMGL_RUST, &append, this) != 0) return text_;
+        text_.clear();
+        constexpr int options = DMGL_PARAMS | DMGL_TYPES;
+        if (symbol.starts_with("_Z") &&
+            cplus_demangle_v3_callback(symbol.c_str(), options, &append, this) != 0)
+            return text_;
+        return {};
+    }
+
+  private:
+    static constexpr std::size_t longest_name = 16384;
+
+    // libiberty is C: nothing in it is to be destroyed on the way out.
+    static void append(const char* piece, std::size_t size, void* self) {
+        auto& all = *static_cast<Demangling*>(self);
+        if (all.text_.size() + size > longest_name) std::longjmp(all.give_up_, 1);
+        all.text_.append(piece, size);
+    }
+
+    std::string text_;
+    std::jmp_buf give_up_;
+};
+
 }  // namespace
 
 std::string demangle(const std::string& symbol) {
@@ -51,11 +84,9 @@ std::string demangle(const std::string& symbol) {
     if (symbol.size() > stub.size() && symbol.ends_with(stub))
         return demangle(symbol.substr(0, symbol.size() - stub.size())) + std::string(stub);
     std::string plain = symbol.substr(0, symbol.find('@', 1));
-    if (!plain.starts_with("_Z")) return plain;
-    int status = 0;
-    const std::unique_ptr<char, decltype(&std::free)> text{
-        abi::__cxa_demangle(plain.c_str(), nullptr, nullptr, &status), &std::free};
-    return text ? std::string(text.get()) : plain;
+    if (plain.starts_with("_R") || plain.starts_with("_Z"))
+        if (auto text = Demangling().text_of(plain)) return *std::move(text);
+    return plain;
 }
 
 std::string without_parameters(std::string_view function) {
@@ -75,6 +106,13 @@ std::string without_parameters(std::string_view function) {
             const auto size = bracketed_size(rest);
             if (size == 0) return std::string(function);
             const auto after = rest.substr(size);
+            // Rust: "<app::Circle as app::Shape>::area" is app::Circle::area.
+            if (c == '<' && out.empty() && after.starts_with("::")) {
+                const auto type = rest.substr(1, size - 2);
+                out = without_parameters(type.substr(0, type.find(" as ")));
+                i += size;
+                continue;
+            }
             const bool is_last = after.empty() || after.front() == ' ' || after.front() == '&';
             if (c == '(' && is_last && !out.empty()) return out;
             // "(anonymous namespace)::f", "f()::{lambda(int)#1}", and Go's "main.(*T).f".

@@ -6,7 +6,8 @@
 
 namespace shadowprof::report {
 
-// Demangles a C++ symbol or the stub for one ("puts@plt") and returns any other name unchanged.
+// Demangles a C++ or Rust symbol or the stub for one ("puts@plt") and returns any other name
+// unchanged, as well as one that would be longer than anybody reads.
 // Symbol versions ("@@GLIBC_2.14") are dropped; suffixes of compilers become
 // "[clone .constprop.0]".
 std::string demangle(const std::string& symbol);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include "model/utf8.h"
@@ -15,6 +16,7 @@
 #include "report/text/shown_table.h"
 #include "report/text/text_table.h"
 #include "report/text/value_notes.h"
+#include "report/views/certainty.h"
 #include "report/views/shares.h"
 
 namespace shadowprof::report {
@@ -34,12 +36,19 @@ class TextReport {
     TextReport(const Profile& profile, const TextOptions& options)
         : p_(profile),
           top_(options.top),
+          anyway_(options.anyway),
+          all_code_(options.all_code),
           width_(options.width),
           paint_(options.color),
           symbols_(options.symbols) {}
 
     std::string render() {
+        shortage();
         header();
+        if (!anyway_ && certainty_of(p_).is_noise()) {
+            certain();
+            return std::move(out_);
+        }
         opportunities();
         if (p_.find<MethodSection>()) functions(*p_.find<MethodSection>());
         if (p_.find<PathSection>()) paths(*p_.find<PathSection>());
@@ -65,6 +74,26 @@ class TextReport {
                   table.totals);
             out_ += text_of(table, top_, width_, paint_);
         }
+    }
+
+    // --- whether there is anything to say
+
+    void shortage() {
+        auto text = shortage_text(p_);
+        if (text.empty()) return;
+        text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
+        line_of(text, Tint::bold, 0);
+        for (const auto& remedy : remedies_for(p_)) line_of("→ " + remedy, Tint::accent, 2);
+        out_ += "\n";
+    }
+
+    // In place of tables, all of whose shares would be noise.
+    void certain() {
+        const auto facts = certain_facts(p_);
+        heading("Certain", "(in spite of so few samples)");
+        for (const auto& fact : facts) line_of(fact, Tint::none, 2);
+        if (facts.empty()) line_of("nothing that could be told in shares", Tint::dim, 2);
+        line_of("tables would be noise and are left out: --anyway shows them", Tint::dim, 2);
     }
 
     // --- what ran, what was seen, what it cost
@@ -122,15 +151,9 @@ class TextReport {
 
     std::string seen_text() const {
         const auto& c = p_.coverage;
-        return fmt::format("{}{} in {}, {}", is_exhaustive() ? "everything: " : "",
+        return fmt::format("{}{} in {}, {}", saw_everything(p_) ? "everything: " : "",
                            counted("instruction", c.instructions), counted("block", c.blocks),
                            counted("sample", c.samples));
-    }
-
-    bool is_exhaustive() const {
-        return (p_.find<PathSection>() && p_.find<PathSection>()->totals.exhaustive) ||
-               (p_.find<EdgeSection>() && p_.find<EdgeSection>()->totals.exhaustive) ||
-               (p_.find<MethodSection>() && p_.find<MethodSection>()->totals.exhaustive);
     }
 
     std::string ended_text() const {
@@ -160,20 +183,26 @@ class TextReport {
     // --- what to do about it
 
     void opportunities() {
-        const auto findings = find_opportunities(p_, symbols_);
+        const auto findings =
+            find_opportunities(p_, symbols_, all_code_ ? Code::all : Code::of_the_user);
         heading("Opportunities",
-                "(by the share of instructions, or of waiting time, that they touch)");
+                all_code_
+                    ? "(by the share of instructions, or of waiting time, that they touch)"
+                    : "(by the share of instructions, or of waiting time, that they touch; not in "
+                      "libraries of the system: --all-code)");
         if (!weighted_instructions(p_))
-            opportunity_line(unknown_total_text, Tint::dim, 2);
+            line_of(unknown_total_text, Tint::dim, 2);
+        else if (certainty_of(p_).is_noise())
+            line_of("none can be founded on so few samples", Tint::dim, 2);
         else if (findings.empty())
-            opportunity_line("none that touches " + share_text(thresholds::least_touched) +
-                                 " of the work or more",
-                             Tint::dim, 2);
+            line_of("none that touches " + share_text(thresholds::least_touched) +
+                        " of the work or more",
+                    Tint::dim, 2);
         std::set<const FindingKind*> advised;  // each advice is given once
         for (std::size_t i = 0; i < rows(findings); ++i)
             opportunity(findings[i], advised.insert(findings[i].kind).second);
         if (findings.size() > top_)
-            opportunity_line(fmt::format("and {} more", findings.size() - top_), Tint::dim, 2);
+            line_of(fmt::format("and {} more", findings.size() - top_), Tint::dim, 2);
     }
 
     void opportunity(const Finding& f, bool with_advice) {
@@ -184,16 +213,17 @@ class TextReport {
         const auto title = shorten_end(f.kind->title, width_ - std::min(width_, used));
         out_ += "  " + paint_.heat(f.touches, share) + paint_.dim(interval) + "  " +
                 paint_.bold(title) + paint_.dim(kind) + "\n";
-        opportunity_line(full_label(p_, p_.at(f.location)) + ": " + f.what, Tint::none);
-        for (const auto& e : f.evidence) opportunity_line(e, Tint::dim);
-        if (with_advice) opportunity_line("→ " + std::string(f.kind->advice), Tint::accent);
+        line_of(full_label(p_, p_.at(f.location)) + ": " + f.what, Tint::none);
+        for (const auto& e : f.evidence) line_of(e, Tint::dim);
+        if (with_advice) line_of("→ " + std::string(f.kind->advice), Tint::accent);
     }
 
-    void opportunity_line(const std::string& text, Tint tint, std::size_t indent = 6) {
+    void line_of(const std::string& text, Tint tint, std::size_t indent = 6) {
         auto lines =
             std::string(indent, ' ') + wrap_words(printable(text), indent + 2, width_ - indent);
         lines.pop_back();
         out_ += (tint == Tint::dim      ? paint_.dim(lines)
+                 : tint == Tint::bold   ? paint_.bold(lines)
                  : tint == Tint::accent ? paint_.accent(lines)
                                         : lines) +
                 "\n";
@@ -335,7 +365,7 @@ class TextReport {
         std::vector<Row> found;
         for (const auto& e : list.entries) {
             if (is_constant_by_construction(p_, e)) continue;
-            auto regularity = regularity_of(e);
+            auto regularity = regularity_of(p_, e);
             const auto weight = regularity.share * static_cast<double>(e.all_executions());
             if (weight > 0) found.push_back({&e, std::move(regularity), weight});
         }
@@ -417,6 +447,8 @@ class TextReport {
 
     const Profile& p_;
     const std::size_t top_;
+    const bool anyway_;
+    const bool all_code_;
     const std::size_t width_;
     const Paint paint_;
     Symbols symbols_;

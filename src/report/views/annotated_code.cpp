@@ -149,7 +149,7 @@ class Annotator {
     }
 
     std::string values_text(const ValueEntry& e) const {
-        auto text = value_note(e);
+        auto text = value_note(p_, e);
         if (!text.empty() && e.context)
             text += " if called from " + full_label(p_, p_.at(*e.context));
         return text;

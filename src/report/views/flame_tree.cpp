@@ -120,6 +120,47 @@ std::vector<std::vector<FrameIndex>> frames_of_blocks(const Profile& p, const Pa
     return all;
 }
 
+// Functions that nearly all calls of another come from. Paths end with backward branches, so most
+// of them have not seen how their outermost function was called.
+class UsualCallers {
+  public:
+    UsualCallers(const Profile& p, Builder& builder) {
+        if (!p.find<CallSection>()) return;
+        std::map<FrameIndex, std::map<FrameIndex, std::uint64_t>> callers;
+        for (const auto& e : p.find<CallSection>()->entries) {
+            const auto from = builder.frame(e.from), to = builder.frame(e.to);
+            if (from != to) callers[to][from] += e.statistics.count;
+        }
+        for (const auto& [callee, counts] : callers) {
+            std::uint64_t all = 0, most = 0;
+            for (const auto& [caller, n] : counts) {
+                all += n;
+                if (n <= most) continue;
+                most = n;
+                caller_of_[callee] = caller;
+            }
+            constexpr double usual = 0.99;
+            if (static_cast<double>(most) < usual * static_cast<double>(all))
+                caller_of_.erase(callee);
+        }
+    }
+
+    // Outermost first; the function itself is not one of them.
+    std::vector<FrameIndex> above(FrameIndex function) const {
+        std::vector<FrameIndex> chain{function};
+        for (auto caller = caller_of_.find(function);
+             caller != caller_of_.end() && std::ranges::find(chain, caller->second) == chain.end();
+             caller = caller_of_.find(caller->second))
+            chain.push_back(caller->second);
+        std::ranges::reverse(chain);
+        chain.pop_back();
+        return chain;
+    }
+
+  private:
+    std::map<FrameIndex, FrameIndex> caller_of_;
+};
+
 }  // namespace
 
 FlameTree flame_of_stacks(const Profile& profile, const FlameLimits& limits) {
@@ -136,12 +177,16 @@ FlameTree flame_of_stacks(const Profile& profile, const FlameLimits& limits) {
 
 FlameTree flame_of_paths(const Profile& profile, const FlameLimits& limits) {
     Builder builder(profile);
-    if (profile.find<PathSection>())
-        for (const auto& path : profile.find<PathSection>()->entries) {
-            const auto frames = frames_of_blocks(profile, path, builder);
-            for (std::size_t i = 0; i < frames.size(); ++i)
-                builder.add(frames[i], path.statistics.count * path.blocks[i].instructions);
+    if (!profile.find<PathSection>()) return builder.finish(limits);
+    const UsualCallers callers(profile, builder);
+    for (const auto& path : profile.find<PathSection>()->entries) {
+        const auto frames = frames_of_blocks(profile, path, builder);
+        for (std::size_t i = 0; i < frames.size(); ++i) {
+            auto stack = callers.above(frames[i].front());
+            stack.insert(stack.end(), frames[i].begin(), frames[i].end());
+            builder.add(stack, path.statistics.count * path.blocks[i].instructions);
         }
+    }
     return builder.finish(limits);
 }
 

@@ -4,15 +4,16 @@
 
 namespace shadowprof::report {
 
-namespace {
-
 bool saw_everything(const Profile& p) {
-    const auto* paths = p.find<PathSection>();
-    const auto* edges = p.find<EdgeSection>();
-    return (paths && paths->totals.exhaustive) || (edges && edges->totals.exhaustive);
+    bool is_all = false;
+    const auto look = [&](const auto* list) { is_all |= list && list->totals.exhaustive; };
+    look(p.find<PathSection>());
+    look(p.find<EdgeSection>());
+    look(p.find<MethodSection>());
+    look(p.find<CallSection>());
+    if (const auto* values = p.find<ValueSection>()) is_all |= values->all_executions().exhaustive;
+    return is_all;
 }
-
-}  // namespace
 
 Share share_of(const Statistics& entry, const Totals& totals) {
     return model::estimate_share(entry, totals);

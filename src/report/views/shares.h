@@ -20,6 +20,10 @@ using Share = model::Estimate;
 Share share_of(const Statistics& entry, const Totals& totals);
 Share share_of(const ValueShare& value, const ValueEntry& entry);
 
+// The whole program was followed from its start or from when it was attached to: no share of
+// executions is an estimate.
+bool saw_everything(const Profile& profile);
+
 // 0 of an empty whole. No more than 1, although a file that was made by hand may contradict itself.
 double fraction(double part, double whole);
 

@@ -1,0 +1,203 @@
+#include "report/views/certainty.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+#include "report/text/format.h"
+#include "report/views/shares.h"
+
+namespace shadowprof::report {
+
+namespace {
+
+constexpr double most_times = 1e6;
+constexpr double least_certain = 0.05;  // of the program, to be a fact worth telling
+constexpr std::size_t most_facts = 5;
+constexpr double most_overhead = 20;  // per cent, that anyone is advised to spend
+
+// As if every sample had been taken so many times.
+Totals times(Totals totals, std::uint64_t n) {
+    totals.samples *= n;
+    totals.total *= n;
+    totals.total_squares *= n;
+    return totals;
+}
+Statistics times(Statistics entry, std::uint64_t n) {
+    entry.samples *= n;
+    entry.count *= n;
+    entry.squares *= n;
+    entry.products *= n;
+    return entry;
+}
+
+struct SharesOfProfile {
+    Totals totals;
+    std::vector<Statistics> entries;
+};
+
+template <class List>
+SharesOfProfile shares_of(const List& list) {
+    SharesOfProfile all{list.totals, {}};
+    for (const auto& e : list.entries) all.entries.push_back(e.statistics);
+    return all;
+}
+
+// By which a profile is judged: the first kind of shares that it has.
+std::optional<SharesOfProfile> judged(const Profile& p) {
+    if (const auto* methods = p.find<MethodSection>()) {
+        SharesOfProfile all{methods->instructions, {}};
+        for (const auto& e : methods->entries) all.entries.push_back(e.instructions);
+        return all;
+    }
+    if (const auto* list = p.find<PathSection>()) return shares_of(*list);
+    if (const auto* list = p.find<EdgeSection>()) return shares_of(*list);
+    if (const auto* list = p.find<CallSection>()) return shares_of(*list);
+    if (const auto* list = p.find<LatencySection>()) return shares_of(*list);
+    if (const auto* list = p.find<StackSection>()) return shares_of(*list);
+    if (const auto* list = p.find<ValueSection>())
+        return SharesOfProfile{list->all_executions(), {}};
+    return {};
+}
+
+double worst_reach(const SharesOfProfile& of, std::uint64_t times_as_many) {
+    const auto totals = times(of.totals, times_as_many);
+    // Something that was everything in every sample: nothing is known better than that.
+    const Statistics all{totals.samples, totals.total, totals.total_squares, totals.total_squares};
+    double worst = model::reach_of(share_of(all, totals));
+    for (const auto& entry : of.entries)
+        worst = std::max(worst, model::reach_of(share_of(times(entry, times_as_many), totals)));
+    return worst;
+}
+
+// Two digits are more than is known.
+std::string rough_seconds(double seconds) {
+    if (seconds < 90) return fmt::format("{:.0f} s", std::max(1.0, seconds));
+    if (seconds < 5400) return fmt::format("{:.0f} min", seconds / 60);
+    if (seconds < 48 * 3600) return fmt::format("{:.0f} h", seconds / 3600);
+    return fmt::format("{:.0f} days", seconds / 86400);
+}
+
+// In per cent; nothing if the profile does not say.
+std::optional<double> overhead_of(const Profile& p) {
+    const auto found = p.run.options.find("overhead");
+    if (found == p.run.options.end()) return {};
+    double percent = 0;
+    const auto& text = found->second;
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
+    return error == std::errc{} && percent > 0 ? std::optional(percent) : std::nullopt;
+}
+
+bool follows_whole_program(const Profile& p) {
+    const auto size = p.run.options.find("sample-size");
+    return size != p.run.options.end() && size->second == "0";
+}
+
+bool has_ended(const Profile& p) {
+    return !p.targets.empty() && p.targets.front().exit;
+}
+
+}  // namespace
+
+Certainty certainty_of(const Profile& profile) {
+    if (saw_everything(profile) || follows_whole_program(profile)) return {};
+    const auto shares = judged(profile);
+    if (!shares) return {profile.coverage.samples == 0 ? 1.0 : 0.0, {}};
+    Certainty c{worst_reach(*shares, 1), {}};
+    if (c.is_enough() || shares->totals.total == 0) return c;
+    std::uint64_t too_few = 1, enough = 2;
+    while (worst_reach(*shares, enough) > Certainty::enough) {
+        too_few = enough;
+        enough *= 2;
+        if (static_cast<double>(enough) > most_times) return c;
+    }
+    while (enough - too_few > std::max<std::uint64_t>(1, too_few / 8)) {
+        const auto middle = too_few + (enough - too_few) / 2;
+        (worst_reach(*shares, middle) > Certainty::enough ? too_few : enough) = middle;
+    }
+    c.times_as_many = static_cast<double>(enough);
+    return c;
+}
+
+std::string shortage_text(const Profile& profile) {
+    const auto certainty = certainty_of(profile);
+    if (certainty.is_enough()) return {};
+    if (profile.coverage.samples == 0)
+        return has_ended(profile)
+                   ? fmt::format(
+                         "nothing was seen: the program ended after {}, before a sample "
+                         "was taken or while it was asleep",
+                         seconds_text(profile.run.duration))
+                   : fmt::format(
+                         "nothing was seen in {}: the program was asleep all the time, or "
+                         "only its children work",
+                         seconds_text(profile.run.duration));
+    if (certainty.reach >= 0.5)
+        return fmt::format("too few samples ({}): nothing is known about shares",
+                           profile.coverage.samples);
+    return fmt::format("too few samples ({}): shares are known to ±{:.0f} points at best",
+                       profile.coverage.samples, std::ceil(certainty.reach * 100));
+}
+
+std::vector<std::string> remedies_for(const Profile& profile) {
+    const auto certainty = certainty_of(profile);
+    if (certainty.is_enough()) return {};
+    std::vector<std::string> lines;
+    const auto& mode = profile.run.mode;
+    const auto overhead = overhead_of(profile);
+    if (certainty.times_as_many) {
+        const auto n = *certainty.times_as_many;
+        lines.push_back(fmt::format(
+            "profile for longer: ±5 points need about {:.0f} times as many samples, {} instead of "
+            "{}",
+            n, rough_seconds(n * profile.run.duration), rough_seconds(profile.run.duration)));
+        if (has_ended(profile) && !profile.run.interrupted)
+            lines.back() +=
+                "; a program that ends earlier needs more to do, or several runs "
+                "and shadowprof merge";
+        if (overhead && mode != "full") {
+            const auto wanted = std::min(most_overhead, std::max(5.0, std::ceil(n * *overhead)));
+            if (wanted > *overhead)
+                lines.push_back(fmt::format("--overhead {:g}% instead of {:g}%{}", wanted,
+                                            *overhead,
+                                            wanted < n * *overhead ? ", and for longer" : ""));
+        }
+    } else {
+        if (profile.coverage.samples == 0 && !has_ended(profile))
+            lines.emplace_back(
+                "attach while it works, and to the process that does the work "
+                "(pstree -p, top)");
+        else
+            lines.emplace_back("give it more to do, so that it runs for some seconds");
+        if (overhead && mode != "full") lines.emplace_back("--overhead 5%");
+    }
+    const bool had_bursts = std::ranges::any_of(profile.run.warnings, [](const auto& warning) {
+        return warning.find("in mode burst") != warning.npos;
+    });
+    if (mode == "shadow" && !had_bursts) lines.emplace_back("-m burst: more and shorter samples");
+    if (mode != "full")
+        lines.emplace_back("-m full: sees everything, and the program runs several times as long");
+    return lines;
+}
+
+std::vector<std::string> certain_facts(const Profile& profile) {
+    const auto* methods = profile.find<MethodSection>();
+    if (!methods) return {};
+    std::vector<std::pair<double, const MethodEntry*>> known;
+    for (const auto& e : methods->entries)
+        if (const auto low = share_of(e.instructions, methods->instructions).low;
+            low >= least_certain)
+            known.emplace_back(low, &e);
+    std::stable_sort(known.begin(), known.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::vector<std::string> lines;
+    for (std::size_t i = 0; i < std::min(known.size(), most_facts); ++i)
+        lines.push_back(fmt::format("{} has at least {} of the instructions",
+                                    function_label(profile, profile.at(known[i].second->function)),
+                                    share_text(known[i].first)));
+    return lines;
+}
+
+}  // namespace shadowprof::report
