@@ -36,6 +36,11 @@ inline constexpr std::size_t look_ahead = 24;
 // The same where earlier runs say what will be executed next. More of it is translated while the
 // thread goes on.
 inline constexpr std::size_t known_ahead = 24;
+// The same while a burst waits. Between bursts, and while nobody waits, code is translated that
+// lies so many units away from where threads are, at most; and so many that are to be are noted.
+inline constexpr std::size_t look_ahead_in_burst = 2;
+inline constexpr unsigned deepest_ahead = 24;
+inline constexpr std::size_t most_ahead = 1u << 14;
 // Blocks and instructions of a unit that follows the way a thread was seen to go, through as many
 // rounds of loops as there is room for. Measured with bench/full/replicas.py: with units of this
 // length replicas are twice as fast as with units of eight blocks.
@@ -130,6 +135,28 @@ inline constexpr double smallest_part_of_original = 0.3;
 // Nanoseconds for which a rate that was measured natively holds. What is executed later may be
 // other code.
 inline constexpr double rate_holds_for = 2e6;
+
+// ---- Translator: bursts in place (burst.h)
+
+// Nanoseconds that a program takes for a block, as long as none was measured, and how much of what
+// is known of that remains with each new one. A burst that says more, or less, than so many times
+// the usual was disturbed.
+inline constexpr double usual_nanoseconds_of_block = 1.5;
+inline constexpr double block_time_kept = 0.9;
+inline constexpr double most_of_usual_block_time = 8;
+// The part of a burst, in blocks, after which it is measured how long the rest is to be.
+inline constexpr double first_part_of_burst = 0.3;
+// Fewer blocks say nothing; and what would be shorter than this part of a burst is left out.
+inline constexpr double fewest_blocks_to_measure = 1000;
+inline constexpr double negligible_part = 0.05;
+// Blocks for which a burst that is over goes on, as long as signals are on their way.
+inline constexpr std::uint64_t blocks_until_signals = 256;
+// Nanoseconds that a thread may wait for code in one burst, which then ends. What a burst may take
+// has to be bounded, for whoever waits for the program; the code that it came to is translated
+// before the next one.
+inline constexpr double longest_wait_in_burst = 3e6;
+// Nanoseconds: a thread that says it was longer in the cache without asking was not on a processor.
+inline constexpr double longest_part_of_burst = 1e9;
 
 // ---- Translator: measuring a replica natively (native_stretch.h, landmark.h)
 

@@ -14,6 +14,7 @@
 //                   nothing of its memory and descriptors any more.
 #include "inject/fork_conditions.h"
 
+#include <asm/prctl.h>
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -100,6 +101,9 @@ struct Tried {
     const auto file = static_cast<int>(syscall(SYS_memfd_create, "shadowprof", MFD_CLOEXEC));
     void* area = mmap(nullptr, page_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (area == MAP_FAILED || mprotect(area, page_size, PROT_READ | PROT_EXEC) != 0) _exit(1);
+    munmap(area, page_size);
+    unsigned long gs = 0;
+    syscall(SYS_arch_prctl, ARCH_GET_GS, &gs);
     int does_adopt = 0;
     prctl(PR_GET_CHILD_SUBREAPER, &does_adopt);
     tried.intermediary = static_cast<pid_t>(clone_and_exit(flags.intermediary));

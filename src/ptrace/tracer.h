@@ -82,6 +82,9 @@ class Tracer {
     // wait() would return because of it.
     bool bell_was_rung() const;
 
+    // It is about to ring, so wait() does not sleep for a moment.
+    void listen() { last_ring_ = Clock::now(); }
+
     // Makes wait() return the last event again, for another part of the profiler to deal with.
     void give_back(const Event&);
 

@@ -12,7 +12,7 @@
 
 namespace shadowprof::sampling {
 
-enum class Mode { step, burst, shadow, full };
+enum class Mode { automatic, step, burst, shadow, instant, full };
 
 struct Options {
     Mode mode = Mode::step;  // the table of modes is modes/modes.h

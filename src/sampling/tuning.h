@@ -186,6 +186,32 @@ inline constexpr std::uint64_t fewest_faults_between_looks = 64, pages_for_a_fau
 inline constexpr std::uint64_t first_neighbours = 32, most_neighbours = 1u << 15;
 inline constexpr std::uint64_t widest_gap_in_run = 8 * page_size;
 
+// --- whichever tells more (kinds/best_samples.cpp) -----------------------------------------------
+
+// A replica's sample is longer than one in place, but what is executed within a sample is alike: it
+// tells as much as so many. Chosen by reasoning.
+inline constexpr double worth_of_replica = 3;
+// The part of samples, or, if they are dearer, of the budget that goes on the kind that seems
+// worse.
+inline constexpr double part_for_the_other = 0.1;
+// So many samples say what one costs; older ones count less and less.
+inline constexpr std::uint64_t samples_remembered = 64;
+// Replicas that ended early, after which there are no more.
+inline constexpr unsigned most_ended_early = 2;
+
+// --- bursts in place (kinds/instant_samples.cpp) -------------------------------------------------
+
+// How often it is looked whether they are over.
+inline constexpr Seconds between_looks_at_bursts{1e-3};
+// … and where the program is, if no burst is under way; and for how long the code there is
+// translated at a time.
+inline constexpr Seconds between_looks_at_counters{10e-3};
+inline constexpr std::chrono::microseconds work_at_a_time{200};
+// So many say what they cost.
+inline constexpr std::uint64_t bursts_to_know = 40;
+// Nanoseconds that a thread runs from one look to the next; each takes some microseconds.
+inline constexpr std::uint64_t between_counters = 5'000'000;
+
 // --- bursts (kinds/burst_samples.cpp; bench/bursts) ----------------------------------------------
 
 // Instructions at a burst's beginning that are not recorded: a random number below this. More than

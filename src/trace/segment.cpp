@@ -26,6 +26,7 @@ SegmentTable::~SegmentTable() {
 
 SegmentId SegmentTable::publish(std::span<const BlockId> blocks) {
     SHADOWPROF_ASSERT(!blocks.empty(), "a segment without blocks");
+    const std::lock_guard lock{publishing_};
     const auto id = size_.load(std::memory_order_relaxed);
     auto& known = known_[hash_of(blocks)];
     if (known > 0 && std::ranges::equal(at(SegmentId{known - 1}), blocks))

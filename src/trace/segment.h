@@ -9,6 +9,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <vector>
 
@@ -18,9 +19,9 @@
 
 namespace shadowprof::trace {
 
-// Owns every segment of a run. One thread at a time publishes (only one at a time may use a code
-// cache). Any thread may read a segment whose id reached it through a synchronised hand-over, such
-// as a chunk passed through a queue.
+// Owns every segment of a run. Any thread may publish: there may be several code caches, of the
+// program and of replicas. Any thread may read a segment whose id reached it through a synchronised
+// hand-over, such as a chunk passed through a queue.
 class SegmentTable {
   public:
     SegmentTable();
@@ -42,6 +43,7 @@ class SegmentTable {
 
     std::span<const BlockId> keep(std::span<const BlockId> blocks);
 
+    std::mutex publishing_;
     std::unique_ptr<std::atomic<Page*>[]> pages_;
     std::atomic<std::uint32_t> size_{0};
     FlatMap<std::uint32_t> known_;  // by their blocks' hash: the id, plus 1

@@ -17,7 +17,7 @@ CASES = [
     (["shadowprof", "--v"], {"--version"}, {"--help"}),
     (["shadowprof", "--completion", ""], {"bash", "zsh", "fish"}, {"run"}),
     (["shadowprof", "run", "--m"], {"--mode", "--max-samples"}, {"--top", "--overhead"}),
-    (["shadowprof", "run", "--mode", ""], {"shadow", "burst", "full", "step"}, {"run"}),
+    (["shadowprof", "run", "--mode", ""], {"shadow", "auto", "instant", "burst", "full", "step"}, {"run"}),
     (["shadowprof", "run", "-m", "f"], {"full"}, {"step"}),
     (["shadowprof", "run", "--profile", "p"], {"path"}, {"edge"}),
     (["shadowprof", "attach", "-p", "path,e"], {"path,edge"}, {"path,value"}),

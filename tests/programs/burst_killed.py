@@ -29,8 +29,8 @@ MANY_THREADS, SIGNALS_IN_ORDER = (os.path.abspath(path) for path in sys.argv[1:]
 ROUNDS = int(os.environ.get("ROUNDS", "4"))
 MODE = os.environ.get("MODE", "burst")
 OPTIONS = ["-m", MODE, "--overhead", "30%", "--no-progress", "-q", "-o", "profile.json"]
-# In mode full, what was put into a program stays there when its profiler dies, and there is little room.
-MOST_IN_ONE_RUN = 2 if MODE == "full" else ROUNDS
+# In modes full and instant, what was put into a program stays there when its profiler dies, and there is little room.
+MOST_IN_ONE_RUN = 2 if MODE in ("full", "instant") else ROUNDS
 PR_SET_CHILD_SUBREAPER = 36
 # It computes for half a second.
 PYTHON = """
@@ -140,9 +140,10 @@ with scratch():
         "python3": ["/usr/bin/python3", "-c", PYTHON],
         "signals": [SIGNALS_IN_ORDER, "100000"],
     }
-    # Mode full holds back a signal that finds a thread in the cache, and sends it again later. If the profiler dies
+    # Modes full and instant hold back a signal that finds a thread in the cache, and send it again later. If the
+    # profiler dies
     # in between, the signal's siginfo is lost.
-    if MODE == "full":
+    if MODE in ("full", "instant"):
         del programs["signals"]
     for name, command in programs.items():
         expected = output_of(command)

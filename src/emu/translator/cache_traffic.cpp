@@ -23,7 +23,7 @@ void CacheTraffic::enter(GuestThread& guest, const Registers& native) {
     if (is_first && !cache_.has_same_confinement(*guest.thread))
         return run_natively(guest, native, "seccomp");
     if (!threads_.admit(guest)) return run_natively(guest, native, "too many threads");
-    if (!guest.held.empty()) return send_held_signal(guest, native);
+    if (const auto next = deliverable(guest)) return send_held_signal(guest, native, *next);
 
     const auto place = entry_for(guest, native.rip());
     if (is_emptying_) {
@@ -51,28 +51,56 @@ void CacheTraffic::look_whether_to_empty() {
 
 void CacheTraffic::go_on_outside(GuestThread& guest, const Registers& native) {
     guest.thread->set_registers(native);
-    if (!threads_.any_in_cache() && cache_.is_in_program()) {
-        threads_.ends_may_be_missed();
-        cache_.take_out(*guest.thread);
-    }
+    take_out_if_empty(*guest.thread);
     guest.thread->resume();
+}
+
+void CacheTraffic::take_out_if_empty(ptrace::Thread& thread) {
+    if (threads_.may_any_be_inside() || !cache_.is_in_program()) return;
+    threads_.ends_may_be_missed();
+    cache_.take_out(thread);
+}
+
+// Which of those that are held is next: in a handler they may be blocked. If we have sent one again
+// that is still on its way, one of the same kind is.
+std::optional<std::size_t> CacheTraffic::deliverable(const GuestThread& guest) const {
+    if (guest.held.empty()) return {};
+    const auto mask = guest.thread->signal_mask().value_or(0);
+    std::optional<std::size_t> next;
+    for (std::size_t n = 0; n < guest.held.size(); ++n) {
+        const auto signal = guest.held[n].si_signo;
+        if (mask >> (signal - 1) & 1) continue;
+        if (guest.sent_again[static_cast<std::size_t>(signal)]) return n;
+        if (!next) next = n;
+    }
+    return next;
 }
 
 // The signal is sent once more, outside the cache; when it arrives it gets back its original
 // siginfo.
-void CacheTraffic::send_held_signal(GuestThread& guest, const Registers& native) {
-    guest.redelivered = guest.held.front();
-    guest.held.pop_front();
+void CacheTraffic::send_held_signal(GuestThread& guest, const Registers& native,
+                                    std::size_t number) {
+    const auto info = guest.held[number];
+    guest.held.erase(guest.held.begin() + static_cast<std::ptrdiff_t>(number));
+    if (guest.redelivered) guest.held.push_front(*guest.redelivered);
+    guest.redelivered = info;
     guest.thread->set_registers(native);
-    guest.thread->send(guest.redelivered->si_signo);
+    // Unless one that we have sent before is still on its way, because the program's came first.
+    const auto signal = static_cast<std::size_t>(info.si_signo);
+    if (!guest.sent_again[signal]) guest.thread->send(info.si_signo);
+    guest.sent_again[signal] = true;
     guest.thread->resume_to_system_call();
 }
 
 void CacheTraffic::enter_at(GuestThread& guest, const Registers& native, Address place) {
     cache_.memory().area(*guest.area).sleeps = 0;
     // Otherwise it was killed while it was stopped, and has the registers that it had.
+    auto& memory = cache_.memory();
+    const auto stream = guest.recording->stream();
     const bool is_inside = guest.thread->set_registers(
-        enter_cache(cache_.memory(), *guest.area, guest.recording->stream(), place, native));
+        guest.burst ? enter_cache_for_burst(memory, *guest.area, stream, place,
+                                            cache_.translator().go_on(), native)
+                    : enter_cache(memory, *guest.area, stream, place, native));
     guest.state = is_inside ? GuestThread::State::in_cache : GuestThread::State::native;
     guest.thread->resume();
 }
@@ -89,17 +117,47 @@ void CacheTraffic::answer(GuestThread& guest) {
     }
     guest.asks_behind_call = false;
     area.stream = guest.recording->stream();
-    area.resume = place->value;
-    std::atomic_ref{area.answered}.store(1);
+    go_on_at(guest, *place);
+}
+
+void CacheTraffic::go_on_at(GuestThread& guest, Address place) {
+    auto& area = cache_.memory().area(*guest.area);
+    area.resume = place.value;
+    area.behind_call = 0;
+    std::atomic_ref{area.answered}.store(Answered::goes_on);
     if (std::atomic_ref{area.sleeps}.load() != 0)
         syscall(SYS_futex, &area.answered, FUTEX_WAKE, 1, nullptr, nullptr, 0);
 }
 
+void CacheTraffic::answer_natively(GuestThread& guest) {
+    go_on_at(guest, cache_.translator().go_native());
+    guest.state = GuestThread::State::leaving;
+}
+
+bool CacheTraffic::settle(GuestThread& guest) {
+    const auto registers = guest.thread->registers();
+    if (!registers) return true;
+    if (cache_.translator().is_in_cache(registers->rip())) {
+        const auto* const fixed = cache_.translator().fixed_code_at(registers->rip());
+        if (!fixed || !fixed->all_in_area.contains(registers->rip())) {
+            guest.state = GuestThread::State::in_cache;
+            guest.untranslated = false;
+            guest.recording->spoil();
+            return false;
+        }
+        guest.thread->set_registers(
+            guest_registers_while_waiting(cache_.read_area(*guest.area), *registers));
+    }
+    guest.state = GuestThread::State::native;
+    return true;
+}
+
 void CacheTraffic::leave(GuestThread& guest, const Registers& native, std::uint64_t stream) {
     guest.recording->left_at(stream);
+    if (guest.burst) guest.burst->goes_native();
     guest.state = GuestThread::State::native;
     guest.asks_behind_call = false;
-    cache_.memory().area(*guest.area).answered = 1;
+    cache_.memory().area(*guest.area).answered = Answered::goes_on;
     cache_.memory().area(*guest.area).in_call = 0;
     guest.thread->set_registers(native);
 }
@@ -143,6 +201,7 @@ void CacheTraffic::call_out(GuestThread& guest, Registers registers) {
         registers.raw.r15 |= alias;
     area.stream |= alias;
     area.left = 0;
+    area.is_last = 0;  // it is to ask
     const auto at = registers.rip();
     if (const auto* fixed = cache_.translator().fixed_code_at(at);
         fixed && (fixed->before_call.contains(at) || fixed->before_hinted.contains(at)))

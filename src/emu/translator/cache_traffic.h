@@ -27,6 +27,11 @@ class CacheTraffic {
     CacheTraffic(ProgramCache& cache, GuestThreads& threads, RunNotes& notes)
         : cache_(cache), threads_(threads), notes_(notes) {}
 
+    // A thread that waits for an answer, and whose burst is over, goes on in its own code.
+    void answer_natively(GuestThread& guest);
+    // A thread that has left, or is about to, and is stopped, is in its own code.
+    // False: it is not, and has not left in truth; the program has written that.
+    bool settle(GuestThread& guest);
     // A stopped thread with these registers goes on: in the cache if that is possible, else until
     // its next system call natively.
     void enter(GuestThread& guest, const ptrace::Registers& native);
@@ -44,11 +49,16 @@ class CacheTraffic {
     // If the thread was taken to be in the cache, and is elsewhere, the program has changed what
     // only we change. Then it is native, with these registers, and true is returned.
     bool look_whether_astray(GuestThread& guest, ptrace::Registers& registers);
+    // The number of the held signal that a stopped thread is to get now.
+    std::optional<std::size_t> deliverable(const GuestThread& guest) const;
     // Makes a thread that is stopped somewhere in the cache leave it soon.
     void call_out(GuestThread& guest, ptrace::Registers registers);
     // Where the thread, stopped in the cache, would write next.
     std::uint64_t stream_of(const GuestThread& guest, const ptrace::Registers& in_cache) const;
 
+    // If nobody is inside any more, this stopped thread takes the cache's memory out of the
+    // program.
+    void take_out_if_empty(ptrace::Thread& thread);
     void begin_emptying();
     // If code has gone, or the cache is full.
     void look_whether_to_empty();
@@ -60,11 +70,12 @@ class CacheTraffic {
     bool may_enter() const { return !is_emptying_ && !is_closed_; }
 
   private:
+    void go_on_at(GuestThread& guest, Address place);
     // Where the thread would enter at `pc`. Nothing if there is no code, or the cache is being
     // emptied.
     std::optional<Address> entry_for(const GuestThread& guest, Address pc);
     void go_on_outside(GuestThread& guest, const ptrace::Registers& native);
-    void send_held_signal(GuestThread& guest, const ptrace::Registers& native);
+    void send_held_signal(GuestThread& guest, const ptrace::Registers& native, std::size_t number);
     void enter_at(GuestThread& guest, const ptrace::Registers& native, Address place);
 
     ProgramCache& cache_;

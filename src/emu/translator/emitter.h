@@ -81,6 +81,13 @@ class Emitter : public HostAssembler {
         raw(0x65, 0xff, 0x24, 0x25);
         imm32(static_cast<std::uint32_t>(offset));
     }
+    void jump_through_low(std::uint32_t place) {
+        raw(0xff, 0x24, 0x25);
+        imm32(place);
+    }
+    void jump_through(HostRegister base, std::size_t offset) {
+        memory_operand(false, 0xff, 4, base, static_cast<std::int32_t>(offset));
+    }
     // Jumps to where the table's entry number `index` says.
     void jump_through_table(std::uint32_t table, HostRegister index) {
         rex(false, 0, index, 0);
@@ -169,6 +176,12 @@ class Emitter : public HostAssembler {
     }
     void wait_for_loads() { raw(0x0f, 0xae, 0xe8); }  // lfence
     void read_clock() { raw(0x0f, 0x31); }            // rdtsc: to edx:eax
+    // Behind that; changes rdx and flags.
+    void whole_clock_in_rax() {
+        raw(0x48, 0xc1, 0xe2, 0x20);  // shl rdx, 32
+        raw(0x48, 0x09, 0xd0);        // or rax, rdx
+    }
+    void set_gs(HostRegister base) { raw(0xf3, 0x48, 0x0f, 0xae, 0xd8 | base); }  // a low one
     void read_fs_base(HostRegister reg) {
         raw(0xf3, 0x48 | reg >> 3, 0x0f, 0xae, 0xc0 | (reg & 7));
     }

@@ -1,6 +1,8 @@
 #include "emu/translator/fixed_code.h"
 
+#include <asm/prctl.h>
 #include <linux/futex.h>
+#include <sys/auxv.h>
 #include <sys/syscall.h>
 
 #include <cstddef>
@@ -25,16 +27,21 @@ using decoder::rsi;
 
 class Writer {
   public:
-    Writer(CodeArena& arena, std::uint32_t exchange)
-        : arena_(arena), fixed_(arena.fixed), exchange_(exchange), a_(arena.begin(), arena.end()) {}
+    Writer(CodeArena& arena, Asking asking, std::uint32_t areas, std::uint32_t exchange)
+        : arena_(arena),
+          fixed_(arena.fixed),
+          asking_(asking),
+          areas_(areas),
+          exchange_(exchange),
+          a_(arena.begin(), arena.end()) {}
 
-    void write(Asking asking) {
-        if (asking == Asking::by_stops)
+    void write() {
+        if (asking_ == Asking::by_stops)
             write_leave_by_stop();
         else
             write_leave_by_memory();
         write_find();
-        if (asking == Asking::by_memory) write_call();
+        if (asking_ != Asking::by_stops) write_call();
         arena_.commit(a_.position());
         arena_.keep();
     }
@@ -73,8 +80,19 @@ class Writer {
         a_.store_area(offsetof(ThreadArea, stream), stream_register);
         save_flags();
 
+        fixed_.all_in_area.begin = here();
+        std::uint8_t* is_last = nullptr;
+        if (asking_ == Asking::in_bursts) {
+            note_time(offsetof(ThreadArea, asked_at));
+            a_.compare_area_half(offsetof(ThreadArea, is_last), 0);
+            auto* const goes_on = a_.jump_if(Condition::e);
+            a_.compare_area_half(offsetof(ThreadArea, request),
+                                 static_cast<std::int8_t>(Request::look));
+            is_last = a_.jump_if(Condition::e);
+            a_.join(goes_on);
+        }
         fixed_.waiting.begin = fixed_.with_stream.begin = here();
-        a_.store_area_half(offsetof(ThreadArea, answered), 0);
+        a_.store_area_half(offsetof(ThreadArea, answered), not_yet);
         auto* const dead_before = jump_if_dead();
         a_.increment_low_atomically(of_exchange(offsetof(Exchange, bell)));
         a_.compare_low_half(of_exchange(offsetof(Exchange, profiler_sleeps)), 0);
@@ -92,7 +110,7 @@ class Writer {
 
         a_.move_imm(rcx, tuning::spins_for_answer);
         const auto* const spin = a_.position();
-        a_.compare_area_half(offsetof(ThreadArea, answered), 0);
+        a_.compare_area_half(offsetof(ThreadArea, answered), not_yet);
         auto* const at_once = a_.jump_if(Condition::ne);
         a_.pause();
         a_.decrement(rcx);
@@ -108,19 +126,69 @@ class Writer {
         a_.move_imm(r10, of_exchange(offsetof(Exchange, patience)));
         a_.move_imm(rax, SYS_futex);
         a_.system_call();
-        a_.compare_area_half(offsetof(ThreadArea, answered), 0);
+        a_.compare_area_half(offsetof(ThreadArea, answered), not_yet);
         a_.jump_to_if(Condition::e, sleep);
         fixed_.waiting.end = here();
         a_.store_area_half(offsetof(ThreadArea, sleeps), 0);
         a_.join(at_once);
+        fixed_.go_on = here();
+        if (asking_ == Asking::in_bursts) note_time(offsetof(ThreadArea, went_on_at));
         load_registers(offsetof(ThreadArea, stream));
         fixed_.with_stream.end = here();
         a_.jump_through_area(offsetof(ThreadArea, resume));
 
         a_.join(dead_before);
         a_.join(dead_meanwhile);
-        load_registers(offsetof(ThreadArea, r15));
-        a_.jump_through_area(offsetof(ThreadArea, pc));
+        if (asking_ == Asking::in_bursts) {
+            a_.join(is_last);
+            write_go_native();
+        } else {
+            load_registers(offsetof(ThreadArea, r15));
+            a_.jump_through_area(offsetof(ThreadArea, pc));
+        }
+        fixed_.all_in_area.end = here();
+    }
+
+    // With gs, the last thing of ours, its area is out of reach by that.
+    void write_go_native() {
+        fixed_.go_native = here();
+        a_.load_area(stream_register, offsetof(ThreadArea, place));
+        a_.store_area_half(offsetof(ThreadArea, answered), has_left);
+        load_by_stream_register(rsi, offsetof(ThreadArea, guest_gs));
+        if (may_set_gs()) {
+            a_.set_gs(rsi);
+        } else {
+            a_.move_imm(rdi, ARCH_SET_GS);
+            a_.move_imm(rax, SYS_arch_prctl);
+            a_.system_call();
+        }
+        load_by_stream_register(rax, offsetof(ThreadArea, flags));
+        a_.flags_from_rax();
+        for (const auto& [reg, slot] : saved) load_by_stream_register(reg, slot);
+        a_.jump_through(stream_register, offsetof(ThreadArea, way_out));
+        fixed_.ways_out = here();
+        for (std::uint32_t area = 0; area < most_threads; ++area) {
+            const auto* const begin = a_.position();
+            const auto place = areas_ + area * static_cast<std::uint32_t>(sizeof(ThreadArea));
+            a_.load_low(stream_register, place + offsetof(ThreadArea, r15));
+            a_.jump_through_low(place + offsetof(ThreadArea, pc));
+            while (a_.position() < begin + FixedCode::way_out_size) a_.trap();
+        }
+    }
+    void load_by_stream_register(HostRegister reg, std::size_t offset) {
+        a_.load_from(reg, stream_register, static_cast<std::int32_t>(offset),
+                     sizeof(std::uint64_t));
+    }
+    // Changes rax, rdx and flags.
+    void note_time(std::size_t slot) {
+        a_.read_clock();
+        a_.whole_clock_in_rax();
+        a_.store_area(slot, rax);
+    }
+    // Whether programs may do so themselves: since Linux 5.9, if the processor can.
+    static bool may_set_gs() {
+        constexpr unsigned long fsgsbase = 2;
+        return getauxval(AT_HWCAP2) & fsgsbase;
     }
 
     std::uint8_t* jump_if_dead() {
@@ -222,16 +290,21 @@ class Writer {
     // A system call by itself changes the first three.
     static constexpr std::span lost_in_call{saved, 3};
 
+    static constexpr auto not_yet = static_cast<std::int8_t>(Answered::not_yet);
+    static constexpr auto has_left = static_cast<std::uint32_t>(Answered::has_left);
+
     CodeArena& arena_;
     FixedCode& fixed_;
-    std::uint32_t exchange_;
+    Asking asking_;
+    std::uint32_t areas_, exchange_;
     Emitter a_;
 };
 
 }  // namespace
 
-void write_fixed_code(CodeArena& arena, Asking asking, std::uint32_t exchange) {
-    Writer{arena, exchange}.write(asking);
+void write_fixed_code(CodeArena& arena, Asking asking, std::uint32_t areas,
+                      std::uint32_t exchange) {
+    Writer{arena, asking, areas, exchange}.write();
 }
 
 }  // namespace shadowprof::emu::translator

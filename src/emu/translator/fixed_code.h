@@ -44,8 +44,19 @@ struct FixedCode {
     // Of such a thread: the call is still to be made, or to be made once more.
     bool is_before_call(Address place) const { return place < behind_call.begin; }
     Address ask_behind_call;  // where to go on instead of in the unit
+
+    // The rest is for bursts.
+    Address go_on;      // from the area's registers, at its `resume`
+    Address go_native;  // from the area's registers, at its `pc`
+    AddressRange
+        all_in_area;   // here all of the guest's state is, so a thread may just become native
+    Address ways_out;  // see way_out()
+    static constexpr std::uint64_t way_out_size = 16;
+    // The last steps out of the cache, for each area: they use no register that is not the guest's.
+    Address way_out(std::uint32_t area) const { return ways_out + area * way_out_size; }
 };
 
-void write_fixed_code(CodeArena& arena, Asking asking, std::uint32_t exchange);
+// `areas` and `exchange` are places in the target.
+void write_fixed_code(CodeArena& arena, Asking asking, std::uint32_t areas, std::uint32_t exchange);
 
 }  // namespace shadowprof::emu::translator

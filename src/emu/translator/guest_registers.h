@@ -10,6 +10,9 @@ namespace shadowprof::emu::translator {
 
 inline constexpr std::uint64_t no_system_call = ~0ull;
 
+// As HostAssembler::flags_to_rax() has them: in the second byte, and in the first one's lowest bit.
+inline constexpr std::uint64_t flags_of_lahf = 0xd5, overflow_flag = 1u << 11;
+
 // At a unit's entry or its system call. rip is still the cache's.
 inline ptrace::Registers guest_registers(const ThreadArea& area, ptrace::Registers in_cache) {
     in_cache.raw.r15 = area.r15;
@@ -50,10 +53,8 @@ inline ptrace::Registers guest_registers_while_waiting(const ThreadArea& area,
     native.raw.rsi = area.rsi;
     native.raw.rdi = area.rdi;
     native.raw.r10 = area.r10;
-    // As lahf and seto left them.
-    constexpr std::uint64_t by_lahf = 0xd5, overflow = 1u << 11;
-    native.raw.eflags &= ~(by_lahf | overflow);
-    native.raw.eflags |= (area.flags >> 8 & by_lahf) | (area.flags & 1) << 11;
+    native.raw.eflags &= ~(flags_of_lahf | overflow_flag);
+    native.raw.eflags |= (area.flags >> 8 & flags_of_lahf) | (area.flags & 1) * overflow_flag;
     return native;
 }
 
@@ -98,6 +99,27 @@ inline ptrace::Registers enter_cache(SharedMemory& memory, std::uint32_t area, s
     native.raw.rip = place.value;
     native.raw.orig_rax = no_system_call;
     return native;
+}
+
+// The same for a burst: the thread notes when it does so (FixedCode::go_on).
+inline ptrace::Registers enter_cache_for_burst(SharedMemory& memory, std::uint32_t number,
+                                               std::uint64_t stream, Address place, Address go_on,
+                                               const ptrace::Registers& native) {
+    auto& area = memory.area(number);
+    const auto& raw = native.raw;
+    area.rax = raw.rax;
+    area.rcx = raw.rcx;
+    area.rdx = raw.rdx;
+    area.rsi = raw.rsi;
+    area.rdi = raw.rdi;
+    area.r10 = raw.r10;
+    area.r11 = raw.r11;
+    area.flags = (raw.eflags & flags_of_lahf) << 8 | (raw.eflags / overflow_flag & 1);
+    area.stream = stream;
+    area.resume = place.value;
+    area.pc = raw.rip;
+    area.behind_call = 0;
+    return enter_cache(memory, number, stream, go_on, native);
 }
 
 }  // namespace shadowprof::emu::translator

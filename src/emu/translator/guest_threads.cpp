@@ -7,7 +7,18 @@
 
 namespace shadowprof::emu::translator {
 
+GuestThreads::GuestThreads(ptrace::Tracer& tracer, ProgramCache& cache,
+                           ThreadRecording::Place place, bool in_bursts)
+    : tracer_(tracer), cache_(cache), place_(place) {
+    if (!in_bursts) sample_ = place.numbers.next_sample();
+}
+
 GuestThread* GuestThreads::find(pid_t tid) {
+    const auto found = guests_.find(tid);
+    return found == guests_.end() ? nullptr : &found->second;
+}
+
+const GuestThread* GuestThreads::find(pid_t tid) const {
     const auto found = guests_.find(tid);
     return found == guests_.end() ? nullptr : &found->second;
 }
@@ -17,11 +28,31 @@ GuestThread& GuestThreads::add(ptrace::Thread& thread, bool from_its_start) {
     guest.thread = &thread;
     trace::TraceStart start;
     start.trace = guest.trace = place_.numbers.next_trace();
-    start.sample = sample_;
-    guest.recording.emplace(place_, sample_, start.trace);
+    start.sample = guest.sample = *sample_;
+    guest.recording.emplace(place_, start.sample, start.trace);
     start.contents = trace::Contents::counts;
     start.from_thread_start = from_its_start;
     place_.sink.begin(start);
+    guest.has_open_trace = true;
+    return guest;
+}
+
+GuestThread& GuestThreads::add_burst(ptrace::Thread& thread, const trace::TraceStart& start,
+                                     const Burst& burst) {
+    const auto* const before = find(thread.tid());
+    const auto area = before ? before->area : std::nullopt;
+    guests_.erase(thread.tid());
+    auto& guest = guests_[thread.tid()];
+    guest.area = area;
+    guest.thread = &thread;
+    guest.sample = start.sample;
+    guest.trace = start.trace;
+    guest.has_open_trace = true;
+    guest.burst = burst;
+    guest.recording.emplace(place_, start.sample, start.trace);
+    if (!area) return guest;
+    cache_.memory().area(*area).answered = Answered::goes_on;
+    guest.recording->begin_stream(cache_.memory(), *area);
     return guest;
 }
 
@@ -32,34 +63,77 @@ bool GuestThreads::admit(GuestThread& guest) {
     auto& area = cache_.memory().area(*guest.area);
     area = {};
     area.place = cache_.memory().place_of_area(*guest.area);
-    area.answered = 1;
+    area.answered = Answered::goes_on;
+    area.way_out = cache_.translator().way_out(*guest.area).value;
     guest.recording->begin_stream(cache_.memory(), *guest.area);
     return true;
 }
 
 void GuestThreads::read_stream(GuestThread& guest) {
-    if (cache_.learn(guest.recording->read().segments, place_.random))
+    const auto executed = guest.recording->read().segments;
+    if (guest.burst)
+        to_learn_.insert(to_learn_.end(), executed.begin(), executed.end());
+    else if (cache_.learn(executed, place_.random))
         guest.recording->units_are_longer();
 }
 
-void GuestThreads::end(GuestThread& guest, std::string reason, bool exited) {
-    if (!guest.untranslated) {
+void GuestThreads::learn() {
+    if (to_learn_.empty()) return;
+    cache_.learn(to_learn_, place_.random);
+    expect_in_windows();
+    to_learn_.clear();
+}
+
+// A window comes to code that bursts have executed before, but in another version, which is
+// translated now, while the program runs.
+void GuestThreads::expect_in_windows() {
+    for (const auto segment : to_learn_) {
+        const auto number = static_cast<std::size_t>(segment);
+        if (number >= is_expected_in_windows_.size())
+            is_expected_in_windows_.resize(2 * number + 1);
+        if (is_expected_in_windows_[number]) continue;
+        is_expected_in_windows_[number] = true;
+        const auto start = place_.code.block(place_.segments.at(segment).front()).start;
+        const bool has_loads = place_.loads.wanted;
+        if (place_.values.wanted()) cache_.translator().expect(start, Version::values);
+        if (has_loads) cache_.translator().expect(start, Version::accesses);
+        if (has_loads && place_.loads.timed) cache_.translator().expect(start, Version::timed);
+    }
+}
+
+void GuestThreads::end(GuestThread& guest, std::string reason, bool exited,
+                       std::optional<Address> continuation) {
+    if (std::exchange(guest.has_open_trace, false)) {
         read_stream(guest);
         guest.recording->end_stream();
+        if (auto& burst = guest.burst) {
+            burst->ended(guest.recording->work());
+            outcomes_.push_back({.sample = guest.sample,
+                                 .reason = reason,
+                                 .instructions = guest.recording->work().instructions,
+                                 .native = burst->native(),
+                                 .extra = burst->extra(),
+                                 .waited = burst->waited()});
+        }
         trace::TraceEnd end;
         end.trace = guest.trace;
         end.reason = std::move(reason);
         end.thread_exited = exited;
-        if (const auto registers = exited ? std::nullopt : guest.thread->registers()) {
-            end.continuation = registers->rip();
-            end.continuation_place = place_.code.place_of(registers->rip());
+        if (!exited && !continuation)
+            if (const auto registers = guest.thread->registers()) continuation = registers->rip();
+        if (continuation) {
+            end.continuation = *continuation;
+            end.continuation_place = place_.code.place_of(*continuation);
         }
         place_.sink.end(std::move(end));
+        if (guest.burst) place_.sink.end_sample(guest.sample);
         guest.untranslated = true;
     }
+    guest.state = GuestThread::State::native;
+    // A thread that has left by itself may still be on its way, so it keeps its area.
+    if (guest.burst && !exited) return;
     if (guest.area && cache_.exists()) cache_.memory().give_area(*guest.area);
     guest.area.reset();
-    guest.state = GuestThread::State::native;
 }
 
 void GuestThreads::remove(pid_t tid) {
@@ -105,9 +179,25 @@ bool GuestThreads::any_in_cache() const {
                        [](const auto& entry) { return entry.second.in_cache(); });
 }
 
+bool GuestThreads::any_with_open_trace() const {
+    return std::any_of(guests_.begin(), guests_.end(),
+                       [](const auto& entry) { return entry.second.has_open_trace; });
+}
+
+bool GuestThreads::may_any_be_inside() const {
+    return std::any_of(guests_.begin(), guests_.end(), [](const auto& entry) {
+        return entry.second.in_cache() || entry.second.is_leaving();
+    });
+}
+
 bool GuestThreads::waits_for_answer(const GuestThread& guest) const {
     return guest.in_cache() &&
-           std::atomic_ref{cache_.memory().area(*guest.area).answered}.load() == 0;
+           std::atomic_ref{cache_.memory().area(*guest.area).answered}.load() == Answered::not_yet;
+}
+
+bool GuestThreads::has_left(const GuestThread& guest) const {
+    return guest.in_cache() && guest.burst &&
+           std::atomic_ref{cache_.memory().area(*guest.area).answered}.load() == Answered::has_left;
 }
 
 bool GuestThreads::any_in_units() const {

@@ -1,13 +1,17 @@
 // The threads of a program that runs from the code cache, and the Trace of each.
 #pragma once
 
+#include <bitset>
 #include <csignal>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "emu/translator/burst.h"
 #include "emu/translator/program_cache.h"
 #include "emu/translator/thread_recording.h"
 #include "ptrace/tracer.h"
@@ -15,9 +19,12 @@
 
 namespace shadowprof::emu::translator {
 
+inline constexpr std::size_t most_signals = 65;
+
 // What is known of a thread until it becomes another program (exec).
 struct ThreadSituation {
-    enum class State : std::uint8_t { native, in_cache };
+    // `leaving`: its burst is over, and it is on the way to its own code, or there since long.
+    enum class State : std::uint8_t { native, in_cache, leaving };
 
     State state = State::native;
     bool in_system_call = false;
@@ -31,14 +38,23 @@ struct ThreadSituation {
     std::optional<Address> entering_handler;
     std::deque<siginfo_t> held;  // signals, until the thread leaves the cache
     std::optional<siginfo_t> redelivered;
+    // Signals that we have sent it for such as were held, and that have not arrived.
+    std::bitset<most_signals> sent_again;
     std::optional<ptrace::Registers> parked;  // native, while the cache is being emptied
 
+    std::optional<Burst> burst;
+
+    // Signals that were held are on their way to it.
+    bool awaits_signals() const { return !held.empty() || redelivered || sent_again.any(); }
     bool in_cache() const { return state == State::in_cache; }
+    bool is_leaving() const { return state == State::leaving; }
 };
 
 struct GuestThread : ThreadSituation {
     ptrace::Thread* thread = nullptr;
-    bool untranslated = false;  // for the rest of its life
+    bool untranslated = false;  // for the rest of its life, or until its next burst
+    bool has_open_trace = false;
+    trace::SampleId sample{};
     trace::TraceId trace{};
     std::optional<ThreadRecording> recording;
 
@@ -47,17 +63,28 @@ struct GuestThread : ThreadSituation {
 
 class GuestThreads {
   public:
-    GuestThreads(ptrace::Tracer& tracer, ProgramCache& cache, ThreadRecording::Place place)
-        : tracer_(tracer), cache_(cache), place_(place), sample_(place.numbers.next_sample()) {}
+    // Either the whole run is one sample, or each burst is.
+    GuestThreads(ptrace::Tracer& tracer, ProgramCache& cache, ThreadRecording::Place place,
+                 bool in_bursts);
 
     GuestThread* find(pid_t tid);
+    const GuestThread* find(pid_t tid) const;
     GuestThread& add(ptrace::Thread& thread, bool from_its_start);
+    // A burst of a stopped thread, whose Trace has begun.
+    GuestThread& add_burst(ptrace::Thread& thread, const trace::TraceStart& start,
+                           const Burst& burst);
     // Gives the thread an area and a stream, if it has none yet. False: there are too many threads.
     bool admit(GuestThread& guest);
     // Reads what the thread has written into its stream since the last time.
     void read_stream(GuestThread& guest);
-    // Ends the thread's Trace: it has exited, or it goes on untranslated.
-    void end(GuestThread& guest, std::string reason, bool exited);
+    // Of bursts: what they have executed says which code is hot. That waits until there is time.
+    void learn();
+    // Ends the thread's Trace: it has exited, or it goes on untranslated, at `continuation` unless
+    // it is stopped where it goes on.
+    void end(GuestThread& guest, std::string reason, bool exited,
+             std::optional<Address> continuation = {});
+    // Bursts that are over, since the last time.
+    std::vector<BurstOutcome> outcomes() { return std::exchange(outcomes_, {}); }
 
     // The thread, or each of these threads, has exited.
     void remove(pid_t tid);
@@ -70,7 +97,12 @@ class GuestThreads {
 
     // Its registers are in its area, and it executes no unit.
     bool waits_for_answer(const GuestThread& guest) const;
+    // … and has left by itself.
+    bool has_left(const GuestThread& guest) const;
     bool any_in_cache() const;
+    bool any_with_open_trace() const;
+    // … for certain: what threads that are leaving do is not known.
+    bool may_any_be_inside() const;
     bool any_in_units() const;
     // Whether threads are in the cache that can be made to leave it now.
     bool any_can_leave() const;
@@ -81,9 +113,11 @@ class GuestThreads {
 
     auto begin() { return guests_.begin(); }
     auto end() { return guests_.end(); }
-    trace::SampleId sample() const { return sample_; }
+    // Of the whole run.
+    trace::SampleId sample() const { return *sample_; }
 
   private:
+    void expect_in_windows();
     bool makes_ask_behind_call(GuestThread& guest) const;
     // It will ask behind its call, of which a part may have been done.
     bool may_not_be_interrupted(const GuestThread& guest) const;
@@ -91,8 +125,11 @@ class GuestThreads {
     ptrace::Tracer& tracer_;
     ProgramCache& cache_;
     ThreadRecording::Place place_;
-    trace::SampleId sample_;  // the whole run is one sample
+    std::optional<trace::SampleId> sample_;  // of the whole run
     std::map<pid_t, GuestThread> guests_;
+    std::vector<BurstOutcome> outcomes_;
+    std::vector<trace::SegmentId> to_learn_;    // what bursts have executed
+    std::vector<bool> is_expected_in_windows_;  // by segment
     bool ends_may_be_missed_ = false;
 };
 

@@ -35,6 +35,9 @@ inline constexpr std::size_t version_count = 4;
 enum class Asking : std::uint8_t {
     by_stops,   // a system call, at which the profiler stops it; so do the guest's own calls
     by_memory,  // it waits for an answer in its area; system calls are executed from the cache
+    // The same; and it is in the cache only for a burst, of which it notes how long it took, and
+    // leaves by itself when that is over.
+    in_bursts,
 };
 
 // What code asks the profiler for when it leaves the cache.
@@ -47,6 +50,13 @@ enum class Request : std::uint64_t {
     call,         // the profiler has to see the system call at `pc`, which was not executed
     nothing,      // its request was dealt with, but it cannot be answered yet
     called,       // the system call before `pc` was executed; its number is in `exit`
+};
+
+// What became of what a thread has asked for by memory.
+enum class Answered : std::uint32_t {
+    not_yet,
+    goes_on,
+    has_left,  // its burst is over, and it is on the way to its own code
 };
 
 // One thread's engine state; gs points to it. Guest registers are put here while code needs the
@@ -73,9 +83,15 @@ struct alignas(64) ThreadArea {
     std::uint64_t place;        // this area's, as the target sees it
     std::uint64_t resume;       // where in the cache it goes on after an answer
     std::uint64_t behind_call;  // the same after a system call
-    std::uint32_t answered;     // 0: it waits for an answer
-    std::uint32_t sleeps;       // it does so in the kernel
-    std::uint32_t in_call;      // it makes a system call from the cache, whose number is in `rax`
+    Answered answered;
+    std::uint32_t sleeps;   // it does so in the kernel
+    std::uint32_t in_call;  // it makes a system call from the cache, whose number is in `rax`
+
+    // The rest is for bursts.
+    std::uint32_t is_last;     // at the next look its burst is over: it leaves instead
+    std::uint64_t went_on_at;  // when it was last answered, and asked: the time stamp counter
+    std::uint64_t asked_at;
+    std::uint64_t way_out;  // FixedCode::way_out(), of this area
 };
 inline constexpr std::uint32_t alignment_check_flag = 1u << 18;
 

@@ -38,6 +38,13 @@ struct Experience {
     double most_of_instruction = std::numeric_limits<double>::infinity();
 };
 
+// Of nanoseconds in the cache, those that the program takes for the same.
+inline double without_instrumentation(double nanoseconds, const Work& work, double besides = 0) {
+    besides += tuning::nanoseconds_of_block * static_cast<double>(work.blocks) +
+               tuning::nanoseconds_of_indirect * static_cast<double>(work.indirect);
+    return std::max(nanoseconds - besides, tuning::smallest_part_of_original * nanoseconds);
+}
+
 class NativeTime {
   public:
     NativeTime(pid_t replica, double of_fault)
@@ -69,12 +76,9 @@ class NativeTime {
     double from_replica(const Work& work, std::uint64_t stops) const {
         const auto computed = proc::process_cpu_time(replica_).value_or(computed_) - computed_;
         const auto faults = proc::minor_faults(replica_).value_or(faults_) - faults_;
-        const auto besides = tuning::nanoseconds_of_block * static_cast<double>(work.blocks) +
-                             tuning::nanoseconds_of_indirect * static_cast<double>(work.indirect) +
-                             tuning::nanoseconds_of_stop * static_cast<double>(stops) +
-                             of_fault_ * static_cast<double>(faults);
-        return std::max(static_cast<double>(computed) - besides,
-                        tuning::smallest_part_of_original * static_cast<double>(computed));
+        return without_instrumentation(static_cast<double>(computed), work,
+                                       tuning::nanoseconds_of_stop * static_cast<double>(stops) +
+                                           of_fault_ * static_cast<double>(faults));
     }
 
     pid_t replica_;

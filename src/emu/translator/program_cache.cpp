@@ -17,12 +17,13 @@ ProgramCache::~ProgramCache() {
 }
 
 ProgramCache::ProgramCache(ptrace::Tracer& tracer, GuestCode& code, trace::SegmentTable& segments,
-                           KnownCode& known, bool nothing_random)
+                           KnownCode& known, bool nothing_random, Asking asking)
     : tracer_(tracer),
       code_(code),
       segments_(segments),
       known_(known),
-      nothing_random_(nothing_random) {}
+      nothing_random_(nothing_random),
+      asking_(asking) {}
 
 bool ProgramCache::make(ptrace::Thread& thread, std::string& why) {
     memory_ = SharedMemory::create(tracer_, thread, why);
@@ -35,8 +36,9 @@ bool ProgramCache::make(ptrace::Thread& thread, std::string& why) {
         return false;
     }
     confinement_ = inject::confinement_of(tracer_.pid(), thread.tid());
+    if (asking_ == Asking::in_bursts) thread.resume();
     translator_ = std::make_unique<Translator>(code_, segments_, memory_->tables(),
-                                               memory_->tables_place(), Asking::by_memory, &known_);
+                                               memory_->tables_place(), asking_, &known_);
     for (const auto& arena : memory_->arenas())
         translator_->add_arena(arena.ours, arena.place, arena.size);
     hot_code_ = std::make_unique<HotCode>(*translator_, segments_);

@@ -25,13 +25,14 @@ class ProgramCache {
     // `nothing_random`: the program was launched without address randomisation, and every run is to
     // be the same.
     ProgramCache(ptrace::Tracer& tracer, GuestCode& code, trace::SegmentTable& segments,
-                 KnownCode& known, bool nothing_random);
+                 KnownCode& known, bool nothing_random, Asking asking);
     ~ProgramCache();
     ProgramCache(const ProgramCache&) = delete;
     ProgramCache& operator=(const ProgramCache&) = delete;
 
     // Puts an empty cache into the program, by calls of a stopped thread. Nobody hears of threads
-    // that end meanwhile. False, and `why`, if that is impossible at this moment.
+    // that end meanwhile. False, and `why`, if that is impossible at this moment. If the cache is
+    // for bursts, the thread has been let go on otherwise: what is left to do takes a while.
     bool make(ptrace::Thread& thread, std::string& why);
     // It will not be tried again until the next exec.
     void give_up() { is_given_up_ = true; }
@@ -72,6 +73,7 @@ class ProgramCache {
     trace::SegmentTable& segments_;
     KnownCode& known_;
     bool nothing_random_;
+    Asking asking_;
     std::unique_ptr<SharedMemory> memory_;
     std::unique_ptr<Translator> translator_;
     std::unique_ptr<HotCode> hot_code_;

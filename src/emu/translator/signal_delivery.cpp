@@ -1,6 +1,10 @@
 #include "emu/translator/signal_delivery.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <csignal>
+#include <utility>
 
 #include "emu/translator/faults.h"
 #include "emu/translator/guest_registers.h"
@@ -10,9 +14,40 @@ namespace shadowprof::emu::translator {
 
 using ptrace::Registers;
 
+namespace {
+
+// The sender's pid is 0 if the program is in another namespace.
+bool is_ours(const siginfo_t& info) {
+    return info.si_code == SI_TKILL && (info.si_pid == getpid() || info.si_pid == 0);
+}
+
+}  // namespace
+
 void SignalDelivery::deliver(GuestThread& guest, int signal, Address continuation) {
     guest.entering_handler = continuation;
     guest.thread->stop_again(signal);
+}
+
+// Signals of one kind are delivered in the order in which the program's came, each with its own
+// information, whichever of them and of those that we have sent again arrives. Nothing if one has
+// arrived that there is none for any more.
+std::optional<siginfo_t> SignalDelivery::next_of_its_kind(GuestThread& guest,
+                                                          const siginfo_t& arrived) {
+    const auto is_of_its_kind = [&](const siginfo_t& info) {
+        return info.si_signo == arrived.si_signo;
+    };
+    const auto signal = static_cast<std::size_t>(arrived.si_signo);
+    if (is_ours(arrived) && guest.sent_again[signal])
+        guest.sent_again[signal] = false;
+    else
+        guest.held.push_back(arrived);
+    if (guest.redelivered && is_of_its_kind(*guest.redelivered))
+        return std::exchange(guest.redelivered, {});
+    const auto next = std::find_if(guest.held.begin(), guest.held.end(), is_of_its_kind);
+    if (next == guest.held.end()) return {};
+    const auto info = *next;
+    guest.held.erase(next);
+    return info;
 }
 
 void SignalDelivery::on_signal(GuestThread& guest, const ptrace::Event& event) {
@@ -21,6 +56,16 @@ void SignalDelivery::on_signal(GuestThread& guest, const ptrace::Event& event) {
     if (!registers || !sets) return;
     traffic_.look_whether_astray(guest, *registers);
     const bool caught = sets->caught >> (event.signal - 1) & 1;
+    auto info = event.info;
+    if (caught && !is_fault(event)) {
+        const auto next = next_of_its_kind(guest, event.info);
+        if (!next) {
+            guest.thread->resume_to_system_call();
+            return;
+        }
+        info = *next;
+        guest.thread->set_signal_info(info);
+    }
     if (!guest.in_cache()) return on_signal_outside(guest, event, *registers, caught);
     const auto* const fixed = cache_.translator().fixed_code_at(registers->rip());
     if (caught && fixed && fixed->is_at_call(registers->rip())) {
@@ -45,16 +90,12 @@ void SignalDelivery::on_signal(GuestThread& guest, const ptrace::Event& event) {
         traffic_.leave(guest, native, registers->raw.r15);
         return deliver(guest, event.signal, native.rip());
     }
-    guest.held.push_back(event.info);
+    guest.held.push_front(info);
     traffic_.call_out(guest, *registers);
 }
 
 void SignalDelivery::on_signal_outside(GuestThread& guest, const ptrace::Event& event,
                                        const Registers& registers, bool caught) {
-    if (guest.redelivered && guest.redelivered->si_signo == event.signal) {
-        guest.thread->set_signal_info(*guest.redelivered);
-        guest.redelivered.reset();
-    }
     if (caught)
         deliver(guest, event.signal, guest.in_system_call ? guest.expected : registers.rip());
     else

@@ -22,6 +22,7 @@ class SignalDelivery {
     void on_handler(GuestThread& guest, const ptrace::Registers& registers, Address continuation);
 
   private:
+    static std::optional<siginfo_t> next_of_its_kind(GuestThread& guest, const siginfo_t& arrived);
     void on_signal_outside(GuestThread& guest, const ptrace::Event& event,
                            const ptrace::Registers& registers, bool caught);
     void on_fault(GuestThread& guest, const ptrace::Registers& registers,

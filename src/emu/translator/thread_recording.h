@@ -65,6 +65,10 @@ class ThreadRecording {
     // Ends the window that may be under way, and hands over what there is.
     void end_stream();
 
+    // What is known of that from elsewhere; it changes with what is read.
+    void blocks_in_segment(double blocks) { blocks_in_segment_ = blocks; }
+    double blocks_in_segment() const { return blocks_in_segment_; }
+
     Version version() const { return version_; }
     // Whether it is in a window that interrupts the lean version.
     bool is_in_window() const { return version_ != Version::lean && !always_values(); }
@@ -97,6 +101,10 @@ class ThreadRecording {
     // executed, as blocks.
     void cut(const Unit& unit, std::size_t block, std::size_t instruction);
     void cut_before(const Unit& unit, Address instruction);
+    // Whether no window interrupts the next so many blocks of the lean version.
+    bool is_lean_for(std::uint64_t blocks) const {
+        return version_ == Version::lean && until_window() >= blocks;
+    }
     // What was read so far, in the lean version.
     const Work& work() const { return work_; }
     std::uint64_t instructions_in_windows() const { return instructions_in_windows_; }

@@ -10,12 +10,15 @@
 
 #include "base/clock.h"
 #include "emu/translator/guest_registers.h"
+#include "emu/tuning.h"
 #include "inject/movable.h"
 #include "proc/process_info.h"
 
 namespace shadowprof::emu::translator {
 
 namespace {
+
+constexpr auto* burst_is_complete = "sample size";
 
 using ptrace::EventKind;
 using ptrace::Registers;
@@ -36,12 +39,15 @@ TranslatedProcess::TranslatedProcess(ptrace::Tracer& tracer, GuestCode& code,
                                      trace::IdAllocator& numbers, KnownCode& known,
                                      RunOptions options)
     : tracer_(tracer),
+      in_bursts_(options.in_bursts),
       work_(code, segments, known),
       random_(options.seed),
-      cache_(tracer, code, segments, known, options.nothing_random),
-      threads_(
-          tracer, cache_,
-          {code, segments, work_, sink, numbers, random_, options.values, options.loads, true}),
+      cache_(tracer, code, segments, known, options.nothing_random,
+             in_bursts_ ? Asking::in_bursts : Asking::by_memory),
+      threads_(tracer, cache_,
+               {code, segments, work_, sink, numbers, random_, options.values, options.loads,
+                !in_bursts_},
+               in_bursts_),
       traffic_(cache_, threads_, notes_),
       signals_(tracer, cache_, threads_, traffic_),
       takeover_(tracer, cache_, threads_, traffic_, notes_) {}
@@ -49,6 +55,12 @@ TranslatedProcess::TranslatedProcess(ptrace::Tracer& tracer, GuestCode& code,
 bool TranslatedProcess::take(const ptrace::Event& event) {
     if (!event.thread) return false;
     auto* const guest = threads_.find(event.thread->tid());
+    const bool has_become_native = in_bursts_ && !(guest && is_of_burst(*guest, event));
+    if (has_become_native && traffic_.is_closed() && event.kind == EventKind::interrupted) {
+        leave_for_good(*event.thread);
+        return true;
+    }
+    if (has_become_native) return false;
     if (!guest) return take_new(event);
     if (event.kind == EventKind::process_gone) return false;
     take_known(*guest, event);
@@ -171,7 +183,7 @@ void TranslatedProcess::on_system_call_entry(GuestThread& guest) {
     traffic_.look_whether_astray(guest, *registers);
     guest.expected = registers->rip();
     guest.in_system_call = true;
-    if (registers->raw.orig_rax == SYS_rseq && tracer_.launched()) {
+    if (registers->raw.orig_rax == SYS_rseq && tracer_.launched() && !in_bursts_) {
         // The kernel moves a thread out of a critical section that it recognises, and it would not
         // recognise the translated one. So the call answers ENOSYS, as older kernels do. (In a
         // program that we attached to, other threads have made the call before, and the C library
@@ -211,14 +223,15 @@ void TranslatedProcess::on_system_call_exit(GuestThread& guest) {
 
 void TranslatedProcess::answer() {
     for (auto& [tid, guest] : threads_)
-        if (threads_.waits_for_answer(guest) && !guest.thread->stopped() &&
-            !guest.thread->is_asked())
+        if (!notice_whether_left(guest) && threads_.waits_for_answer(guest) &&
+            !guest.thread->stopped() && !guest.thread->is_asked())
             on_request(guest);
     traffic_.empty_if_nobody_is_inside();
 }
 
 bool TranslatedProcess::work_ahead() {
     if (!cache_.exists() || !traffic_.may_enter()) return false;
+    threads_.learn();
     const bool is_more = cache_.translator().work_ahead();
     traffic_.look_whether_to_empty();
     return is_more;
@@ -228,9 +241,16 @@ void TranslatedProcess::on_request(GuestThread& guest) {
     const auto area = cache_.read_area(*guest.area);
     const bool has_to_stop = traffic_.is_closed() || !guest.held.empty() ||
                              area.request == Request::call || area.request == Request::unsupported;
-    if (!has_to_stop) serve(guest, area);
-    if (has_to_stop || guest.recording->is_spoilt())
+    if (guest.burst) guest.burst->has_asked(area, guest.recording->version() == Version::lean);
+    const bool waits_too_long = guest.burst && !guest.awaits_signals() &&
+                                guest.burst->waited() > tuning::longest_wait_in_burst;
+    if (!has_to_stop && !waits_too_long) serve(guest, area);
+    if (has_to_stop || guest.recording->is_spoilt() || area.alignment_check != 0)
         guest.thread->interrupt();
+    else if (waits_too_long)
+        end_burst(guest, area, "too much new code");
+    else if (is_over(guest))
+        end_burst(guest, area, burst_is_complete);
     else
         traffic_.answer(guest);
 }
@@ -248,7 +268,10 @@ void TranslatedProcess::serve(GuestThread& guest, const ThreadArea& area) {
     switch (area.request) {
         case Request::look:
             threads_.read_stream(guest);
-            guest.recording->go_on();
+            if (guest.burst)
+                go_on_in_burst(guest);
+            else
+                guest.recording->go_on();
             break;
         case Request::link:
             if (traffic_.may_enter()) translator.link(static_cast<std::uint32_t>(area.exit));
@@ -284,7 +307,7 @@ void TranslatedProcess::on_stop_while_waiting(GuestThread& guest, const Register
     const auto request = area.request;
     serve(guest, area);
     traffic_.leave(guest, native, guest.recording->stream());
-    if (guest.recording->is_spoilt() || !guest.held.empty() || traffic_.is_closed())
+    if (guest.recording->is_spoilt() || traffic_.deliverable(guest) || traffic_.is_closed())
         return traffic_.enter(guest, native);
     if (request == Request::call) {
         guest.thread->resume_to_system_call();
@@ -337,6 +360,99 @@ void TranslatedProcess::on_interrupted(GuestThread& guest) {
     guest.thread->resume_to_system_call();
 }
 
+// ---- Bursts
+
+bool TranslatedProcess::make_cache(ptrace::Thread& thread, std::string& why) {
+    threads_.ends_may_be_missed();
+    return cache_.exists() || cache_.make(thread, why);
+}
+
+void TranslatedProcess::begin_burst(ptrace::Thread& thread, const Registers& registers,
+                                    const trace::TraceStart& start, BurstLength length) {
+    auto& guest = threads_.add_burst(thread, start, Burst{length, experience_});
+    if (threads_.admit(guest)) {
+        guest.recording->blocks_in_segment(experience_.blocks_in_segment());
+        guest.recording->expect(guest.burst->expected_blocks(), experience_.of_block());
+        go_on_in_burst(guest);
+    }
+    traffic_.enter(guest, registers);
+    tracer_.listen();
+}
+
+// A window that is under way is seen to its end.
+void TranslatedProcess::go_on_in_burst(GuestThread& guest) {
+    auto& recording = *guest.recording;
+    auto left = guest.burst->blocks_left(recording.work());
+    if (guest.awaits_signals()) left = std::max(left, tuning::blocks_until_signals);
+    if (left > 0 || recording.version() != Version::lean)
+        recording.go_on_for(std::max<std::uint64_t>(left, 1));
+    const bool is_last =
+        guest.burst->is_last_part() && !guest.awaits_signals() && recording.is_lean_for(left);
+    cache_.memory().area(*guest.area).is_last = is_last ? 1 : 0;
+}
+
+bool TranslatedProcess::is_in_burst(const ptrace::Thread& thread) const {
+    const auto* const guest = threads_.find(thread.tid());
+    return guest && guest->has_open_trace;
+}
+
+bool TranslatedProcess::is_over(const GuestThread& guest) const {
+    return guest.burst && guest.burst->is_over() && !guest.awaits_signals() &&
+           guest.recording->version() == Version::lean;
+}
+
+// It has left instead of asking.
+bool TranslatedProcess::notice_whether_left(GuestThread& guest) {
+    if (!threads_.has_left(guest)) return false;
+    const auto area = cache_.read_area(*guest.area);
+    guest.burst->has_asked(area, guest.recording->version() == Version::lean);
+    finish_burst(guest, area, burst_is_complete);
+    guest.state = GuestThread::State::leaving;
+    return true;
+}
+
+// Of a thread that waits for an answer.
+void TranslatedProcess::end_burst(GuestThread& guest, const ThreadArea& area, const char* reason) {
+    finish_burst(guest, area, reason);
+    traffic_.answer_natively(guest);
+}
+
+void TranslatedProcess::finish_burst(GuestThread& guest, const ThreadArea& area,
+                                     const char* reason) {
+    guest.recording->left_at(area.stream);
+    experience_.learn_blocks_in_segment(guest.recording->blocks_in_segment());
+    threads_.end(guest, reason, false, Address{area.pc});
+    expect({area.pc});
+}
+
+// Whether a stop is of a burst. A thread that has ended its burst is in its own code from then on.
+bool TranslatedProcess::is_of_burst(GuestThread& guest, const ptrace::Event& event) {
+    guest.thread = event.thread;
+    switch (event.kind) {
+        case EventKind::thread_gone:
+            threads_.remove(event.thread->tid());
+            return false;
+        case EventKind::process_gone:
+        case EventKind::exec:
+            return false;
+        default:
+            notice_whether_left(guest);
+            if (guest.is_leaving() && !traffic_.settle(guest)) return true;
+            return guest.has_open_trace || guest.in_cache();
+    }
+}
+
+void TranslatedProcess::expect(Address pc) {
+    if (cache_.exists() && traffic_.may_enter()) cache_.translator().expect(pc, Version::lean);
+}
+
+void TranslatedProcess::program_is_new() {
+    threads_.remove_all();
+    traffic_.stop_emptying();
+    cache_.drop();
+    cache_.try_again();
+}
+
 // ---- Letting the program go
 
 void TranslatedProcess::let_go(const std::string& reason) {
@@ -349,7 +465,8 @@ void TranslatedProcess::let_go(const std::string& reason) {
     const auto deadline = [&] {
         return began + (threads_.any_can_leave() ? longest : longest_for_calls);
     };
-    while (tracer_.alive() && threads_.any_in_cache() && Clock::now() < deadline()) {
+    while (tracer_.alive() && threads_.may_any_be_inside() && Clock::now() < deadline()) {
+        settle_sleepers();
         answer();
         const auto event = tracer_.wait(deadline());
         if (event && !take(*event)) tracer_.pass_on(*event);
@@ -362,18 +479,41 @@ void TranslatedProcess::let_go(const std::string& reason) {
     }
 }
 
-// If all threads of the program sleep, the memory stays: it could not be taken out without waking
-// one.
+// A thread that has left by itself has arrived in its own code, or is still on its way.
+void TranslatedProcess::settle_sleepers() {
+    for (auto& [tid, guest] : threads_) {
+        if (!guest.is_leaving() || guest.thread->stopped() || guest.thread->is_asked()) continue;
+        const auto place = proc::goes_on_at(tracer_.pid(), tid);
+        if (place && !cache_.translator().is_in_cache(*place))
+            guest.state = GuestThread::State::native;
+        else if (!place)
+            guest.thread->interrupt();
+    }
+}
+
+void TranslatedProcess::leave_for_good(ptrace::Thread& thread) {
+    if (!tracer_.repair_interrupted_call(thread)) traffic_.take_out_if_empty(thread);
+    thread.resume();
+}
+
+ptrace::Thread* TranslatedProcess::someone_to_take_it_out(bool may_sleep) {
+    for (auto* const thread : tracer_.threads())
+        if (!thread->stopped() &&
+            (proc::is_running(tracer_.pid(), thread->tid()) ||
+             (may_sleep && proc::sleeps_soundly(tracer_.pid(), thread->tid()))))
+            return thread;
+    return nullptr;
+}
+
+// By a thread that runs, or, if none does for a while, by one that does not mind being woken. If
+// there is none, the memory stays.
 void TranslatedProcess::take_out_memory() {
-    constexpr std::chrono::milliseconds longest{1000}, pause{5};
-    const auto deadline = Clock::now() + longest;
-    while (tracer_.alive() && cache_.is_in_program() && !threads_.any_in_cache() &&
-           Clock::now() < deadline) {
-        for (auto& [tid, guest] : threads_)
-            if (!guest.thread->stopped() && proc::is_running(tracer_.pid(), tid)) {
-                guest.thread->interrupt();
-                break;
-            }
+    constexpr std::chrono::milliseconds longest{1000}, await_running{100}, pause{5};
+    const auto began = Clock::now();
+    while (tracer_.alive() && cache_.exists() && cache_.is_in_program() &&
+           !threads_.may_any_be_inside() && Clock::now() < began + longest) {
+        if (auto* const thread = someone_to_take_it_out(Clock::now() > began + await_running))
+            thread->interrupt();
         const auto event = tracer_.wait(Clock::now() + pause);
         if (event && !take(*event)) tracer_.pass_on(*event);
     }

@@ -28,6 +28,7 @@
 
 #include "base/random.h"
 #include "emu/common/guest_code.h"
+#include "emu/translator/burst.h"
 #include "emu/translator/cache_traffic.h"
 #include "emu/translator/guest_threads.h"
 #include "emu/translator/program_cache.h"
@@ -44,6 +45,8 @@ struct RunOptions {
     LoadSampling loads;
     std::uint64_t seed = 0;
     bool nothing_random = false;  // it was launched without address randomisation
+    // Threads run natively, but for bursts.
+    bool in_bursts = false;
 };
 
 class TranslatedProcess {
@@ -57,7 +60,22 @@ class TranslatedProcess {
     void take_over() { takeover_.take_over(); }
     bool has_begun() const { return cache_.exists() || cache_.is_given_up(); }
 
-    // Answers the threads that have asked for something.
+    // In bursts. Puts the cache into the program, by a stopped thread, which is then let go on.
+    // False, and `why`, if that is impossible at this moment: then it is still stopped.
+    bool make_cache(ptrace::Thread& thread, std::string& why);
+    // A stopped thread with these registers executes a burst, whose Trace has begun.
+    void begin_burst(ptrace::Thread& thread, const ptrace::Registers& registers,
+                     const trace::TraceStart& start, BurstLength length);
+    // It is in a burst, or may still be on its way out of one.
+    bool is_in_burst(const ptrace::Thread& thread) const;
+    bool has_open_bursts() const { return threads_.any_with_open_trace(); }
+    std::vector<BurstOutcome> outcomes() { return threads_.outcomes(); }
+    // A thread is, or was, at this place: code from there on is likely to be executed in bursts.
+    void expect(Address pc);
+    // The process executes another program.
+    void program_is_new();
+
+    // Answers the threads that have asked for something, and notices those that have left.
     void answer();
     // See Translator::work_ahead().
     bool work_ahead();
@@ -89,9 +107,20 @@ class TranslatedProcess {
     void on_stop_in_call(GuestThread& guest, const FixedCode& fixed,
                          const ptrace::Registers& registers);
     void on_interrupted(GuestThread& guest);
+    bool is_of_burst(GuestThread& guest, const ptrace::Event& event);
+    bool is_over(const GuestThread& guest) const;
+    void go_on_in_burst(GuestThread& guest);
+    bool notice_whether_left(GuestThread& guest);
+    void end_burst(GuestThread& guest, const ThreadArea& area, const char* reason);
+    void finish_burst(GuestThread& guest, const ThreadArea& area, const char* reason);
+    void leave_for_good(ptrace::Thread& thread);
+    void settle_sleepers();
+    ptrace::Thread* someone_to_take_it_out(bool may_sleep);
     void take_out_memory();
 
     ptrace::Tracer& tracer_;
+    bool in_bursts_;
+    BurstExperience experience_;
     SegmentWork work_;
     Random random_;
     ProgramCache cache_;

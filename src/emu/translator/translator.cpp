@@ -35,12 +35,13 @@ Translator::Translator(GuestCode& code, trace::SegmentTable& segments, std::uint
       known_(known),
       tables_(tables),
       asking_(asking),
+      areas_place_(tables_place + static_cast<std::uint32_t>(areas_at)),
       exchange_place_(tables_place + static_cast<std::uint32_t>(exchange_at)),
       compiler_(*this, tables_place) {}
 
 void Translator::add_arena(std::uint8_t* ours, Address place, std::size_t size) {
     arenas_.emplace_back(ours, place, size);
-    write_fixed_code(arenas_.back(), asking_, exchange_place_);
+    write_fixed_code(arenas_.back(), asking_, areas_place_, exchange_place_);
     if (arenas_.size() == 1) nothing_can_be_found();
 }
 
@@ -101,8 +102,16 @@ std::optional<Address> Translator::entry(Address pc, Version version) {
 // threads seldom have to ask.
 std::optional<std::uint32_t> Translator::translate(Address pc, Version version) {
     if (const auto known = unit_at(pc, version)) return known;
+    depth_ = 0;
     const auto number = compile(pc, version);
     if (!number) return {};
+    // Between bursts there is time.
+    if (asking_ == Asking::in_bursts) {
+        if (known_) known_->go_on_from(units_[*number].blocks.front()->place);
+        for (std::size_t n = 0; n < tuning::look_ahead_in_burst && !ahead_.empty(); ++n)
+            translate_next();
+        return number;
+    }
     if (!go_on_as_known(*number)) look_ahead();
     ahead_.clear();
     return number;
@@ -113,7 +122,7 @@ std::optional<std::uint32_t> Translator::translate(Address pc, Version version) 
 std::optional<std::uint32_t> Translator::asked_for(Address pc, Version version) {
     const auto known = unit_at(pc, version);
     if (!known) return translate(pc, version);
-    go_on_as_known(*known);
+    if (asking_ != Asking::in_bursts) go_on_as_known(*known);
     return known;
 }
 
@@ -128,18 +137,18 @@ bool Translator::go_on_as_known(std::uint32_t number) {
 }
 
 void Translator::look_ahead() {
-    for (std::size_t n = 0; n < tuning::look_ahead && !ahead_.empty(); ++n) {
-        const auto next = ahead_.front();
-        ahead_.pop_front();
-        if (unit_at(next.pc, next.version) || code_.may_change(next.pc)) continue;
-        const auto its_number = compile(next.pc, next.version);
-        if (its_number && next.is_returned_to) make_findable(*its_number);
-    }
+    for (std::size_t n = 0; n < tuning::look_ahead && !ahead_.empty(); ++n) translate_next();
+}
+
+// What is expected comes first.
+bool Translator::work_ahead() {
+    while (asking_ == Asking::in_bursts && !ahead_.empty() && !is_full_)
+        if (translate_next()) return true;
+    return known_ && work_on_known();
 }
 
 // What a file says is checked as if it were the program's: only code is translated.
-bool Translator::work_ahead() {
-    if (!known_) return false;
+bool Translator::work_on_known() {
     constexpr std::size_t most_looks = 256;
     for (std::size_t n = 0; n < most_looks; ++n) {
         const auto maps = code_.maps();
@@ -151,13 +160,38 @@ bool Translator::work_ahead() {
             const auto* const mapping = maps->mapping_at(next->at);
             if (!mapping || !mapping->executable || code_.may_change(next->at)) continue;
             if (arena_for(next->at)->is_half_full()) return false;
+            depth_ = tuning::deepest_ahead + 1;
             number = compile(next->at, Version::lean);
-            ahead_.clear();
         }
         if (number && next->is_found) make_findable(*number);
         if (is_new) return true;
     }
     return true;
+}
+
+void Translator::expect(Address pc, Version version) {
+    if (!unit_at(pc, version))
+        ahead_.push_back(
+            {pc, version, false, version == Version::lean ? 0 : tuning::deepest_ahead});
+}
+
+bool Translator::translate_next() {
+    const auto next = ahead_.front();
+    ahead_.pop_front();
+    if (unit_at(next.pc, next.version) || code_.may_change(next.pc)) return false;
+    depth_ = next.depth + 1;
+    const auto number = compile(next.pc, next.version);
+    if (number && next.is_returned_to) make_findable(*number);
+    return number.has_value();
+}
+
+void Translator::is_likely(Address pc, Version version, bool is_returned_to) {
+    if (depth_ > tuning::deepest_ahead || ahead_.size() > tuning::most_ahead) return;
+    const Ahead ahead{pc, version, is_returned_to, depth_};
+    if (is_returned_to)
+        ahead_.push_front(ahead);
+    else
+        ahead_.push_back(ahead);
 }
 
 std::optional<std::uint32_t> Translator::unit_at(Address pc, Version version) const {
@@ -201,7 +235,7 @@ std::optional<std::uint32_t> Translator::compile(Address pc, Version version) {
     if (!number) return {};
     const auto& last = *units_[*number].blocks.back();
     if (last.exit == BlockExit::call || last.exit == BlockExit::indirect_call)
-        ahead_.push_front({last.end(), version, true});
+        is_likely(last.end(), version, true);
     return number;
 }
 
@@ -248,7 +282,7 @@ void Translator::connect(std::uint32_t index) {
     if (!known) {
         auto& last = waiting_[key_of(exit.target, from.version)];
         exit.waits_too = std::exchange(last.value, index);
-        if (!from.compares) ahead_.push_back({exit.target, from.version});
+        if (!from.compares) is_likely(exit.target, from.version, false);
         return;
     }
     const auto place = units_[*known].place;

@@ -50,8 +50,10 @@ class Translator : private UnitDirectory {
     // Where the code for the guest's `pc` is entered; nothing if there is no code, or an arena is
     // full: then forget_everything() helps.
     std::optional<Address> entry(Address pc, Version version);
-    // Translates code that is known from an earlier run, while nobody asks for any. False: nothing
-    // is left, or more would leave little room.
+    // A thread of a burst is, or was, there.
+    void expect(Address pc, Version version);
+    // Translates one unit of what is expected, or known from an earlier run, while nobody asks for
+    // any. False: nothing is left, or more would leave little room.
     bool work_ahead();
     bool is_full() const { return is_full_; }
     bool is_empty() const { return units_.empty(); }
@@ -88,6 +90,9 @@ class Translator : private UnitDirectory {
     };
     std::optional<Position> locate(Address in_cache) const;
     bool is_in_cache(Address address) const;
+    Address way_out(std::uint32_t area) const { return arenas_.front().fixed.way_out(area); }
+    Address go_native() const { return arenas_.front().fixed.go_native; }
+    Address go_on() const { return arenas_.front().fixed.go_on; }
     Address ask_behind_call() const { return arenas_.front().fixed.ask_behind_call; }
     // The fixed code that a thread stopped here is in.
     const FixedCode* fixed_code_at(Address address) const;
@@ -134,7 +139,10 @@ class Translator : private UnitDirectory {
     std::optional<std::uint32_t> asked_for(Address pc, Version version);
     bool go_on_as_known(std::uint32_t number);
     void look_ahead();
+    bool work_on_known();
     std::optional<std::uint32_t> compile(Address pc, Version version);
+    bool translate_next();
+    void is_likely(Address pc, Version version, bool is_returned_to);
     std::optional<std::uint32_t> add_unit(std::span<const trace::Block* const> blocks,
                                           Version version);
     std::optional<std::uint32_t> unit_at(Address pc, Version version) const;
@@ -153,7 +161,7 @@ class Translator : private UnitDirectory {
     KnownCode* known_;
     std::uint64_t* tables_;
     Asking asking_;
-    std::uint32_t exchange_place_;
+    std::uint32_t areas_place_, exchange_place_;
     UnitCompiler compiler_;
     std::deque<CodeArena> arenas_;
     bool is_full_ = false;
@@ -177,9 +185,11 @@ class Translator : private UnitDirectory {
         Address pc;
         Version version;
         bool is_returned_to = false;
+        unsigned depth = 0;  // how many units lie between, from one that was asked for
     };
     std::deque<Ahead> ahead_;
-    std::vector<const trace::Block*> chosen_;                        // blocks for the next unit
+    unsigned depth_ = 0;                       // of the unit that is being compiled
+    std::vector<const trace::Block*> chosen_;  // blocks for the next unit
     std::map<std::pair<Address, std::uint32_t>, Address> counting_;  // by instruction and counter
     std::unordered_set<std::uint64_t> pages_;  // pages of the guest that were translated
     Statistics statistics_;

@@ -125,8 +125,9 @@ struct BurstSamples::Burst {
     std::optional<Clock::time_point> on_its_way_since;  // there; nothing: it is in a call
 };
 
-BurstSamples::BurstSamples(SamplerContext place, std::uint64_t sample_size)
-    : SampleKind(pacer_for(place, true)),
+BurstSamples::BurstSamples(SamplerContext place, std::shared_ptr<Pacer> pacer,
+                           std::uint64_t sample_size)
+    : SampleKind(std::move(pacer)),
       place_(std::move(place)),
       sample_size_(sample_size),
       pages_(std::make_unique<Pages>(place_.tracer.pid(), place_.code,

@@ -43,7 +43,7 @@ namespace shadowprof::sampling {
 class BurstSamples : public SampleKind {
   public:
     // `sample_size`: instructions that a sample has at most.
-    BurstSamples(SamplerContext place, std::uint64_t sample_size);
+    BurstSamples(SamplerContext place, std::shared_ptr<Pacer> pacer, std::uint64_t sample_size);
     ~BurstSamples() override;
 
     const char* name() const override { return "burst"; }

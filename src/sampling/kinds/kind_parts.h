@@ -10,9 +10,10 @@
 namespace shadowprof::sampling {
 
 // `computes_beside`: see OverheadModel.
-inline Pacer pacer_for(SamplerContext& place, bool computes_beside) {
-    return Pacer{place.options, place.precision, place.random.fork(),
-                 std::make_unique<OverheadModel>(place.tracer.pid(), place.host, computes_beside)};
+inline std::shared_ptr<Pacer> pacer_for(SamplerContext& place, bool computes_beside) {
+    return std::make_shared<Pacer>(
+        place.options, place.precision, place.random.fork(),
+        std::make_unique<OverheadModel>(place.tracer.pid(), place.host, computes_beside));
 }
 
 inline trace::TraceStart next_sample(SamplerContext& place, Pacer& pacer) {

@@ -23,8 +23,8 @@ std::size_t most_at_once(const SamplerContext& place) {
 
 }  // namespace
 
-ReplicaSamples::ReplicaSamples(SamplerContext place)
-    : SampleKind(pacer_for(place, false)),
+ReplicaSamples::ReplicaSamples(SamplerContext place, std::shared_ptr<Pacer> pacer)
+    : SampleKind(std::move(pacer)),
       place_(std::move(place)),
       most_at_once_(most_at_once(place_)),
       watch_(place_.tracer.pid()),
@@ -158,7 +158,10 @@ void ReplicaSamples::pay_for_copies() {
 
 void ReplicaSamples::learn_from(const Replicas::Outcome& outcome, Clock::time_point now) {
     if (outcome.end == Replicas::Outcome::End::in_time) sizing_.ended_in_time();
-    if (outcome.end == Replicas::Outcome::End::early) sizing_.ended_early();
+    if (outcome.end == Replicas::Outcome::End::early) {
+        sizing_.ended_early();
+        ++ended_early_;
+    }
     const bool failed = !outcome.was_born || outcome.lacks_memory || outcome.starved;
     failures_ = failed && now >= paused_until_ ? failures_ + 1 : 0;
     const auto most = !outcome.starved    ? tuning::most_failures

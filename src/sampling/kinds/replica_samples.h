@@ -18,7 +18,7 @@ namespace shadowprof::sampling {
 
 class ReplicaSamples : public SampleKind {
   public:
-    explicit ReplicaSamples(SamplerContext place);
+    ReplicaSamples(SamplerContext place, std::shared_ptr<Pacer> pacer);
     ~ReplicaSamples() override;
 
     const char* name() const override { return "replica"; }
@@ -35,10 +35,14 @@ class ReplicaSamples : public SampleKind {
 
     Seconds risk_of_next() const override { return place_.host.risk_of_fork(); }
     Seconds passing_price() const override;
+    const char* what_is_dear() const override { return "forking it, or tracing it at all,"; }
     void pause(Clock::time_point until) override;
     bool is_biased() const override { return is_biased_; }
     std::optional<double> instructions_a_second() const override;
     std::string what_others_lack() const override;
+
+    // How many samples ended at a call that replicas cannot make, say.
+    unsigned ended_early() const { return ended_early_; }
 
   private:
     bool can_have_replicas(ptrace::Thread& thread);
@@ -62,6 +66,7 @@ class ReplicaSamples : public SampleKind {
     Seconds stood_for_{0};  // these
     Seconds computed_{0}, paid_for_computing_{0}, copies_since_fork_{0};
     unsigned failures_ = 0, refusals_ = 0;  // one after the other
+    unsigned ended_early_ = 0;
     // How many live, and have lived on average.
     std::size_t alive_ = 0;
     double alive_seconds_ = 0;

@@ -6,8 +6,8 @@
 
 namespace shadowprof::sampling {
 
-StepSamples::StepSamples(SamplerContext place)
-    : SampleKind(pacer_for(place, true)), place_(std::move(place)) {}
+StepSamples::StepSamples(SamplerContext place, std::shared_ptr<Pacer> pacer)
+    : SampleKind(std::move(pacer)), place_(std::move(place)) {}
 
 void StepSamples::begin(ptrace::Thread& thread, const ptrace::Registers& registers) {
     stopped_since_ = Clock::now();

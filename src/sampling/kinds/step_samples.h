@@ -12,7 +12,7 @@ namespace shadowprof::sampling {
 
 class StepSamples : public SampleKind {
   public:
-    explicit StepSamples(SamplerContext place);
+    StepSamples(SamplerContext place, std::shared_ptr<Pacer> pacer);
 
     const char* name() const override { return "step"; }
 

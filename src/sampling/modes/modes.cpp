@@ -5,7 +5,10 @@
 #include <utility>
 
 #include "base/error.h"
+#include "sampling/kinds/best_samples.h"
 #include "sampling/kinds/burst_samples.h"
+#include "sampling/kinds/instant_samples.h"
+#include "sampling/kinds/kind_parts.h"
 #include "sampling/kinds/replica_samples.h"
 #include "sampling/kinds/step_samples.h"
 #include "sampling/modes/full_program.h"
@@ -38,23 +41,53 @@ std::unique_ptr<Sampling> sampler(SamplerContext& place, std::unique_ptr<SampleK
         std::move(preferred), std::move(make_stand_in));
 }
 
+constexpr std::uint64_t default_in_place = 1'000'000;
+
+std::unique_ptr<SampleKind> bursts(SamplerContext& place, std::uint64_t sample_size) {
+    return std::make_unique<BurstSamples>(place.fork(), pacer_for(place, true), sample_size);
+}
+
+std::unique_ptr<SampleKind> instants(SamplerContext& place, std::shared_ptr<Pacer> pacer) {
+    const auto& options = place.options;
+    const auto size = options.may_be_shorter ? default_in_place : options.sample_size;
+    return std::make_unique<InstantSamples>(place.fork(), std::move(pacer), size);
+}
+
+// Bursts stand in where others are impossible or too dear.
+std::unique_ptr<Sampling> sampler_or_bursts(SamplerContext& place,
+                                            std::unique_ptr<SampleKind> preferred) {
+    auto make_bursts = [place = place.fork()]() mutable { return bursts(place, default_burst); };
+    return sampler(place, std::move(preferred), std::move(make_bursts));
+}
+
 std::unique_ptr<Sampling> sample_by_steps(SamplerContext place) {
-    return sampler(place, std::make_unique<StepSamples>(place.fork()));
+    return sampler(place, std::make_unique<StepSamples>(place.fork(), pacer_for(place, true)));
 }
 
 std::unique_ptr<Sampling> sample_by_bursts(SamplerContext place) {
-    return sampler(place, std::make_unique<BurstSamples>(place.fork(), place.options.sample_size));
+    return sampler(place, bursts(place, place.options.sample_size));
 }
 
-// Bursts stand in where replicas are impossible or too dear.
 std::unique_ptr<Sampling> sample_by_replicas(SamplerContext place) {
-    auto make_bursts = [place = place.fork()]() mutable {
-        return std::make_unique<BurstSamples>(place.fork(), default_burst);
-    };
-    return sampler(place, std::make_unique<ReplicaSamples>(place.fork()), std::move(make_bursts));
+    return sampler_or_bursts(
+        place, std::make_unique<ReplicaSamples>(place.fork(), pacer_for(place, false)));
 }
 
-constexpr std::array<ModeRow, 4> table{{
+std::unique_ptr<Sampling> sample_in_place(SamplerContext place) {
+    return sampler_or_bursts(place, instants(place, pacer_for(place, true)));
+}
+
+std::unique_ptr<Sampling> sample_by_the_best(SamplerContext place) {
+    // Only replicas take samples that are long enough for latencies.
+    if (place.options.insists_on_latencies) return sample_by_replicas(std::move(place));
+    const auto pacer = pacer_for(place, true);
+    auto replicas = std::make_unique<ReplicaSamples>(place.fork(), pacer);
+    auto best = std::make_unique<BestSamples>(pacer, instants(place, pacer), std::move(replicas),
+                                              place.random.fork());
+    return sampler_or_bursts(place, std::move(best));
+}
+
+constexpr std::array<ModeRow, 6> table{{
     {.mode = Mode::shadow,
      .name = "shadow",
      .help = "runs forked replicas on other cores",
@@ -68,6 +101,32 @@ constexpr std::array<ModeRow, 4> table{{
      .injects = true,
      .is_repeatable = false,
      .sample = sample_by_replicas,
+     .follow_everything = nullptr},
+    {.mode = Mode::automatic,
+     .name = "auto",
+     .help = "takes each sample as shadow or instant, whichever tells more",
+     .sample_size = 10'000'000,
+     .sample_size_for_latencies = 80'000'000,
+     .times_loads = true,
+     .captures_a_share = true,
+     .forks = true,
+     .holds = false,
+     .injects = true,
+     .is_repeatable = false,
+     .sample = sample_by_the_best,
+     .follow_everything = nullptr},
+    {.mode = Mode::instant,
+     .name = "instant",
+     .help = "runs threads from a code cache in place, for an instant",
+     .sample_size = default_in_place,
+     .sample_size_for_latencies = default_in_place,
+     .times_loads = true,
+     .captures_a_share = true,
+     .forks = false,
+     .holds = false,
+     .injects = true,
+     .is_repeatable = false,
+     .sample = sample_in_place,
      .follow_everything = nullptr},
     {.mode = Mode::burst,
      .name = "burst",

@@ -48,6 +48,11 @@ Estimate<Seconds> OverheadModel::of_stop(Seconds held) {
             .most = stop + in_all * busy_ * part_that_matters};
 }
 
+void OverheadModel::computed_on_free_core(Seconds time) {
+    computed_before_ += time;
+    computed_here_before_ += time;
+}
+
 Estimate<Seconds> OverheadModel::of_replica(Seconds replica_computed) {
     const auto now = machine::computed(CLOCK_PROCESS_CPUTIME_ID);
     const auto digested = now - std::exchange(computed_before_replica_, now);

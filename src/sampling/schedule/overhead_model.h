@@ -26,6 +26,8 @@ class OverheadModel : public Prices {
     Estimate<Seconds> of_stop(Seconds held) override;
     Seconds of_passing_stop() override { return host_.passing_stop(); }
     Estimate<Seconds> of_replica(Seconds replica_computed) override;
+    bool is_any_core_free() override { return !every_core_has_work(); }
+    void computed_on_free_core(Seconds time) override;
     Estimate<double> taken_beside() const override;
 
   private:

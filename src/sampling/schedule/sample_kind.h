@@ -4,6 +4,7 @@
 // several events; samples of others live on by themselves.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,12 +13,15 @@
 #include "inject/fork_conditions.h"
 #include "ptrace/tracer.h"
 #include "sampling/schedule/pacer.h"
+#include "sampling/tuning.h"
 
 namespace shadowprof::sampling {
 
 class SampleKind {
   public:
-    explicit SampleKind(Pacer pacer) : pacer_(std::move(pacer)) {}
+    explicit SampleKind(Pacer pacer) : pacer_(std::make_shared<Pacer>(std::move(pacer))) {}
+    // Several kinds take turns.
+    explicit SampleKind(std::shared_ptr<Pacer> shared) : pacer_(std::move(shared)) {}
     virtual ~SampleKind() = default;
     SampleKind(const SampleKind&) = delete;
     SampleKind& operator=(const SampleKind&) = delete;
@@ -26,8 +30,8 @@ class SampleKind {
     virtual const char* name() const = 0;
     // When its samples are taken, and what they cost. Each kind has its own, for kinds differ in
     // price.
-    Pacer& pacer() { return pacer_; }
-    const Pacer& pacer() const { return pacer_; }
+    Pacer& pacer() { return *pacer_; }
+    const Pacer& pacer() const { return *pacer_; }
 
     // --- taking samples ---
     // Before a thread is stopped: what takes time and can be done while the target runs. False: not
@@ -45,6 +49,8 @@ class SampleKind {
     virtual void is_overdue() {}
     // Events of threads that it holds or waits for. False: not mine.
     virtual bool take(const ptrace::Event&) { return false; }
+    // Whenever the tracer has waited: answers threads that have asked for something by memory.
+    virtual void answer() {}
     // The process executes another program.
     virtual void program_is_new() {}
     // Samples that live on are looked after at that time.
@@ -53,9 +59,11 @@ class SampleKind {
     virtual bool has_open_samples() const { return is_holding(); }
     // Ends every open sample and frees every thread.
     virtual void end(const std::string& reason) = 0;
-    virtual Cost cost() const { return pacer_.cost(); }
+    virtual Cost cost() const { return pacer_->cost(); }
 
     // --- whether it is the right one for this program ---
+    // What the user should know of how samples were taken; or nothing.
+    virtual std::string account() const { return {}; }
     // Why no more samples of this kind can be taken, once that is known.
     const std::optional<inject::Obstacle>& obstacle() const { return obstacle_; }
     void give_up(inject::Obstacle obstacle) { obstacle_ = std::move(obstacle); }
@@ -63,6 +71,12 @@ class SampleKind {
     virtual Seconds risk_of_next() const { return Seconds{0}; }
     // The part of a sample's mean price that will become less by itself.
     virtual Seconds passing_price() const { return Seconds{0}; }
+    // What samples cost is known after so many; and whether one that was very dear, or may be,
+    // says it at once.
+    virtual std::uint64_t enough_to_know() const { return tuning::enough_to_know; }
+    virtual bool one_may_be_too_dear() const { return true; }
+    // … and then are too dear: what is.
+    virtual const char* what_is_dear() const { return "tracing it"; }
     // Others are taken until then; samples that live until then are looked after.
     virtual void pause(Clock::time_point) { obstacle_.reset(); }
     // What its samples saw is not of everything alike, and is to be forgotten.
@@ -78,7 +92,7 @@ class SampleKind {
     std::optional<inject::Obstacle> obstacle_;
 
   private:
-    Pacer pacer_;
+    std::shared_ptr<Pacer> pacer_;
 };
 
 }  // namespace shadowprof::sampling

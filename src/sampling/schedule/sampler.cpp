@@ -112,6 +112,11 @@ void Sampler::look_and_ask() {
     if (asked) kind().has_asked(*thread);
 }
 
+void Sampler::answer() {
+    preferred_->answer();
+    if (stand_in_) stand_in_->answer();
+}
+
 bool Sampler::take(const ptrace::Event& event) {
     if (!event.thread) return false;
     if (event.kind == ptrace::EventKind::exec) {
@@ -184,15 +189,15 @@ bool Sampler::may_choose() const {
            !options.insists_on_latencies;
 }
 
-void Sampler::give_up_as_too_dear(const char* why, bool may_pass) {
+void Sampler::give_up_as_too_dear(std::string why, bool may_pass) {
     is_too_dear_ = true;
-    preferred_->give_up({why, may_pass});
+    preferred_->give_up({std::move(why), may_pass});
 }
 
 // A program that has come to much memory since the last sample, or that we come late to, may be
 // about to write all over it: that would be known only when it has paid.
 bool Sampler::must_earn_first() {
-    if (!may_choose()) return false;
+    if (!may_choose() || !preferred_->one_may_be_too_dear()) return false;
     auto& pacer = preferred_->pacer();
     const auto wait = pacer.wait_before_risk(preferred_->risk_of_next());
     pacer.is_earning(wait > Seconds{0});
@@ -209,10 +214,10 @@ void Sampler::give_up_what_does_not_pay() {
     const auto passing = preferred_->passing_price() / with_.options.overhead;
     const auto wait = pacer.affordable_wait() - passing, debt = pacer.mean_wait() - passing;
     const bool is_dear = wait > tuning::longest_wait || debt > tuning::longest_debt;
-    const bool is_known =
-        pacer.samples() >= tuning::enough_to_know || debt > 2 * tuning::longest_debt;
+    const bool is_known = pacer.samples() >= preferred_->enough_to_know() ||
+                          (preferred_->one_may_be_too_dear() && debt > 2 * tuning::longest_debt);
     if (is_known && is_dear)
-        give_up_as_too_dear("forking it, or tracing it at all, costs too much", false);
+        give_up_as_too_dear(fmt::format("{} costs too much", preferred_->what_is_dear()), false);
 }
 
 void Sampler::change_kind() {
@@ -293,13 +298,16 @@ void Sampler::end_stand_in() {
 
 std::vector<std::string> Sampler::warnings() const {
     const auto& without = with_.without_preferred;
-    if (without.time == Seconds{0}) return {};
+    std::vector<std::string> warnings;
+    if (auto account = preferred_->account(); !account.empty())
+        warnings.push_back(std::move(account));
+    if (without.time == Seconds{0}) return warnings;
     const auto* const name = preferred_->name();
-    std::vector<std::string> warnings{
-        without.has_ended ? fmt::format("no {}s for {:.0f} s ({}): then it was sampled in mode {}",
-                                        name, without.time.count(), without.why, without.stand_in)
-                          : fmt::format("no {}s of this program ({}): it was sampled in mode {}",
-                                        name, without.why, without.stand_in)};
+    warnings.push_back(without.has_ended
+                           ? fmt::format("no {}s for {:.0f} s ({}): then it was sampled in mode {}",
+                                         name, without.time.count(), without.why, without.stand_in)
+                           : fmt::format("no {}s of this program ({}): it was sampled in mode {}",
+                                         name, without.why, without.stand_in));
     if (!advice_.empty()) warnings.push_back(advice_);
     return warnings;
 }

@@ -49,6 +49,7 @@ class Sampler : public Sampling {
 
     Clock::time_point next_tick() const override;
     void tick() override;
+    void answer() override;
     bool take(const ptrace::Event& event) override;
     void wind_up(const std::string& reason) override;
     bool is_complete() const override;
@@ -71,7 +72,7 @@ class Sampler : public Sampling {
     // By which kind.
     bool may_choose() const;
     bool must_earn_first();
-    void give_up_as_too_dear(const char* why, bool may_pass);
+    void give_up_as_too_dear(std::string why, bool may_pass);
     void give_up_what_does_not_pay();
     void change_kind();
     void begin_stand_in();

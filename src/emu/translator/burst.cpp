@@ -1,0 +1,81 @@
+#include "emu/translator/burst.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "emu/translator/native_time.h"
+#include "emu/tuning.h"
+
+namespace shadowprof::emu::translator {
+
+std::uint64_t BurstExperience::ticks_now() {
+    std::uint32_t low = 0, high = 0;
+    asm volatile("rdtsc" : "=a"(low), "=d"(high));
+    return std::uint64_t{high} << 32 | low;
+}
+
+BurstExperience::BurstExperience()
+    : of_block_(tuning::usual_nanoseconds_of_block),
+      blocks_in_segment_(tuning::fewest_blocks_in_segment) {}
+
+// What a thread says may be anything: then it is none.
+double BurstExperience::nanoseconds(std::uint64_t from, std::uint64_t to) const {
+    const auto ticks = static_cast<double>(ticks_now() - began_ticks_);
+    const std::chrono::duration<double, std::nano> passed = Clock::now() - began_;
+    if (to < from || !(ticks > 0)) return 0;
+    return std::min(static_cast<double>(to - from) * passed.count() / ticks,
+                    tuning::longest_part_of_burst);
+}
+
+void BurstExperience::learn_of_block(double nanoseconds) {
+    const auto kept = knows_ ? tuning::block_time_kept : 0;
+    of_block_ = kept * of_block_ + (1 - kept) * nanoseconds;
+    knows_ = true;
+}
+
+void Burst::has_asked(const ThreadArea& area, bool counts) {
+    // The thread notes where it goes on after each call.
+    has_made_calls_ |= area.behind_call != 0;
+    if (asked_at_) waited_ += experience_->nanoseconds(*asked_at_, area.went_on_at);
+    const auto part = experience_->nanoseconds(area.went_on_at, area.asked_at);
+    asked_at_ = area.asked_at;
+    in_cache_ += part;
+    if (counts) lean_ += part;
+}
+
+// Time in system calls is not told from other time. Then what bursts without calls have shown is
+// taken.
+void Burst::measure(const Work& done) {
+    const auto blocks = static_cast<double>(done.blocks);
+    if (has_made_calls_ || blocks < tuning::fewest_blocks_to_measure) return;
+    const auto usual = experience_->of_block();
+    const auto measured = without_instrumentation(lean_, done) / blocks;
+    of_block_ = std::clamp(measured, usual / tuning::most_of_usual_block_time,
+                           usual * tuning::most_of_usual_block_time);
+}
+
+double Burst::blocks_in_all(double blocks, double instructions) const {
+    if (length_.nanoseconds > 0) return length_.nanoseconds / of_block_;
+    return static_cast<double>(length_.instructions) /
+           (blocks > 0 ? instructions / blocks : tuning::usual_instructions_in_block);
+}
+
+std::uint64_t Burst::blocks_left(const Work& done) {
+    measure(done);
+    const auto blocks = static_cast<double>(done.blocks);
+    const auto in_all = blocks_in_all(blocks, static_cast<double>(done.instructions));
+    is_last_part_ = done.blocks > 0;
+    // The first part tells how long the rest is to be.
+    const auto left = is_last_part_ ? in_all - blocks : in_all * tuning::first_part_of_burst;
+    is_over_ = is_last_part_ && left < tuning::negligible_part * in_all;
+    return is_over_ ? 0 : static_cast<std::uint64_t>(std::max(1.0, std::ceil(left)));
+}
+
+void Burst::ended(const Work& done) {
+    measure(done);
+    native_ = std::min(of_block_ * static_cast<double>(done.blocks), in_cache_);
+    if (!has_made_calls_ && static_cast<double>(done.blocks) >= tuning::fewest_blocks_to_measure)
+        experience_->learn_of_block(of_block_);
+}
+
+}  // namespace shadowprof::emu::translator

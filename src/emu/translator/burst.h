@@ -1,0 +1,93 @@
+// A burst: a stretch of the program that a thread executes in the code cache, in the mode
+// `instant`. The thread then goes on in its own code by itself.
+//
+// Bursts begin at random times, so all of them are to cover the same time of the program: then what
+// is executed in them is in proportion to what the program executes (see native_time.h). A thread
+// takes longer in the cache than in its own code. So when the first part of a burst is over it is
+// estimated how long that would have taken natively, and how many blocks fit into the rest. The
+// thread leaves after these, when it would ask next.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "base/clock.h"
+#include "emu/translator/layout.h"
+#include "emu/translator/segment_work.h"
+#include "trace/trace.h"
+
+namespace shadowprof::emu::translator {
+
+// What a burst is to cover: instructions, or, if that is given, nanoseconds of the program's time.
+struct BurstLength {
+    std::uint64_t instructions = 0;
+    double nanoseconds = 0;
+};
+
+// What the bursts of a program have shown, and how fast the clock is that threads read.
+class BurstExperience {
+  public:
+    BurstExperience();
+
+    double nanoseconds(std::uint64_t from, std::uint64_t to) const;
+    // Of the program's time, for a block.
+    double of_block() const { return of_block_; }
+    void learn_of_block(double nanoseconds);
+    double blocks_in_segment() const { return blocks_in_segment_; }
+    void learn_blocks_in_segment(double blocks) { blocks_in_segment_ = blocks; }
+
+  private:
+    static std::uint64_t ticks_now();
+
+    Clock::time_point began_ = Clock::now();
+    std::uint64_t began_ticks_ = ticks_now();
+    double of_block_, blocks_in_segment_;
+    bool knows_ = false;
+};
+
+class Burst {
+  public:
+    Burst(BurstLength length, BurstExperience& experience)
+        : length_(length), experience_(&experience), of_block_(experience.of_block()) {}
+
+    // The thread has asked for something, or has left instead. `counts`: it ran in the lean
+    // version.
+    void has_asked(const ThreadArea& area, bool counts);
+    // It goes on natively for a while.
+    void goes_native() { asked_at_.reset(); }
+    // With so much executed in the lean version, how many blocks it is to go on for; 0: it is over.
+    std::uint64_t blocks_left(const Work& done);
+    bool is_over() const { return is_over_; }
+    // … which is the rest, as far as is known.
+    bool is_last_part() const { return is_last_part_; }
+    // Before it begins, how many blocks it is expected to have.
+    double expected_blocks() const { return blocks_in_all(0, 0); }
+    void ended(const Work& done);
+
+    // Nanoseconds of the program's time that it covers, and that the program took longer.
+    double native() const { return native_; }
+    double extra() const { return waited_ + in_cache_ - native_; }
+    // … of which for code that was new.
+    double waited() const { return waited_; }
+
+  private:
+    void measure(const Work& done);
+    double blocks_in_all(double blocks, double instructions) const;
+
+    BurstLength length_;
+    BurstExperience* experience_;
+    double of_block_;
+    bool is_last_part_ = false, is_over_ = false, has_made_calls_ = false;
+    std::optional<std::uint64_t> asked_at_;
+    double lean_ = 0, in_cache_ = 0, native_ = 0, waited_ = 0;  // nanoseconds
+};
+
+struct BurstOutcome {
+    trace::SampleId sample{};
+    std::string reason;
+    std::uint64_t instructions = 0;
+    double native = 0, extra = 0, waited = 0;  // nanoseconds, as Burst has them
+};
+
+}  // namespace shadowprof::emu::translator

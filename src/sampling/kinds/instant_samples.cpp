@@ -1,0 +1,140 @@
+#include "sampling/kinds/instant_samples.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "machine/processor_time.h"
+#include "ptrace/call_stack.h"
+#include "sampling/kinds/kind_parts.h"
+#include "sampling/schedule/time_source.h"
+#include "sampling/tuning.h"
+
+namespace shadowprof::sampling {
+
+namespace {
+
+constexpr double nanoseconds_a_second = 1e9;
+
+}  // namespace
+
+InstantSamples::InstantSamples(SamplerContext place, std::shared_ptr<Pacer> pacer,
+                               std::uint64_t sample_size)
+    : SampleKind(std::move(pacer)),
+      place_(std::move(place)),
+      sample_size_(sample_size),
+      counters_(tuning::between_counters),
+      known_(place_.modules, place_.options.keeps_code),
+      process_(
+          place_.tracer, place_.code, place_.segments, place_.digester, place_.numbers, known_,
+          {.values = {.captures = place_.code.plan().has_slots(),
+                      .fraction = place_.options.exhaustive ? 1.0 : place_.options.value_fraction},
+           .loads = {.wanted = place_.code.plan().has(trace::Capture::latency),
+                     .timed = place_.options.clock_is_usable},
+           .seed = place_.random(),
+           .in_bursts = true}) {}
+
+// Code that has come or gone meanwhile is noticed now, while the program runs.
+bool InstantSamples::prepare() {
+    look_after();
+    place_.code.time_has_passed();
+    place_.code.maps();
+    return !obstacle();
+}
+
+bool InstantSamples::may_begin_in(const ptrace::Thread& thread) const {
+    return !process_.is_in_burst(thread);
+}
+
+void InstantSamples::begin(ptrace::Thread& thread, const ptrace::Registers& registers) {
+    const auto stopped = Clock::now();
+    if (!process_.has_begun()) {
+        if (!begins_to_prepare(thread)) thread.resume();
+        // Once; it does not make samples dearer.
+        pacer().pay_once(Clock::now() - stopped);
+        pacer().finished(Seconds{0});
+        return;
+    }
+    const auto length = next_length();
+    auto start = next_sample(place_, pacer());
+    start.weight_of_counts = weight_of(length);
+    start.contents = trace::Contents::counts;
+    place_.digester.begin(start, ptrace::snapshot_stack(place_.tracer.pid(), registers),
+                          place_.code.maps());
+    process_.begin_burst(thread, registers, start, length);
+    pacer().finished(Clock::now() - stopped);
+    next_look_ = after(Clock::now(), tuning::between_looks_at_bursts);
+}
+
+// The first burst comes later: until then some of the code is translated.
+bool InstantSamples::begins_to_prepare(ptrace::Thread& thread) {
+    auto& foothold = place_.foothold;
+    if (!foothold.fork_site() && !foothold.gain(thread)) {
+        if (!foothold.why_never().empty()) give_up({foothold.why_never()});
+        return false;
+    }
+    std::string why;
+    if (process_.make_cache(thread, why)) {
+        next_look_ = Clock::now();
+        return true;
+    }
+    if (++refusals_ == tuning::most_failures) give_up({why});
+    return false;
+}
+
+emu::translator::BurstLength InstantSamples::next_length() const {
+    if (!place_.options.may_be_shorter) return {sample_size_, 0};
+    return {sample_size_, static_cast<double>(sample_size_) / tuning::most_per_nanosecond};
+}
+
+// As for replicas: all time of the program counts alike.
+std::uint32_t InstantSamples::weight_of(const emu::translator::BurstLength& length) {
+    if (length.nanoseconds <= 0) return 1;
+    return pacer().whole(
+        std::clamp(pacer().stands_for() / tuning::unit_of_weight / length.nanoseconds, 1.0,
+                   tuning::most_weight));
+}
+
+// What a burst took from the program comes to light when it is over.
+void InstantSamples::look_after() {
+    process_.answer();
+    for (const auto& outcome : process_.outcomes()) {
+        pacer().pay(Seconds{std::max(outcome.extra, 0.0) / nanoseconds_a_second});
+        waited_ += Seconds{outcome.waited / nanoseconds_a_second};
+    }
+    const bool is_more = work_ahead();
+    const auto pause = is_more                      ? Seconds{0}
+                       : process_.has_open_bursts() ? tuning::between_looks_at_bursts
+                                                    : tuning::between_looks_at_counters;
+    next_look_ = after(Clock::now(), pause);
+}
+
+// While the program runs, what it is likely to execute next is translated, starting from where it
+// is. Not much at a time, for threads may be waiting for us.
+bool InstantSamples::work_ahead() {
+    for (auto* const thread : place_.tracer.threads()) counters_.watch(thread->tid());
+    for (const auto counter : counters_.read()) process_.expect(counter);
+    auto& prices = pacer().prices();
+    if (!prices.is_any_core_free()) return false;
+    const auto before = machine::computed(CLOCK_THREAD_CPUTIME_ID);
+    const auto until = Clock::now() + tuning::work_at_a_time;
+    bool is_more = true;
+    while (is_more && Clock::now() < until) is_more = process_.work_ahead();
+    prices.computed_on_free_core(machine::computed(CLOCK_THREAD_CPUTIME_ID) - before);
+    return is_more;
+}
+
+// There will be less and less new code.
+Seconds InstantSamples::passing_price() const {
+    return waited_ / std::max(1.0, static_cast<double>(pacer().samples()));
+}
+
+void InstantSamples::end(const std::string& reason) {
+    if (place_.tracer.alive())
+        process_.let_go(reason);
+    else
+        process_.process_gone();
+    look_after();
+    known_.keep();
+}
+
+}  // namespace shadowprof::sampling

@@ -1,0 +1,56 @@
+// Samples in place: a running thread is stopped once and sent into the code cache, which is in the
+// program itself. It executes what it would have executed anyway, its system calls included, and
+// after a while goes on in its own code by itself.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "emu/common/known_code.h"
+#include "emu/translator/translated_process.h"
+#include "proc/program_counters.h"
+#include "sampling/sampling.h"
+#include "sampling/schedule/sample_kind.h"
+
+namespace shadowprof::sampling {
+
+class InstantSamples : public SampleKind {
+  public:
+    InstantSamples(SamplerContext place, std::shared_ptr<Pacer> pacer, std::uint64_t sample_size);
+
+    const char* name() const override { return "instant"; }
+
+    bool prepare() override;
+    bool may_begin_in(const ptrace::Thread& thread) const override;
+    void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
+    void answer() override { process_.answer(); }
+    bool take(const ptrace::Event& event) override { return process_.take(event); }
+    void program_is_new() override { process_.program_is_new(); }
+    Clock::time_point next_look() const override { return next_look_; }
+    void look_after() override;
+    bool has_open_samples() const override { return process_.has_open_bursts(); }
+    void end(const std::string& reason) override;
+    Seconds passing_price() const override;
+    // New code is dear, and there is less and less.
+    std::uint64_t enough_to_know() const override { return tuning::bursts_to_know; }
+    bool one_may_be_too_dear() const override { return false; }
+    const char* what_is_dear() const override { return "translating it, or tracing it at all,"; }
+
+  private:
+    // The thread was let go on.
+    bool begins_to_prepare(ptrace::Thread& thread);
+    bool work_ahead();
+    emu::translator::BurstLength next_length() const;
+    std::uint32_t weight_of(const emu::translator::BurstLength& length);
+
+    SamplerContext place_;
+    std::uint64_t sample_size_;
+    proc::ProgramCounters counters_;
+    emu::KnownCode known_;
+    emu::translator::TranslatedProcess process_;
+    unsigned refusals_ = 0;  // one after the other
+    Seconds waited_{0};      // for code that was new
+    Clock::time_point next_look_ = Clock::time_point::max();
+};
+
+}  // namespace shadowprof::sampling
