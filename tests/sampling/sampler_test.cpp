@@ -122,6 +122,7 @@ class TestKind : public SampleKind {
     }
     void end(const std::string&) override {}
     Seconds risk_of_next() const override { return wish_.risk(); }
+    const char* what_is_dear() const override { return "forking it, or tracing it at all,"; }
     bool is_biased() const override { return wish_.is_biased; }
 
   private:
