@@ -41,7 +41,8 @@ with scratch():
             profile = same_as_native(command, "--mode", mode, "--overhead", "60%")
             check_equal("the mode", profile["run"]["mode"], mode)
             if code in ("gzip", "bzip2", "python"):
-                check(profile["coverage"]["samples"] >= 3, f"{code}: {profile['coverage']}")
+                # The number depends on how idle the machine is.
+                check(profile["coverage"]["samples"] >= 1, f"{code}: {profile['coverage']}")
                 check_saw_code_of(profile, code, rf"{code}.*", r"libbz2.*")
             print(f"{mode}, {code}: {profile['coverage']}", flush=True)
 
