@@ -10,8 +10,8 @@
 
 #include "base/random.h"
 #include "emu/common/guest_code.h"
+#include "emu/common/life_sign.h"
 #include "emu/translator/hot_code.h"
-#include "emu/translator/life_sign.h"
 #include "emu/translator/shared_memory.h"
 #include "emu/translator/translator.h"
 #include "inject/fork_conditions.h"

@@ -1,4 +1,4 @@
-#include "emu/translator/life_sign.h"
+#include "emu/common/life_sign.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -6,7 +6,7 @@
 #include <atomic>
 #include <cstddef>
 
-namespace shadowprof::emu::translator {
+namespace shadowprof::emu {
 
 LifeSign::LifeSign(std::uint32_t& word) : word_(word) {
     std::size_t size = 0;
@@ -23,4 +23,4 @@ LifeSign::~LifeSign() {
     std::atomic_ref{word_} = FUTEX_OWNER_DIED;
 }
 
-}  // namespace shadowprof::emu::translator
+}  // namespace shadowprof::emu

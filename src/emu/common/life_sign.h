@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-namespace shadowprof::emu::translator {
+namespace shadowprof::emu {
 
 class LifeSign {
   public:
@@ -29,4 +29,4 @@ class LifeSign {
     bool is_given_ = false;
 };
 
-}  // namespace shadowprof::emu::translator
+}  // namespace shadowprof::emu
