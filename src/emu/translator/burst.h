@@ -10,12 +10,10 @@
 
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "base/clock.h"
 #include "emu/translator/layout.h"
 #include "emu/translator/segment_work.h"
-#include "trace/trace.h"
 
 namespace shadowprof::emu::translator {
 
@@ -65,8 +63,7 @@ class Burst {
     double expected_blocks() const { return blocks_in_all(0, 0); }
     void ended(const Work& done);
 
-    // Nanoseconds of the program's time that it covers, and that the program took longer.
-    double native() const { return native_; }
+    // Nanoseconds that the program took longer.
     double extra() const { return waited_ + in_cache_ - native_; }
     // … of which for code that was new.
     double waited() const { return waited_; }
@@ -84,10 +81,7 @@ class Burst {
 };
 
 struct BurstOutcome {
-    trace::SampleId sample{};
-    std::string reason;
-    std::uint64_t instructions = 0;
-    double native = 0, extra = 0, waited = 0;  // nanoseconds, as Burst has them
+    double extra = 0, waited = 0;  // nanoseconds, as Burst has them
 };
 
 }  // namespace shadowprof::emu::translator

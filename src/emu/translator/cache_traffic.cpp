@@ -94,9 +94,9 @@ void CacheTraffic::send_held_signal(GuestThread& guest, const Registers& native,
 
 void CacheTraffic::enter_at(GuestThread& guest, const Registers& native, Address place) {
     cache_.memory().area(*guest.area).sleeps = 0;
-    // Otherwise it was killed while it was stopped, and has the registers that it had.
     auto& memory = cache_.memory();
     const auto stream = guest.recording->stream();
+    // Otherwise it was killed while it was stopped, and has the registers that it had.
     const bool is_inside = guest.thread->set_registers(
         guest.burst ? enter_cache_for_burst(memory, *guest.area, stream, place,
                                             cache_.translator().go_on(), native)

@@ -108,12 +108,7 @@ void GuestThreads::end(GuestThread& guest, std::string reason, bool exited,
         guest.recording->end_stream();
         if (auto& burst = guest.burst) {
             burst->ended(guest.recording->work());
-            outcomes_.push_back({.sample = guest.sample,
-                                 .reason = reason,
-                                 .instructions = guest.recording->work().instructions,
-                                 .native = burst->native(),
-                                 .extra = burst->extra(),
-                                 .waited = burst->waited()});
+            outcomes_.push_back({.extra = burst->extra(), .waited = burst->waited()});
         }
         trace::TraceEnd end;
         end.trace = guest.trace;
@@ -172,11 +167,6 @@ void GuestThreads::remove_ended() {
         end(at->second, "exit", true);
         at = guests_.erase(at);
     }
-}
-
-bool GuestThreads::any_in_cache() const {
-    return std::any_of(guests_.begin(), guests_.end(),
-                       [](const auto& entry) { return entry.second.in_cache(); });
 }
 
 bool GuestThreads::any_with_open_trace() const {

@@ -99,9 +99,8 @@ class GuestThreads {
     bool waits_for_answer(const GuestThread& guest) const;
     // … and has left by itself.
     bool has_left(const GuestThread& guest) const;
-    bool any_in_cache() const;
     bool any_with_open_trace() const;
-    // … for certain: what threads that are leaving do is not known.
+    // Any in the cache, or leaving it: what those do is not known for certain.
     bool may_any_be_inside() const;
     bool any_in_units() const;
     // Whether threads are in the cache that can be made to leave it now.

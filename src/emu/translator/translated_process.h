@@ -66,7 +66,7 @@ class TranslatedProcess {
     // A stopped thread with these registers executes a burst, whose Trace has begun.
     void begin_burst(ptrace::Thread& thread, const ptrace::Registers& registers,
                      const trace::TraceStart& start, BurstLength length);
-    // It is in a burst, or may still be on its way out of one.
+    // It is in a burst; it may be on its way out of one that is over.
     bool is_in_burst(const ptrace::Thread& thread) const;
     bool has_open_bursts() const { return threads_.any_with_open_trace(); }
     std::vector<BurstOutcome> outcomes() { return threads_.outcomes(); }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <type_traits>
 #include <utility>
 
 #include "sampling/tuning.h"
@@ -22,24 +21,16 @@ BestSamples::BestSamples(std::shared_ptr<Pacer> pacer, std::unique_ptr<SampleKin
 
 // Whatever is paid meanwhile is that side's. What comes to light later, too, if its kind pays it.
 template <typename Call>
-auto BestSamples::on_account_of(Side& side, const Call& call) {
+void BestSamples::on_account_of(Side& side, const Call& call) {
     const auto before = pacer().cost().price;
     const auto samples_before = pacer().samples();
-    const auto settle = [&] {
-        // To make room for samples is no sample's cost.
-        if (side.taken == 0 && pacer().samples() == samples_before) return;
-        side.paid += pacer().cost().price - before;
-        side.samples += pacer().samples() - samples_before;
-        side.taken += pacer().samples() - samples_before;
-    };
-    if constexpr (std::is_void_v<decltype(call())>) {
-        call();
-        settle();
-    } else {
-        auto result = call();
-        settle();
-        return result;
-    }
+    call();
+    const auto taken = pacer().samples() - samples_before;
+    // To make room for samples is no sample's cost.
+    if (side.taken == 0 && taken == 0) return;
+    side.paid += pacer().cost().price - before;
+    side.samples += taken;
+    side.taken += taken;
 }
 
 bool BestSamples::replicas_are_better() const {
@@ -71,7 +62,8 @@ bool BestSamples::prepare() {
         replicas_->give_up({"system calls end them too early"});
     if (instants_->obstacle() && replicas_->obstacle()) give_up(*instants_->obstacle());
     choose();
-    const bool is_ready = on_account_of(*next_, [&] { return next().prepare(); });
+    bool is_ready = false;
+    on_account_of(*next_, [&] { is_ready = next().prepare(); });
     for (auto* const side : {&in_place_, &by_replicas_}) {
         if (side->samples < tuning::samples_remembered) continue;
         side->samples /= 2;

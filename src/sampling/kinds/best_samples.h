@@ -7,7 +7,6 @@
 // goes on to be spent on the kind that seems to be worse.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -30,7 +29,7 @@ class BestSamples : public SampleKind {
     bool may_begin_in(const ptrace::Thread& thread) const override;
     void has_asked(const ptrace::Thread& thread) override { next().has_asked(thread); }
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
-    void answer() override { in_place_.kind->answer(); }
+    void answer() override { instants_->answer(); }
     bool take(const ptrace::Event& event) override;
     void program_is_new() override;
     Clock::time_point next_look() const override;
@@ -39,9 +38,9 @@ class BestSamples : public SampleKind {
     void end(const std::string& reason) override;
     Cost cost() const override { return replicas_->cost(); }
 
-    std::uint64_t enough_to_know() const override { return in_place_.kind->enough_to_know(); }
+    std::uint64_t enough_to_know() const override { return instants_->enough_to_know(); }
     bool one_may_be_too_dear() const override { return false; }
-    Seconds passing_price() const override { return in_place_.kind->passing_price(); }
+    Seconds passing_price() const override { return instants_->passing_price(); }
     std::string account() const override;
 
   private:
@@ -60,7 +59,7 @@ class BestSamples : public SampleKind {
     Side& better() { return replicas_are_better() ? by_replicas_ : in_place_; }
     bool replicas_are_better() const;
     template <typename Call>
-    auto on_account_of(Side& side, const Call& call);
+    void on_account_of(Side& side, const Call& call);
 
     std::unique_ptr<SampleKind> instants_;
     std::unique_ptr<ReplicaSamples> replicas_;

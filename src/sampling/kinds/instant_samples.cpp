@@ -24,17 +24,15 @@ InstantSamples::InstantSamples(SamplerContext place, std::shared_ptr<Pacer> pace
       sample_size_(sample_size),
       counters_(tuning::between_counters),
       known_(place_.modules, place_.options.keeps_code),
-      process_(
-          place_.tracer, place_.code, place_.segments, place_.digester, place_.numbers, known_,
-          {.values = {.captures = place_.code.plan().has_slots(),
-                      .fraction = place_.options.exhaustive ? 1.0 : place_.options.value_fraction},
-           .loads = {.wanted = place_.code.plan().has(trace::Capture::latency),
-                     .timed = place_.options.clock_is_usable},
-           .seed = place_.random(),
-           .in_bursts = true}) {}
+      process_(place_.tracer, place_.code, place_.segments, place_.digester, place_.numbers, known_,
+               {.values = values_of(place_),
+                .loads = loads_of(place_),
+                .seed = place_.random(),
+                .in_bursts = true}) {}
 
 // Code that has come or gone meanwhile is noticed now, while the program runs.
 bool InstantSamples::prepare() {
+    for (auto* const thread : place_.tracer.threads()) counters_.watch(thread->tid());
     look_after();
     place_.code.time_has_passed();
     place_.code.maps();
@@ -89,18 +87,20 @@ emu::translator::BurstLength InstantSamples::next_length() const {
 // As for replicas: all time of the program counts alike.
 std::uint32_t InstantSamples::weight_of(const emu::translator::BurstLength& length) {
     if (length.nanoseconds <= 0) return 1;
-    return pacer().whole(
-        std::clamp(pacer().stands_for() / tuning::unit_of_weight / length.nanoseconds, 1.0,
-                   tuning::most_weight));
+    return weight_of_counts(pacer().stands_for(), length.nanoseconds, pacer());
 }
 
 // What a burst took from the program comes to light when it is over.
-void InstantSamples::look_after() {
+void InstantSamples::pay_for_bursts() {
     process_.answer();
     for (const auto& outcome : process_.outcomes()) {
         pacer().pay(Seconds{std::max(outcome.extra, 0.0) / nanoseconds_a_second});
         waited_ += Seconds{outcome.waited / nanoseconds_a_second};
     }
+}
+
+void InstantSamples::look_after() {
+    pay_for_bursts();
     const bool is_more = work_ahead();
     const auto pause = is_more                      ? Seconds{0}
                        : process_.has_open_bursts() ? tuning::between_looks_at_bursts
@@ -111,7 +111,6 @@ void InstantSamples::look_after() {
 // While the program runs, what it is likely to execute next is translated, starting from where it
 // is. Not much at a time, for threads may be waiting for us.
 bool InstantSamples::work_ahead() {
-    for (auto* const thread : place_.tracer.threads()) counters_.watch(thread->tid());
     for (const auto counter : counters_.read()) process_.expect(counter);
     auto& prices = pacer().prices();
     if (!prices.is_any_core_free()) return false;
@@ -133,7 +132,7 @@ void InstantSamples::end(const std::string& reason) {
         process_.let_go(reason);
     else
         process_.process_gone();
-    look_after();
+    pay_for_bursts();
     known_.keep();
 }
 

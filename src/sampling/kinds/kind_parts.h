@@ -1,11 +1,15 @@
 // What the kinds of samples of a traced program have in common.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 
+#include "emu/translator/thread_recording.h"
 #include "sampling/sampling.h"
 #include "sampling/schedule/overhead_model.h"
 #include "sampling/schedule/pacer.h"
+#include "sampling/tuning.h"
 
 namespace shadowprof::sampling {
 
@@ -22,6 +26,25 @@ inline trace::TraceStart next_sample(SamplerContext& place, Pacer& pacer) {
     start.sample = place.numbers.next_sample();
     start.weight = pacer.next_weight();
     return start;
+}
+
+// What the threads of a code cache record, as was asked for.
+inline emu::translator::ValueSampling values_of(const SamplerContext& place) {
+    return {.captures = place.code.plan().has_slots(),
+            .fraction = place.options.exhaustive ? 1.0 : place.options.value_fraction};
+}
+inline emu::translator::LoadSampling loads_of(const SamplerContext& place,
+                                              std::uint64_t warm_up = 0) {
+    return {.wanted = place.code.plan().has(trace::Capture::latency),
+            .timed = place.options.clock_is_usable,
+            .warm_up = warm_up};
+}
+
+// What is executed in a sample of so many nanoseconds counts so often: it stands for so much of the
+// program's time.
+inline std::uint32_t weight_of_counts(Seconds stands_for, double nanoseconds, Pacer& pacer) {
+    return pacer.whole(
+        std::clamp(stands_for / tuning::unit_of_weight / nanoseconds, 1.0, tuning::most_weight));
 }
 
 }  // namespace shadowprof::sampling

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "sampling/kinds/kind_parts.h"
 #include "sampling/tuning.h"
 
 namespace shadowprof::sampling {
@@ -72,8 +73,7 @@ std::uint32_t ReplicaSizing::weight_of(const Length& length, Seconds stands_for,
                                  ? length.nanoseconds
                                  : static_cast<double>(length.instructions) /
                                        (tuning::usual_part_of_most * tuning::most_per_nanosecond);
-    return pacer.whole(
-        std::clamp(stands_for / tuning::unit_of_weight / nanoseconds, 1.0, tuning::most_weight));
+    return weight_of_counts(stands_for, nanoseconds, pacer);
 }
 
 double ReplicaSizing::usual_instructions_a_second() {

@@ -15,6 +15,7 @@
 #include "machine/host_charges.h"
 #include "proc/process_info.h"
 #include "ptrace/call_stack.h"
+#include "sampling/kinds/kind_parts.h"
 #include "sampling/sandbox/replica_sandbox.h"
 #include "sampling/tuning.h"
 
@@ -273,20 +274,16 @@ Replicas::Outcome Replicas::live(Job& job) {
     stack.pid = target_;  // which has the same mappings, and lives
     start.contents = trace::Contents::counts;
     place_.digester.begin(start, std::move(stack), shared_maps);
-    emu::translator::ThreadRecording recording{
-        {.code = cache_.code(),
-         .segments = place_.segments,
-         .work = cache_.work(),
-         .sink = place_.digester,
-         .numbers = place_.numbers,
-         .random = random,
-         .values = {.captures = place_.code.plan().has_slots(),
-                    .fraction = place_.options.exhaustive ? 1.0 : place_.options.value_fraction},
-         .loads = {.wanted = place_.code.plan().has(trace::Capture::latency),
-                   .timed = place_.options.clock_is_usable,
-                   .warm_up = place_.options.warm_up}},
-        start.sample,
-        start.trace};
+    emu::translator::ThreadRecording recording{{.code = cache_.code(),
+                                                .segments = place_.segments,
+                                                .work = cache_.work(),
+                                                .sink = place_.digester,
+                                                .numbers = place_.numbers,
+                                                .random = random,
+                                                .values = values_of(place_),
+                                                .loads = loads_of(place_, place_.options.warm_up)},
+                                               start.sample,
+                                               start.trace};
     recording.begin_stream(cache_.memory(), cache_.area_number(*guest));
     PageCopier::OfReplica copied_pages{page_copier_, replica->pid(), shared_maps};
     registered.await_other_lines(timing_.settling());

@@ -2,20 +2,18 @@
 
 #include "base/clock.h"
 #include "proc/processors.h"
+#include "sampling/kinds/kind_parts.h"
 
 namespace shadowprof::sampling {
 
 FullProgram::FullProgram(SamplerContext place)
     : place_(std::move(place)),
       known_(place_.modules, place_.options.keeps_code),
-      process_(
-          place_.tracer, place_.code, place_.segments, place_.digester, place_.numbers, known_,
-          {.values = {.captures = place_.code.plan().has_slots(),
-                      .fraction = place_.options.exhaustive ? 1.0 : place_.options.value_fraction},
-           .loads = {.wanted = place_.code.plan().has(trace::Capture::latency),
-                     .timed = place_.options.clock_is_usable},
-           .seed = place_.options.seed,
-           .nothing_random = place_.tracer.launched() && !place_.options.randomise_addresses}),
+      process_(place_.tracer, place_.code, place_.segments, place_.digester, place_.numbers, known_,
+               {.values = values_of(place_),
+                .loads = loads_of(place_),
+                .seed = place_.options.seed,
+                .nothing_random = place_.tracer.launched() && !place_.options.randomise_addresses}),
       has_processor_of_its_own_(proc::processors_for(place_.tracer.pid()) > 1),
       next_tick_(place_.tracer.launched() ? Clock::time_point::max() : Clock::time_point::min()) {}
 
