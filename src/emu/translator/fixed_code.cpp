@@ -88,8 +88,12 @@ class Writer {
             auto* const goes_on = a_.jump_if(Condition::e);
             a_.compare_area_half(offsetof(ThreadArea, request),
                                  static_cast<std::int8_t>(Request::look));
+            auto* const asks = a_.jump_if(Condition::ne);
+            // The guest's flag for alignment checks cannot be restored here.
+            a_.compare_area_half(offsetof(ThreadArea, alignment_check), 0);
             is_last = a_.jump_if(Condition::e);
             a_.join(goes_on);
+            a_.join(asks);
         }
         fixed_.waiting.begin = fixed_.with_stream.begin = here();
         a_.store_area_half(offsetof(ThreadArea, answered), not_yet);

@@ -18,7 +18,7 @@ namespace shadowprof::emu::translator {
 
 namespace {
 
-constexpr auto* burst_is_complete = "sample size";
+constexpr auto *burst_is_complete = "sample size", *too_much_new_code = "too much new code";
 
 using ptrace::EventKind;
 using ptrace::Registers;
@@ -245,12 +245,12 @@ void TranslatedProcess::on_request(GuestThread& guest) {
     const bool waits_too_long = guest.burst && !guest.awaits_signals() &&
                                 guest.burst->waited() > tuning::longest_wait_in_burst;
     if (!has_to_stop && !waits_too_long) serve(guest, area);
-    if (has_to_stop || guest.recording->is_spoilt() || area.alignment_check != 0)
+    const bool ends = waits_too_long || is_over(guest);
+    // It becomes native by a stop where it cannot restore all of its flags itself.
+    if (has_to_stop || guest.recording->is_spoilt() || (ends && area.alignment_check != 0))
         guest.thread->interrupt();
-    else if (waits_too_long)
-        end_burst(guest, area, "too much new code");
-    else if (is_over(guest))
-        end_burst(guest, area, burst_is_complete);
+    else if (ends)
+        end_burst(guest, area, waits_too_long ? too_much_new_code : burst_is_complete);
     else
         traffic_.answer(guest);
 }
@@ -309,6 +309,11 @@ void TranslatedProcess::on_stop_while_waiting(GuestThread& guest, const Register
     traffic_.leave(guest, native, guest.recording->stream());
     if (guest.recording->is_spoilt() || traffic_.deliverable(guest) || traffic_.is_closed())
         return traffic_.enter(guest, native);
+    if (is_over(guest)) {
+        finish_burst(guest, area, burst_is_complete);
+        guest.thread->resume();
+        return;
+    }
     if (request == Request::call) {
         guest.thread->resume_to_system_call();
         return;
