@@ -71,10 +71,12 @@ bool GuestThreads::admit(GuestThread& guest) {
 
 void GuestThreads::read_stream(GuestThread& guest) {
     const auto executed = guest.recording->read().segments;
-    if (guest.burst)
+    if (!guest.burst) {
+        if (cache_.learn(executed, place_.random)) guest.recording->units_are_longer();
+    } else if (!executed.empty()) {
         to_learn_.insert(to_learn_.end(), executed.begin(), executed.end());
-    else if (cache_.learn(executed, place_.random))
-        guest.recording->units_are_longer();
+        to_learn_.push_back(trace::segment_discontinuity);
+    }
 }
 
 void GuestThreads::learn() {
@@ -88,6 +90,7 @@ void GuestThreads::learn() {
 // translated now, while the program runs.
 void GuestThreads::expect_in_windows() {
     for (const auto segment : to_learn_) {
+        if (segment == trace::segment_discontinuity) continue;
         const auto number = static_cast<std::size_t>(segment);
         if (number >= is_expected_in_windows_.size())
             is_expected_in_windows_.resize(2 * number + 1);

@@ -127,7 +127,8 @@ class GuestThreads {
     std::optional<trace::SampleId> sample_;  // of the whole run
     std::map<pid_t, GuestThread> guests_;
     std::vector<BurstOutcome> outcomes_;
-    std::vector<trace::SegmentId> to_learn_;    // what bursts have executed
+    // What bursts have executed, with a discontinuity behind each part that was read at once.
+    std::vector<trace::SegmentId> to_learn_;
     std::vector<bool> is_expected_in_windows_;  // by segment
     bool ends_may_be_missed_ = false;
 };

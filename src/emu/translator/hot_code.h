@@ -19,8 +19,8 @@ class HotCode {
     HotCode(Translator& translator, const trace::SegmentTable& segments)
         : translator_(translator), segments_(segments) {}
 
-    // Looks at what a thread executed in the lean version. True: it enters longer units from now
-    // on.
+    // Looks at what threads executed in the lean version, with a discontinuity between parts that
+    // did not follow each other. True: they enter longer units from now on.
     bool look_at(std::span<const trace::SegmentId> executed, Random& random);
     void forget_everything() { hits_.clear(); }
 

@@ -442,6 +442,33 @@ void Translator::replace(std::uint32_t old, std::uint32_t by) {
         set_jump(*check, target);
 }
 
+namespace {
+
+// A unit that follows this way takes it for granted that direct branches are right.
+bool can_lead_to(const trace::Block& block, Address next) {
+    const auto& last = block.last();
+    switch (block.exit) {
+        case BlockExit::conditional:
+            return next == last.target || next == last.end();
+        case BlockExit::jump:
+        case BlockExit::call:
+            return next == last.target;
+        case BlockExit::length:
+            return next == last.end();
+        case BlockExit::indirect_jump:
+        case BlockExit::indirect_call:
+        case BlockExit::return_:
+            return true;  // that is looked at as it is executed
+        case BlockExit::system_call:
+        case BlockExit::trap:
+        case BlockExit::cut:
+            return false;
+    }
+    return false;
+}
+
+}  // namespace
+
 bool Translator::follow(std::span<const trace::SegmentId> executed) {
     std::vector<const trace::Block*> blocks;
     std::size_t instructions = 0;
@@ -452,19 +479,10 @@ bool Translator::follow(std::span<const trace::SegmentId> executed) {
             instructions += block->instructions.size();
             is_over = blocks.size() == tuning::most_blocks_followed ||
                       instructions > tuning::most_instructions_followed ||
-                      code_.may_change(block->start) || code_.block_at(block->start) != block;
+                      code_.may_change(block->start) || code_.block_at(block->start) != block ||
+                      (!blocks.empty() && !can_lead_to(*blocks.back(), block->start));
             if (is_over) break;
             blocks.push_back(block);
-            switch (block->exit) {
-                case BlockExit::system_call:
-                case BlockExit::trap:
-                case BlockExit::cut:
-                    is_over = true;
-                    break;
-                default:
-                    break;
-            }
-            if (is_over) break;
         }
         if (is_over) break;
     }

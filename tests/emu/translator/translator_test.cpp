@@ -381,6 +381,26 @@ TEST_CASE("a unit that goes where the program went is left where the program goe
     }
 }
 
+TEST_CASE("a unit does not go where its branch does not lead, whoever says that a thread did") {
+    Snippets snippets;
+    //     test eax, eax
+    //     jz start + 0x2000
+    snippets.put(start, "85 c0  0f 84 f8 1f 00 00");
+    snippets.put(start + 0x2000, "bb 07 00 00 00");                     // mov ebx, 7
+    snippets.native.place(start + 0x3000, bytes_of("bb 09 00 00 00"));  // mov ebx, 9
+    const auto branch = snippets.run_with(0).blocks.front();
+    snippets.state.rip = start + 0x3000;
+    const auto elsewhere = snippets.run().blocks.front();
+    CHECK(snippets.state.general[rbx] == 9);
+    snippets.cache.follow({branch, elsewhere});
+    CHECK(snippets.statistics().followed == 0);
+    for (const std::uint64_t value : {0, 1}) {
+        snippets.state.general[rbx] = 5;
+        snippets.run_with(value);
+        CHECK(snippets.state.general[rbx] == (value == 0 ? 7 : 5));
+    }
+}
+
 TEST_CASE("a full cache is emptied, and goes on") {
     Snippets snippets;
     // 60 times add rbx, 1: as many values.
