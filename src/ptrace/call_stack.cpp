@@ -223,10 +223,11 @@ class ProcessUnwinder {
 }  // namespace
 
 StackSnapshot snapshot_stack(pid_t pid, const Registers& registers) {
-    StackSnapshot snapshot{.pid = pid, .registers = registers, .bytes = {}};
-    snapshot.bytes.resize(tuning::stack_snapshot_size);
-    snapshot.bytes.resize(proc::Memory{pid}.read(registers.rsp(), snapshot.bytes));
-    return snapshot;
+    // The thread stands still meanwhile, and most stacks are small: pages for a large buffer would
+    // take longer to come by than the stack to copy.
+    static thread_local std::array<std::byte, tuning::stack_snapshot_size> buffer;
+    const auto size = proc::Memory{pid}.read(registers.rsp(), buffer);
+    return {.pid = pid, .registers = registers, .bytes = {buffer.begin(), buffer.begin() + size}};
 }
 
 std::vector<Address> unwind(const StackSnapshot& snapshot, std::size_t most_frames) {

@@ -38,9 +38,11 @@ inline constexpr Seconds longest_wake_up{100e-6};
 // What a stop costs beyond the time that is seen: the thread's own wake-up, cold caches and TLB,
 // less the time that it ran before the interruption reached it. Of threads that were held for a
 // quarter of a millisecond, 350 times a second: 55 µs with 16 KB in use, 90 with 0.5 to 2 MB. Where
-// page faults are dear, programs that compute lost 0.15 to 1.1 ms more by a stop than it was long;
-// one that waits makes up for that while it would wait (bench/cost --moments).
-inline constexpr Seconds usually_unseen{50e-6}, unseen_where_faults_are_dear{500e-6};
+// page faults are dear, programs that compute lose more by a stop than it is long: nothing by one
+// of 0.1 ms, 0.13 to 0.3 ms by one of a millisecond (bench/cost/unseen.py), and 0.15 to 1.1 ms if
+// they were forked (bench/cost --moments). One that waits makes up for that while it would wait.
+inline constexpr Seconds usually_unseen{50e-6}, most_unseen{450e-6};
+inline constexpr double unseen_part_where_faults_are_dear = 0.5;
 // A program that has a processor for so much of the time computes all the time.
 inline constexpr double computes_all_the_time = 0.9;
 // Looks at whether all cores have work that the average is over: a look shows an instant, in which
@@ -201,6 +203,10 @@ inline constexpr unsigned most_ended_early = 2;
 
 // --- bursts in place (kinds/instant_samples.cpp) -------------------------------------------------
 
+// What the program loses besides: its caches and its TLB know the code cache now. Programs with 16
+// KB, 0.5, and 8 MB in use lost 0.15 to 0.2 ms more by a burst than could be seen, of which the
+// stop is a part (bench/cost/unseen.py).
+inline constexpr Seconds after_burst{150e-6};
 // How often it is looked whether they are over.
 inline constexpr Seconds between_looks_at_bursts{1e-3};
 // … and where the program is, if no burst is under way; and for how long the code there is
@@ -209,6 +215,8 @@ inline constexpr Seconds between_looks_at_counters{10e-3};
 inline constexpr std::chrono::microseconds work_at_a_time{200};
 // So many say what they cost.
 inline constexpr std::uint64_t bursts_to_know = 40;
+// For how long a burst is watched after each of its requests, and in all.
+inline constexpr std::chrono::microseconds attention_to_burst{300}, longest_attention{3000};
 // Nanoseconds that a thread runs from one look to the next; each takes some microseconds.
 inline constexpr std::uint64_t between_counters = 5'000'000;
 

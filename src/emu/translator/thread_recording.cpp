@@ -76,6 +76,26 @@ void ThreadRecording::expect(double blocks, double nanoseconds_of_block) {
         between, tuning::fewest_loads_between_timings, tuning::most_loads_between_timings));
 }
 
+void ThreadRecording::have_one_window() {
+    if (always_values()) return;
+    has_one_window_ = true;
+    const auto is_wanted = [](const CaptureWindow& window) { return window.fraction > 0; };
+    auto wanted = std::ranges::count_if(windows_, is_wanted);
+    if (wanted == 0) return;
+    auto chosen = place_.random.below(static_cast<std::uint64_t>(wanted));
+    for (auto& window : windows_) {
+        if (!is_wanted(window)) continue;
+        window.warm_up = 0;
+        window.due = std::numeric_limits<std::uint64_t>::max();
+        if (chosen-- != 0) window.fraction = 0;
+    }
+}
+
+void ThreadRecording::window_is_due() {
+    if (!has_one_window_) return;
+    for (auto& window : windows_) window.due = 0;
+}
+
 void ThreadRecording::end_stream() {
     end_window();
     flush();
@@ -248,6 +268,7 @@ void ThreadRecording::choose_version() {
             break;
     }
     window_->blocks = std::max<std::uint64_t>(window_->blocks, 1);
+    if (has_one_window_) window_->fraction = 0;
     window_->due = draw_lean_run(*window_);
     end_window();
 }
@@ -288,13 +309,20 @@ std::int64_t ThreadRecording::most_units_left() const {
     return version_ == Version::values && always_values() ? never / 2 : window_->units;
 }
 
+// Those of a window that is the only one are to be known at once: it is as long as it should be.
+double ThreadRecording::blocks_in_first_units() const {
+    constexpr auto fewest = static_cast<double>(fewest_blocks_in_segment),
+                   most = static_cast<double>(tuning::most_blocks_in_unit);
+    return has_one_window_ ? std::clamp(blocks_in_segment_, fewest, most) : fewest;
+}
+
 void ThreadRecording::begin_window(CaptureWindow& window) {
     window_ = &window;
     if (window.version == Version::values && window.units != 0) window.length = length_of_values();
     // Units of this version may be shorter than those of the lean one.
     const auto blocks_in_unit =
         window.units == 0
-            ? static_cast<double>(fewest_blocks_in_segment)
+            ? blocks_in_first_units()
             : std::max(1.0, static_cast<double>(window.blocks) / static_cast<double>(window.units));
     window.units =
         static_cast<std::int64_t>(std::ceil(static_cast<double>(window.length) / blocks_in_unit));

@@ -62,6 +62,10 @@ class ThreadRecording {
     // There will be about so many blocks from now on, as if the stream began here. Without this
     // call it is taken to go on for ever. A block takes so many nanoseconds of the original's time.
     void expect(double blocks, double nanoseconds_of_block = usual_block);
+    // Of the windows that are wanted there is to be one, of a random version, and not before
+    // `window_is_due`. Each window takes two looks, which cost as much as a short sample.
+    void have_one_window();
+    void window_is_due();
     // Ends the window that may be under way, and hands over what there is.
     void end_stream();
 
@@ -140,6 +144,7 @@ class ThreadRecording {
     std::uint64_t draw_lean_run(const CaptureWindow& window);
     std::uint64_t length_of_values() const;
     std::int64_t most_units_left() const;
+    double blocks_in_first_units() const;
     void begin_window(CaptureWindow& window);
     void end_window();
     void hand_over_window();
@@ -169,6 +174,7 @@ class ThreadRecording {
     std::vector<trace::SegmentId> skipped_;  // lately
     std::vector<std::byte> values_;          // as they were stored
     CaptureWindow* window_ = nullptr;        // under way
+    bool has_one_window_ = false;
     trace::TraceId window_trace_{};
     trace::SampleId window_sample_{};
     trace::TraceChunk window_chunk_;

@@ -221,12 +221,17 @@ void TranslatedProcess::on_system_call_exit(GuestThread& guest) {
     traffic_.enter(guest, *registers);
 }
 
-void TranslatedProcess::answer() {
-    for (auto& [tid, guest] : threads_)
-        if (!notice_whether_left(guest) && threads_.waits_for_answer(guest) &&
-            !guest.thread->stopped() && !guest.thread->is_asked())
-            on_request(guest);
+bool TranslatedProcess::answer() {
+    bool has_answered = false;
+    for (auto& [tid, guest] : threads_) {
+        if (notice_whether_left(guest) || !threads_.waits_for_answer(guest) ||
+            guest.thread->stopped() || guest.thread->is_asked())
+            continue;
+        on_request(guest);
+        has_answered = true;
+    }
     traffic_.empty_if_nobody_is_inside();
+    return has_answered;
 }
 
 bool TranslatedProcess::work_ahead() {
@@ -378,6 +383,7 @@ void TranslatedProcess::begin_burst(ptrace::Thread& thread, const Registers& reg
     if (threads_.admit(guest)) {
         guest.recording->blocks_in_segment(experience_.blocks_in_segment());
         guest.recording->expect(guest.burst->expected_blocks(), experience_.of_block());
+        guest.recording->have_one_window();
         go_on_in_burst(guest);
     }
     traffic_.enter(guest, registers);
@@ -388,6 +394,8 @@ void TranslatedProcess::begin_burst(ptrace::Thread& thread, const Registers& reg
 void TranslatedProcess::go_on_in_burst(GuestThread& guest) {
     auto& recording = *guest.recording;
     auto left = guest.burst->blocks_left(recording.work());
+    // Where the first look comes is random as seen from the program, so a window may begin there.
+    if (guest.burst->is_last_part()) recording.window_is_due();
     if (guest.awaits_signals()) left = std::max(left, tuning::blocks_until_signals);
     if (left > 0 || recording.version() != Version::lean)
         recording.go_on_for(std::max<std::uint64_t>(left, 1));

@@ -75,8 +75,9 @@ class TranslatedProcess {
     // The process executes another program.
     void program_is_new();
 
-    // Answers the threads that have asked for something, and notices those that have left.
-    void answer();
+    // Answers the threads that have asked for something, and notices those that have left. False:
+    // nobody has asked.
+    bool answer();
     // See Translator::work_ahead().
     bool work_ahead();
     // False: the event is not of a thread of ours.

@@ -171,7 +171,7 @@ bool Translator::work_on_known() {
 
 void Translator::expect(Address pc, Version version) {
     if (!unit_at(pc, version))
-        ahead_.push_back(
+        ahead_.push_front(
             {pc, version, false, version == Version::lean ? 0 : tuning::deepest_ahead});
 }
 

@@ -60,7 +60,21 @@ void InstantSamples::begin(ptrace::Thread& thread, const ptrace::Registers& regi
                           place_.code.maps());
     process_.begin_burst(thread, registers, start, length);
     pacer().finished(Clock::now() - stopped);
+    attend();
     next_look_ = after(Clock::now(), tuning::between_looks_at_bursts);
+}
+
+// A thread whose request is answered at once need not sleep, and two wake-ups take as long as the
+// burst itself.
+void InstantSamples::attend() {
+    if (!pacer().prices().is_any_core_free()) return;
+    const auto began = Clock::now();
+    const auto before = machine::computed(CLOCK_THREAD_CPUTIME_ID);
+    auto until = began + tuning::attention_to_burst;
+    while (process_.has_open_bursts() && Clock::now() < until)
+        if (process_.answer() && until < began + tuning::longest_attention)
+            until = Clock::now() + tuning::attention_to_burst;
+    pacer().prices().computed_on_free_core(machine::computed(CLOCK_THREAD_CPUTIME_ID) - before);
 }
 
 // The first burst comes later: until then some of the code is translated.
@@ -94,7 +108,8 @@ std::uint32_t InstantSamples::weight_of(const emu::translator::BurstLength& leng
 void InstantSamples::pay_for_bursts() {
     process_.answer();
     for (const auto& outcome : process_.outcomes()) {
-        pacer().pay(Seconds{std::max(outcome.extra, 0.0) / nanoseconds_a_second});
+        pacer().pay(Seconds{std::max(outcome.extra, 0.0) / nanoseconds_a_second} +
+                    tuning::after_burst);
         waited_ += Seconds{outcome.waited / nanoseconds_a_second};
     }
 }

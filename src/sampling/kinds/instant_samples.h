@@ -39,6 +39,7 @@ class InstantSamples : public SampleKind {
   private:
     // The thread was let go on.
     bool begins_to_prepare(ptrace::Thread& thread);
+    void attend();
     void pay_for_bursts();
     bool work_ahead();
     emu::translator::BurstLength next_length() const;

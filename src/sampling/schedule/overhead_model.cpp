@@ -41,7 +41,10 @@ Estimate<Seconds> OverheadModel::of_stop(Seconds held) {
     const auto here = since(CLOCK_THREAD_CPUTIME_ID, computed_here_before_, held + displaced_);
     const bool loses_more =
         target_computes_all_the_time() && machine::host_prices().faults_are_dear();
-    const auto unseen = loses_more ? tuning::unseen_where_faults_are_dear : tuning::usually_unseen;
+    const auto more =
+        loses_more ? std::min(tuning::unseen_part_where_faults_are_dear * held, tuning::most_unseen)
+                   : Seconds{0};
+    const auto unseen = tuning::usually_unseen + more;
     const auto stop = displaced_ + woken_ + held + unseen;
     const auto part_that_matters = std::min(1.0, tuning::displaced_that_matter / processors_);
     return {.likely = stop + here * busy_ / processors_,
