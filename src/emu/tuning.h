@@ -154,7 +154,7 @@ inline constexpr std::uint64_t blocks_until_signals = 256;
 // Nanoseconds that a thread may wait for code in one burst, which then ends. What a burst may take
 // has to be bounded, for whoever waits for the program; the code that it came to is translated
 // before the next one.
-inline constexpr double longest_wait_in_burst = 3e6;
+inline constexpr double longest_wait_in_burst = 1e6;
 // Nanoseconds: a thread that says it was longer in the cache without asking was not on a processor.
 inline constexpr double longest_part_of_burst = 1e9;
 

@@ -213,6 +213,10 @@ inline constexpr Seconds between_looks_at_bursts{1e-3};
 // translated at a time.
 inline constexpr Seconds between_looks_at_counters{10e-3};
 inline constexpr std::chrono::microseconds work_at_a_time{200};
+// … and where all cores have work.
+inline constexpr std::chrono::microseconds work_at_others_cost{50};
+// How long the first burst waits for that.
+inline constexpr Seconds longest_warming{0.5};
 // So many say what they cost.
 inline constexpr std::uint64_t bursts_to_know = 40;
 // For how long a burst is watched after each of its requests, and in all.

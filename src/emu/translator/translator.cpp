@@ -170,9 +170,12 @@ bool Translator::work_on_known() {
 }
 
 void Translator::expect(Address pc, Version version) {
-    if (!unit_at(pc, version))
-        ahead_.push_front(
-            {pc, version, false, version == Version::lean ? 0 : tuning::deepest_ahead});
+    // A thread that comes to it in a window may come by a jump that is looked up.
+    const bool is_in_window = version != Version::lean;
+    const auto known = unit_at(pc, version);
+    if (known && is_in_window) make_findable(*known);
+    if (!known)
+        ahead_.push_front({pc, version, is_in_window, is_in_window ? tuning::deepest_ahead : 0});
 }
 
 bool Translator::translate_next() {
@@ -352,7 +355,7 @@ bool Translator::make_findable(std::uint32_t number) {
     const auto& unit = units_[number];
     const auto pc = unit.start();
     const auto version = unit.version;
-    if (known_) known_->was_found(unit.blocks.front()->place);
+    if (known_ && version == Version::lean) known_->was_found(unit.blocks.front()->place);
     if (findable_.find(key_of(pc, version))) return false;
     auto* arena = arena_for(pc);
     if (arena->room() < room_for_check) {

@@ -36,7 +36,12 @@ bool InstantSamples::prepare() {
     look_after();
     place_.code.time_has_passed();
     place_.code.maps();
-    return !obstacle();
+    return !obstacle() && !is_still_cold();
+}
+
+// What is likely to be executed is translated before the first burst.
+bool InstantSamples::is_still_cold() const {
+    return is_work_left_ && Clock::now() < began_ + tuning::longest_warming;
 }
 
 bool InstantSamples::may_begin_in(const ptrace::Thread& thread) const {
@@ -116,8 +121,8 @@ void InstantSamples::pay_for_bursts() {
 
 void InstantSamples::look_after() {
     pay_for_bursts();
-    const bool is_more = work_ahead();
-    const auto pause = is_more                      ? Seconds{0}
+    is_work_left_ = work_ahead();
+    const auto pause = is_work_left_                ? Seconds{0}
                        : process_.has_open_bursts() ? tuning::between_looks_at_bursts
                                                     : tuning::between_looks_at_counters;
     next_look_ = after(Clock::now(), pause);
@@ -126,15 +131,21 @@ void InstantSamples::look_after() {
 // While the program runs, what it is likely to execute next is translated, starting from where it
 // is. Not much at a time, for threads may be waiting for us.
 bool InstantSamples::work_ahead() {
-    for (const auto counter : counters_.read()) process_.expect(counter);
-    auto& prices = pacer().prices();
-    if (!prices.is_any_core_free()) return false;
+    const auto began = Clock::now();
     const auto before = machine::computed(CLOCK_THREAD_CPUTIME_ID);
-    const auto until = Clock::now() + tuning::work_at_a_time;
+    auto& prices = pacer().prices();
+    if (began >= next_counters_) {
+        next_counters_ = after(began, tuning::between_looks_at_counters);
+        is_core_free_ = prices.is_any_core_free();
+        for (const auto counter : counters_.read()) process_.expect(counter);
+    }
+    const auto until =
+        began + (is_core_free_ ? tuning::work_at_a_time : tuning::work_at_others_cost);
     bool is_more = true;
     while (is_more && Clock::now() < until) is_more = process_.work_ahead();
-    prices.computed_on_free_core(machine::computed(CLOCK_THREAD_CPUTIME_ID) - before);
-    return is_more;
+    if (is_core_free_)
+        prices.computed_on_free_core(machine::computed(CLOCK_THREAD_CPUTIME_ID) - before);
+    return is_more && is_core_free_;
 }
 
 // There will be less and less new code.

@@ -39,6 +39,7 @@ class InstantSamples : public SampleKind {
   private:
     // The thread was let go on.
     bool begins_to_prepare(ptrace::Thread& thread);
+    bool is_still_cold() const;
     void attend();
     void pay_for_bursts();
     bool work_ahead();
@@ -51,7 +52,10 @@ class InstantSamples : public SampleKind {
     emu::KnownCode known_;
     emu::translator::TranslatedProcess process_;
     unsigned refusals_ = 0;  // one after the other
-    Seconds waited_{0};      // for code that was new
+    bool is_work_left_ = false, is_core_free_ = false;
+    Clock::time_point next_counters_ = Clock::time_point::min();
+    Clock::time_point began_ = Clock::now();
+    Seconds waited_{0};  // for code that was new
     Clock::time_point next_look_ = Clock::time_point::max();
 };
 
