@@ -28,9 +28,8 @@ double BurstExperience::nanoseconds(std::uint64_t from, std::uint64_t to) const 
 }
 
 void BurstExperience::learn_of_block(double nanoseconds) {
-    const auto kept = knows_ ? tuning::block_time_kept : 0;
-    of_block_ = kept * of_block_ + (1 - kept) * nanoseconds;
-    knows_ = true;
+    const auto followed = nanoseconds < of_block_ ? tuning::followed_down : tuning::followed_up;
+    of_block_ += followed * (nanoseconds - of_block_);
 }
 
 void Burst::has_asked(const ThreadArea& area, bool counts) {

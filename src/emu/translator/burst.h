@@ -41,7 +41,6 @@ class BurstExperience {
     Clock::time_point began_ = Clock::now();
     std::uint64_t began_ticks_ = ticks_now();
     double of_block_, blocks_in_segment_;
-    bool knows_ = false;
 };
 
 class Burst {
