@@ -144,6 +144,7 @@ model::RunFacts facts_of(const ProfilingOptions& options, const sampling::Option
     run.started = std::move(started);
     run.duration = result.duration.count();
     run.interrupted = result.stopped_by;
+    if (!result.account.empty()) run.sampling = result.account;
     run.warnings = result.warnings;
     run.failures = result.failures;
 

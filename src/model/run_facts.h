@@ -47,6 +47,7 @@ struct Run {
     std::string started;                     // ISO 8601, UTC
     double duration = 0;                     // seconds
     std::optional<std::string> interrupted;  // what cut profiling short, if something did
+    std::optional<std::string> sampling;     // which kinds of samples were taken, and why
     std::vector<std::string> warnings;       // what a reader of the numbers must know
     std::vector<std::string> failures;       // of profiling, never of the program
     std::vector<std::uint64_t> seeds;        // of a merged profile: of each run
@@ -59,6 +60,7 @@ struct Run {
                           field<ListOf<Hex>>("seeds", &Run::seeds).unless_empty(),
                           field("started", &Run::started), field("duration", &Run::duration),
                           field("interrupted", &Run::interrupted).optional(),
+                          field("sampling", &Run::sampling).optional(),
                           field("warnings", &Run::warnings).optional(),
                           field("failures", &Run::failures).optional());
     }

@@ -74,6 +74,8 @@ class Sampling {
     virtual bool is_complete() const { return false; }
     // Every instruction of the program was seen.
     virtual bool saw_everything() const { return false; }
+    // Which kinds of samples were taken, and why, where there was a choice; after wind_up().
+    virtual std::string account() const { return {}; }
     // What the user should know; after wind_up().
     virtual std::vector<std::string> warnings() const { return {}; }
 };

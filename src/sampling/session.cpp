@@ -149,6 +149,7 @@ void Session::trace_chapter(ptrace::Tracer& tracer, Random random) {
     run_loop(tracer, *sampling, code);
     result_.cost += sampling->cost();
     result_.exhaustive = sampling->saw_everything();
+    result_.account = sampling->account();
     warnings_of_sampling_ = sampling->warnings();
 }
 

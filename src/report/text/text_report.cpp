@@ -114,6 +114,7 @@ class TextReport {
         fact("Seen", seen_text());
         fact("Weighted", weights_text(p_));
         fact("Ended", ended_text());
+        if (run.sampling) fact("Samples", *run.sampling);
         fact("Cost", cost_text());
         if (run.interrupted)
             fact("Cut short", "by " + *run.interrupted + ": what was seen until then",

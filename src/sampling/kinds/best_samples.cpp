@@ -35,15 +35,16 @@ void BestSamples::on_account_of(Side& side, const Call& call) {
 
 bool BestSamples::replicas_are_better() const {
     const auto in_place = in_place_.price(), by_replicas = by_replicas_.price();
-    if (!by_replicas) return true;  // the first sample of a brief program may be all there is
-    if (!in_place) return false;
+    if (!by_replicas || !in_place) return false;
     return *by_replicas / by_replicas_.worth < *in_place / in_place_.worth;
 }
 
-// The other one is taken so often that it costs a small part of the budget.
+// The other one is taken so often that it costs a small part of the budget. The price of the first
+// replica is unknown, and may be that of a hundred samples in place: so these come first.
 void BestSamples::choose() {
+    const bool may_fork = in_place_.taken >= instants_->enough_to_know() || instants_->obstacle();
     const auto can_be_taken = [&](const Side& side) {
-        if (side.kind->obstacle()) return false;
+        if (side.kind->obstacle() || (&side == &by_replicas_ && !may_fork)) return false;
         const auto risk = side.kind->risk_of_next();
         return risk == Seconds{0} || pacer().wait_before_risk(risk) <= Seconds{0};
     };
@@ -113,7 +114,7 @@ std::string BestSamples::account() const {
         const auto price = side.price().value_or(Seconds{0});
         return fmt::format("{} {} ({:.2f} ms each)", side.taken, how, price.count() * 1e3);
     };
-    auto account = fmt::format("samples were taken by what tells most for its cost: {}, {}",
+    auto account = fmt::format("by what tells most for its cost: {}, {}",
                                text(in_place_, "in place"), text(by_replicas_, "by replicas"));
     if (const auto& why = replicas_->obstacle())
         account += fmt::format("; no more replicas: {}", why->why);

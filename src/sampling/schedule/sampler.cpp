@@ -299,8 +299,6 @@ void Sampler::end_stand_in() {
 std::vector<std::string> Sampler::warnings() const {
     const auto& without = with_.without_preferred;
     std::vector<std::string> warnings;
-    if (auto account = preferred_->account(); !account.empty())
-        warnings.push_back(std::move(account));
     if (without.time == Seconds{0}) return warnings;
     const auto* const name = preferred_->name();
     warnings.push_back(without.has_ended

@@ -54,6 +54,7 @@ class Sampler : public Sampling {
     void wind_up(const std::string& reason) override;
     bool is_complete() const override;
     Cost cost() const override;
+    std::string account() const override { return preferred_->account(); }
     std::vector<std::string> warnings() const override;
 
   private:
