@@ -6,6 +6,8 @@
 //   scribble SECONDS SEED everything  also what threads need to go on: the program may well crash
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,16 +36,27 @@ static double now(void) {
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
+static int is_mapped(uintptr_t at) {
+    unsigned char in_memory;
+    return mincore((void*)(at & ~(page - 1)), page, &in_memory) == 0;
+}
+
+// The memory may be taken out of the program between the look whether it is there and the writing.
+static __thread sigjmp_buf gone;
+
+static void is_gone(int signal, siginfo_t* info, void* context) {
+    (void)context;
+    const uintptr_t at = (uintptr_t)info->si_addr;
+    if (at < 2 * alias && !is_mapped(at)) siglongjmp(gone, 1);
+    struct sigaction usual = {.sa_handler = SIG_DFL};
+    sigaction(signal, &usual, NULL);
+}
+
 static uint64_t draw(uint64_t* state) {
     *state ^= *state << 13;
     *state ^= *state >> 7;
     *state ^= *state << 17;
     return *state;
-}
-
-static int is_mapped(uintptr_t at) {
-    unsigned char in_memory;
-    return mincore((void*)(at & ~(page - 1)), page, &in_memory) == 0;
 }
 
 static void write_over(uintptr_t at, uint64_t* random) {
@@ -136,7 +149,7 @@ static void* compute(void* number) {
     while (now() < until) {
         for (int i = 0; i < 40; ++i)
             if (chunk(12345) != expected) ++wrong;
-        write_over_data(&random);
+        if (sigsetjmp(gone, 1) == 0) write_over_data(&random);
         write_over_places(&random);
     }
     return NULL;
@@ -147,6 +160,8 @@ int main(int argc, char** argv) {
     until = now() + atof(argv[1]);
     seed = strtoul(argv[2], NULL, 10);
     only_streams = strcmp(argv[3], "streams") == 0;
+    struct sigaction action = {.sa_sigaction = is_gone, .sa_flags = SA_SIGINFO};
+    if (only_streams) sigaction(SIGSEGV, &action, NULL);
     pthread_t started[threads];
     for (uintptr_t i = 0; i < threads; ++i) pthread_create(&started[i], NULL, compute, (void*)i);
     while (now() < until) {
