@@ -240,6 +240,16 @@ std::optional<Address> random_bytes_of(pid_t pid) {
     return {};
 }
 
+bool is_32bit(pid_t pid) {
+    const auto exe = fmt::format("/proc/{}/exe", pid);
+    const int fd = open(exe.c_str(), O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return false;
+    unsigned char ident[EI_NIDENT] = {};
+    const bool got = read(fd, ident, sizeof ident) == sizeof ident;
+    close(fd);
+    return got && std::memcmp(ident, ELFMAG, SELFMAG) == 0 && ident[EI_CLASS] == ELFCLASS32;
+}
+
 std::vector<std::string> command_line(pid_t pid) {
     std::vector<std::string> arguments;
     const auto text = read_proc_file(fmt::format("/proc/{}/cmdline", pid));

@@ -72,6 +72,8 @@ std::vector<pid_t> threads_of(pid_t pid);
 // The id by which a process's memory can be read. When the first thread of a process has ended, its
 // pid stands for nothing any more, so this is another thread's id; otherwise it is the pid.
 pid_t one_with_memory(pid_t pid);
+// Whether it executes a program of 32-bit code.
+bool is_32bit(pid_t pid);
 std::vector<std::string> command_line(pid_t pid);
 // Where the kernel put the random bytes that a program makes its stack protector's value of.
 std::optional<Address> random_bytes_of(pid_t pid);

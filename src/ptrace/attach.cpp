@@ -1,14 +1,12 @@
 // Taking hold of a running process: whether that is possible at all, and its threads.
-#include <elf.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
 
 #include "base/error.h"
 #include "proc/proc_text.h"
+#include "proc/process_info.h"
 #include "ptrace/seize.h"
 #include "ptrace/thread_seizer.h"
 #include "ptrace/traced_threads.h"
@@ -28,16 +26,6 @@ bool is_kernel_thread(pid_t pid) {
            (flags & pf_kthread) != 0;
 }
 
-bool is_32bit(pid_t pid) {
-    const auto exe = fmt::format("/proc/{}/exe", pid);
-    const int fd = open(exe.c_str(), O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    unsigned char ident[EI_NIDENT] = {};
-    const bool got = read(fd, ident, sizeof ident) == sizeof ident;
-    close(fd);
-    return got && std::memcmp(ident, ELFMAG, SELFMAG) == 0 && ident[EI_CLASS] == ELFCLASS32;
-}
-
 void refuse_what_cannot_be_profiled(pid_t pid) {
     const auto status = pid > 0 ? proc::read_proc_file(fmt::format("/proc/{}/status", pid)) : "";
     if (status.empty()) throw UserError(fmt::format("no process {}", pid));
@@ -49,7 +37,7 @@ void refuse_what_cannot_be_profiled(pid_t pid) {
     if (is_kernel_thread(pid))
         throw UserError(fmt::format("{} ({}) is a kernel thread, not a program", pid,
                                     proc::status_field(status, "Name")));
-    if (is_32bit(pid))
+    if (proc::is_32bit(pid))
         throw UserError(
             fmt::format("process {} ({}) is a 32-bit program, and shadowprof profiles "
                         "64-bit ones",
@@ -64,6 +52,7 @@ std::unique_ptr<Tracer> Tracer::attach(pid_t pid) {
     std::unique_ptr<Tracer> tracer{new Tracer(pid, false)};
     tracer->seizer_ =
         std::make_unique<ThreadSeizer>(*tracer->threads_, *tracer->reader_, *tracer->timer_);
+    tracer->seizer_->seize_all();
     if (tracer->threads_->empty()) throw UserError(why_not_seized(pid, ESRCH));
     return tracer;
 }

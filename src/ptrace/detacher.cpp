@@ -54,6 +54,7 @@ void Detacher::let_go_of_everything() {
     while (true) {
         bool is_undisturbed = true;
         for (auto* const thread : threads_.all()) {
+            if (thread->is_loose_) continue;
             if (thread->stopped_) {
                 release(*thread);
             } else if (is_awaited(*thread)) {

@@ -91,7 +91,10 @@ int EventReader::take_unreported_stop() {
 std::optional<Event> EventReader::read() {
     while (true) {
         const auto found = look();
-        if (found.tid < 0 && errno == ECHILD) return process_is_gone({});
+        if (found.tid < 0 && errno == ECHILD) {
+            if (!threads_.is_any_loose()) return process_is_gone({});
+            threads_.all_are_loose();
+        }
         if (found.tid <= 0) return {};
         if (const auto* known = threads_.find(found.tid);
             !found.is_taken && known && known->stopped_) {
@@ -203,6 +206,12 @@ Event EventReader::after_exec(Thread& thread) {
     thread.reissue_.reset();
     thread.stop_kind_ = EventKind::exec;
     return Event{.kind = EventKind::exec, .thread = &thread};
+}
+
+// The program's first thread is held, and runs.
+Event EventReader::missed_exec() {
+    auto* const first = threads_.find(threads_.process());
+    return after_exec(first ? *first : threads_.add(threads_.process()));
 }
 
 std::optional<Event> EventReader::after_end(pid_t tid, int status) {

@@ -43,6 +43,12 @@ class EventReader {
 
     // The signal that has stopped the whole process, once; else 0.
     int take_unreported_stop();
+    bool has_unreported_stop() const { return unreported_stop_ != 0; }
+
+    // What loose threads did, when it has come to light (loose_threads.h).
+    void process_was_stopped(int signal) { unreported_stop_ = signal; }
+    Event process_is_gone(std::optional<int> status);
+    Event missed_exec();
 
     // Without waiting.
     static WaitStatus look();
@@ -52,7 +58,6 @@ class EventReader {
     std::optional<Event> after_signal_stop(Thread& thread, int signal);
     Event after_exec(Thread& thread);
     std::optional<Event> after_end(pid_t tid, int status);
-    Event process_is_gone(std::optional<int> status);
 
     TracedThreads& threads_;
     CallRepair& repair_;

@@ -80,7 +80,7 @@ bool Thread::listen() {
 }
 
 bool Thread::interrupt() {
-    if (stopped_) return false;
+    if (stopped_ || is_loose_) return false;
     interrupt_wanted_ = request(PTRACE_INTERRUPT, tid_) == 0;
     if (interrupt_wanted_) last_asked_ = Clock::now();
     return interrupt_wanted_;

@@ -21,6 +21,7 @@ class Thread {
 
     pid_t tid() const { return tid_; }
     bool stopped() const { return stopped_; }
+    bool is_loose() const { return is_loose_; }          // see Tracer::let_go()
     EventKind stopped_by() const { return stop_kind_; }  // the current or last stop's
 
     std::optional<Registers> registers() const;
@@ -70,6 +71,8 @@ class Thread {
     friend class EventReader;
     friend class CallRepair;
     friend class Detacher;
+    friend class LooseThreads;
+    friend class TracedThreads;
 
     // How the thread was last let go on: so it goes on again after a stop that its user is not to
     // see.
@@ -89,6 +92,7 @@ class Thread {
     pid_t process_;
     pid_t tid_;
     bool stopped_ = false;
+    bool is_loose_ = false;                         // not traced now
     EventKind stop_kind_ = EventKind::interrupted;  // of the current or last stop
     int held_signal_ = 0;                           // while stopped in a signal's delivery
     Motion motion_ = Motion::run;

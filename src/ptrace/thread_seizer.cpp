@@ -23,19 +23,13 @@ bool is_traced_by_us(std::string_view status) {
     return proc::status_field(status, "TracerPid") == std::to_string(gettid());
 }
 
+}  // namespace
+
 // A thread that was started by one of our tracees is ours already, and will report itself.
-bool has_ended_or_is_ours(pid_t pid, pid_t tid) {
+bool ThreadSeizer::has_ended_or_is_ours(pid_t pid, pid_t tid) {
     const auto status = status_of(pid, tid);
     const auto state = proc::status_field(status, "State");
     return state.empty() || state.front() == 'Z' || state.front() == 'X' || is_traced_by_us(status);
-}
-
-}  // namespace
-
-ThreadSeizer::ThreadSeizer(TracedThreads& threads, EventReader& reader, WaitTimer& timer)
-    : process_(threads.process()), threads_(threads), reader_(reader), timer_(timer) {
-    seize_all();
-    next_look_ = Clock::now() + between_looks_;
 }
 
 void ThreadSeizer::seize_all() {
@@ -86,6 +80,10 @@ void ThreadSeizer::look_for_missed() {
     next_look_ = between_looks_ < tuning::longest_between_looks_for_missed
                      ? now + between_looks_
                      : Clock::time_point::max();
+    seize_possible();
+}
+
+void ThreadSeizer::seize_possible() {
     try {
         seize_all();
     } catch (const UserError&) {

@@ -18,21 +18,26 @@ namespace shadowprof::ptrace {
 
 class ThreadSeizer {
   public:
-    // Seizes all threads. Throws UserError if one cannot be seized.
-    ThreadSeizer(TracedThreads& threads, EventReader& reader, WaitTimer& timer);
+    ThreadSeizer(TracedThreads& threads, EventReader& reader, WaitTimer& timer)
+        : process_(threads.process()), threads_(threads), reader_(reader), timer_(timer) {}
+
+    // Throws UserError if one cannot be seized.
+    void seize_all();
+    // As many as can be, without a word.
+    void seize_possible();
+    // False, and errno is set, if it cannot be seized.
+    bool seize_or_yield_to_exec(pid_t tid);
+    static bool has_ended_or_is_ours(pid_t pid, pid_t tid);
     // Looks for threads that were missed, if it is time to.
     void look_for_missed();
 
   private:
-    void seize_all();
-    bool seize_or_yield_to_exec(pid_t tid);
-
     pid_t process_;
     TracedThreads& threads_;
     EventReader& reader_;
     WaitTimer& timer_;
     Clock::duration between_looks_ = tuning::first_look_for_missed;
-    Clock::time_point next_look_;
+    Clock::time_point next_look_ = Clock::now() + between_looks_;
 };
 
 }  // namespace shadowprof::ptrace

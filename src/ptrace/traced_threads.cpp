@@ -1,5 +1,6 @@
 #include "ptrace/traced_threads.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace shadowprof::ptrace {
@@ -19,6 +20,17 @@ Thread& TracedThreads::add(pid_t tid) {
     auto& thread = threads_[tid];
     thread = std::make_unique<Thread>(process_, tid);
     return *thread;
+}
+
+bool TracedThreads::is_any_loose() const {
+    return std::ranges::any_of(threads_, [](const auto& entry) { return entry.second->is_loose_; });
+}
+
+void TracedThreads::all_are_loose() {
+    for (auto& [tid, thread] : threads_) {
+        thread->is_loose_ = true;
+        thread->interrupt_wanted_ = false;
+    }
 }
 
 void TracedThreads::remove(pid_t tid) {

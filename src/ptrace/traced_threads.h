@@ -21,6 +21,9 @@ class TracedThreads {
     Thread* find(pid_t tid) const;  // nullptr if it is not traced
 
     Thread& add(pid_t tid);
+    // Not traced for now (loose_threads.h); and when there is no tracee any more, none is.
+    bool is_any_loose() const;
+    void all_are_loose();
     // What is removed stays valid, for the event that reports its end, until forget_removed().
     void remove(pid_t tid);
     void remove_all_but(const Thread* survivor);

@@ -10,6 +10,7 @@
 #include "ptrace/cpu_follower.h"
 #include "ptrace/detacher.h"
 #include "ptrace/event_reader.h"
+#include "ptrace/loose_threads.h"
 #include "ptrace/parent_thread.h"
 #include "ptrace/thread_seizer.h"
 #include "ptrace/traced_threads.h"
@@ -63,7 +64,15 @@ std::optional<Event> Tracer::wait(Clock::time_point deadline) {
         if (auto event = reader_->next()) {
             alive_ = event->kind != EventKind::process_gone;
             if (follower_ && event->thread) follower_->stopped();
+            if (loose_ && event->kind == EventKind::exec) loose_->program_is_new();
             return event;
+        }
+        if (loose_) {
+            if (auto gone = loose_->look_at_process()) {
+                alive_ = false;
+                return gone;
+            }
+            if (reader_->has_unreported_stop()) return {};
         }
         if (is_rung()) return {};
         const auto now = Clock::now();
@@ -93,6 +102,7 @@ bool Tracer::is_rung() {
 }
 
 void Tracer::sleep(Clock::time_point deadline) {
+    if (!bell_ && loose_ && loose_->sleep_until(deadline)) return;
     if (!bell_) return timer_->sleep_until_status(deadline);
     if (std::atomic_ref{*bell_->is_mute}.load() != 0)
         deadline = std::min(deadline, Clock::now() + tuning::sleep_beside_mute_bell);
@@ -129,6 +139,30 @@ void Tracer::pass_on(const Event& event) {
 
 bool Tracer::repair_interrupted_call(Thread& thread) {
     return repair_->repair(thread);
+}
+
+bool Tracer::let_go(const Event& event) {
+    if (!seizer_) seizer_ = std::make_unique<ThreadSeizer>(*threads_, *reader_, *timer_);
+    if (!loose_)
+        loose_ = std::make_unique<LooseThreads>(launched_, *threads_, *reader_, *seizer_, *repair_,
+                                                *timer_);
+    return loose_->let_go(event);
+}
+
+void Tracer::look_for_births_and_ends() {
+    if (loose_) loose_->look_for_births_and_ends();
+}
+
+bool Tracer::ask_to_stop(Thread& thread) {
+    return (!thread.is_loose() || loose_->hold(thread)) && thread.interrupt();
+}
+
+void Tracer::hold_all() {
+    if (loose_) loose_->hold_all();
+}
+
+std::string Tracer::why_not_held() const {
+    return loose_ ? loose_->why_not_held() : "";
 }
 
 bool Tracer::is_anyone_asked() const {

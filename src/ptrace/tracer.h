@@ -34,6 +34,7 @@ namespace shadowprof::ptrace {
 class CallRepair;
 class CpuFollower;
 class EventReader;
+class LooseThreads;
 class ParentThread;
 class ThreadSeizer;
 class TracedThreads;
@@ -98,6 +99,19 @@ class Tracer {
     // only because it is traced. True if that was so.
     bool repair_interrupted_call(Thread&);
 
+    // Lets a thread that is stopped for a signal go on with it, untraced, until it is asked to
+    // stop: its signals cost nothing then, and nothing is heard of it (loose_threads.h). False if
+    // it is stopped for something else, or has to be held. What is not heard is looked for whenever
+    // look_for_births_and_ends() or ask_to_stop() are called.
+    bool let_go(const Event&);
+    void look_for_births_and_ends();
+    // interrupt(), also of a thread that was let go.
+    bool ask_to_stop(Thread&);
+    // Until let_go() is called again.
+    void hold_all();
+    // Why threads that were let go cannot be held; else empty.
+    std::string why_not_held() const;
+
     // Whether any thread has been asked to stop (Thread::interrupt) and has not answered yet.
     bool is_anyone_asked() const;
 
@@ -120,7 +134,8 @@ class Tracer {
     std::unique_ptr<TracedThreads> threads_;
     std::unique_ptr<CallRepair> repair_;
     std::unique_ptr<EventReader> reader_;
-    std::unique_ptr<ThreadSeizer> seizer_;  // of a process that was attached to
+    std::unique_ptr<ThreadSeizer> seizer_;  // if there may be threads that nobody reports
+    std::unique_ptr<LooseThreads> loose_;   // once there were any
     std::unique_ptr<CpuFollower> follower_;
     std::function<void(int signal)> when_stopped_;
     std::optional<Bell> bell_;

@@ -21,6 +21,8 @@ inline constexpr std::chrono::microseconds worth_listening{50};
 inline constexpr std::chrono::microseconds sleep_beside_mute_bell{200};
 // The longest sleep: whatever a sleep may miss is looked for at least this often.
 inline constexpr std::chrono::milliseconds longest_sleep{100};
+// The longest sleep while no thread is traced: a stop of the whole program shows only by looking.
+inline constexpr std::chrono::milliseconds between_looks_at_loose{50};
 // The slice of processor time that the tracing thread asks for, in nanoseconds: the shortest that
 // the kernel grants. A shorter slice lets it come before threads that have run for a while.
 inline constexpr std::uint64_t shortest_slice_ns = 100'000;

@@ -56,7 +56,7 @@ void Foothold::leave_no_trace(ThreadList& threads, Random& random) {
     for (auto now = began; tracer_.alive() && now < began + tuning::await_removal;
          now = Clock::now()) {
         if (!tracer_.is_anyone_asked() && now >= ask_from) {
-            if (!fork_site_) return;
+            if (!fork_site_ || !tracer_.why_not_held().empty()) break;
             const bool may_rest = now > began + tuning::await_running_thread;
             if (auto* const thread = someone_to_remove_it(threads, random, may_rest))
                 thread->interrupt();

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "machine/host_charges.h"
 #include "machine/processor_time.h"
+#include "proc/process_info.h"
 #include "sampling/foothold.h"
 #include "sampling/modes/modes.h"
 #include "sampling/tuning.h"
@@ -194,7 +195,7 @@ void Session::run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCod
             sampling.wind_up("exit");
             return;
         }
-        if (event->kind == EventKind::exec) on_exec(*event, code);
+        if (event->kind == EventKind::exec) on_exec(code);
         if (cannot_profile_ || !sampling.take(*event)) tracer.pass_on(*event);
     }
 }
@@ -205,10 +206,9 @@ std::optional<std::string> Session::reason_to_stop(const Sampling& sampling) con
     return {};
 }
 
-void Session::on_exec(const ptrace::Event& event, emu::GuestCode& code) {
+void Session::on_exec(emu::GuestCode& code) {
     code.forget_everything();
-    const auto registers = event.thread->registers();
-    cannot_profile_ = registers && !registers->is_64bit();
+    cannot_profile_ = proc::is_32bit(pid_);
     if (cannot_profile_)
         warn_once(
             "this is a 32-bit program, and shadowprof profiles 64-bit ones: it runs unprofiled");

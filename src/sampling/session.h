@@ -81,7 +81,7 @@ class Session {
     void trace_chapter(ptrace::Tracer& tracer, Random random);
     static bool work_ahead(const ptrace::Tracer& tracer, Sampling& sampling);
     void run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCode& code);
-    void on_exec(const ptrace::Event& event, emu::GuestCode& code);
+    void on_exec(emu::GuestCode& code);
     void follow_into_stop(int signal);
     std::optional<std::string> reason_to_stop(const Sampling& sampling) const;
     void warn_once(const std::string& line);

@@ -24,6 +24,11 @@ inline constexpr Seconds credit{0.003};
 inline constexpr Seconds risk_at_once{0.01};
 // The part of the budget that samples keep, whatever a program's signals and threads cost it.
 inline constexpr double kept_for_samples = 0.1;
+// What signals and other stops without a sample may cost: this part of the budget, and so much at
+// once. Where they cost more, threads are let go of between samples. By reasoning: samples are to
+// have most of the budget, and programs that are seldom signalled are to be heard of all the time.
+inline constexpr double part_for_passing_stops = 0.25;
+inline constexpr Seconds credit_for_passing_stops{0.003};
 // Samples that are rarer than this come at more even intervals.
 inline constexpr Seconds rare_wait{0.25};
 // Where all shares are known to better than this, samples become fewer, down to one of so many.

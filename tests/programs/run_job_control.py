@@ -5,6 +5,7 @@ import pty
 import re
 import select
 import signal
+import sys
 import time
 
 from vocabulary import SHADOWPROF, check, read_profile, scratch, state_of, wait_until
@@ -49,14 +50,31 @@ def last_tick(path):
 
 TICKER = "echo pid $$; i=0; while [ ! -e stop ]; do i=$((i + 1)); [ $((i % 5000)) = 0 ] && echo tick >> ticks; done; exit 5"
 
-with scratch():
+# Signals come to this one so often that it is let go of between samples.
+TRAPPING_TICKER = """
+import os, signal, sys
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.setitimer(signal.ITIMER_REAL, 0.0002, 0.0002)
+print("pid", os.getpid(), flush=True)
+i = 0
+while not os.path.exists("stop"):
+    i += 1
+    if i % 20000 == 0:
+        with open("ticks", "a") as ticks:
+            ticks.write("tick\\n")
+signal.setitimer(signal.ITIMER_REAL, 0)
+sys.exit(5)
+"""
+
+
+def stop_and_go_on(interpreter, ticker):
     with open("ticks", "w", encoding="ascii"):
         pass
     with open("ticker", "w", encoding="ascii") as script:
-        script.write(TICKER)
+        script.write(ticker)
     terminal = Terminal()
     terminal.expect("prompt> ")
-    terminal.type(f"{SHADOWPROF} run --no-progress -o profile.json -- sh ticker\n")
+    terminal.type(f"{SHADOWPROF} run --no-progress -o profile.json -- {interpreter} ticker\n")
     program = int(terminal.expect(r"pid (\d+)")[1])
     wait_until(lambda: last_tick("ticks") >= 3, "for the program to run")
 
@@ -74,7 +92,16 @@ with scratch():
         pass
     terminal.expect("prompt> ")
     terminal.type("echo status $?\n")
-    check(terminal.expect(r"status (\d+)\r")[1] == "5", "the exit status is lost")
+    status = terminal.expect(r"status (\d+)\r")[1]
+    check(status == "5", f"the exit status of {interpreter} is {status}: {terminal.seen}")
     terminal.close()
     profile = read_profile()
     check(profile["targets"][0]["exit"] == 5, "the profile has another exit status")
+    os.unlink("stop")
+    return profile
+
+
+with scratch():
+    stop_and_go_on("sh", TICKER)
+    warnings = stop_and_go_on(sys.executable, TRAPPING_TICKER)["run"]["warnings"]
+    check(any("it was let go of" in warning for warning in warnings), f"the profile says only {warnings}")

@@ -34,6 +34,7 @@ struct World {
         Seconds at, waited;
     };
     std::vector<Sample> samples;
+    int let_go = 0;
     bool is_forgotten = false;
 };
 
@@ -68,6 +69,10 @@ class Threads : public ThreadList {
     }
     void let_go(ptrace::Thread&) override {}
     bool finishes_broken_call(const ptrace::Event&) override { return false; }
+    bool let_go_untraced(const ptrace::Event&) override {
+        ++world_.let_go;
+        return true;
+    }
     void program_is_new() override {}
     void leave_no_trace() override {}
 
@@ -278,6 +283,26 @@ TEST_CASE("what a program's own stops cost comes off the budget, but for a tenth
                 {.kind = ptrace::EventKind::signal, .thread = &scene.world.threads.front()});
     }
     CHECK(scene.count("replica", Seconds{100}) == doctest::Approx(100).epsilon(0.3));
+}
+
+TEST_CASE("threads are let go of where signals come too often to be traced, and only there") {
+    // 40 µs each: one in a thousandth of the time, and 4 % of it.
+    for (const int signals_a_second : {20, 1000}) {
+        Scene scene{priced(0.001)};
+        for (int n = 0; n < 20 * signals_a_second; ++n) {
+            scene.run_for(Seconds{1.0 / signals_a_second});
+            scene.sampler->take(
+                {.kind = ptrace::EventKind::signal, .thread = &scene.world.threads.front()});
+        }
+        scene.sampler->wind_up("exit");
+        if (signals_a_second == 20) {
+            CHECK(scene.world.let_go == 0);
+            CHECK(scene.sampler->warnings().empty());
+        } else {
+            CHECK(scene.world.let_go > 19'800);
+            CHECK(scene.sampler->warnings().size() == 1);
+        }
+    }
 }
 
 TEST_CASE("threads are chosen in proportion to their CPU time") {

@@ -40,6 +40,19 @@ class Budget {
     // … that came to light later.
     void spent_on_last_sample(Seconds cost) { spent_on_samples_ += cost; }
     void spent_besides(Seconds cost) { spent_besides_ += cost; }
+    // … on a stop that yields no sample.
+    void spent_on_passing_stop(Seconds cost) {
+        spent_besides(cost);
+        const auto now = now_();
+        const Seconds passed = now - std::exchange(last_passing_stop_, now);
+        const auto left =
+            owed_for_passing_stops_ - passed * share_ * tuning::part_for_passing_stops;
+        owed_for_passing_stops_ = std::max(left, Seconds{0}) + cost;
+    }
+    // They come so often that others like them should be avoided.
+    bool passing_stops_are_dear() const {
+        return owed_for_passing_stops_ > tuning::credit_for_passing_stops;
+    }
 
     // Between two samples, if the next ones cost what the others did.
     Seconds affordable_wait() const {
@@ -100,6 +113,8 @@ class Budget {
     Clock::time_point began_;
     Seconds spent_on_samples_{0};
     Seconds spent_besides_{0};
+    Clock::time_point last_passing_stop_ = began_;
+    Seconds owed_for_passing_stops_{0};
     std::uint64_t samples_ = 0;
 };
 

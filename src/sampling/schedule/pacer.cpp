@@ -74,7 +74,7 @@ void Pacer::pay_for_passing_stops(int stops) {
     for (; stops > 0; --stops) {
         const auto price = prices_->of_passing_stop();
         cost_.price += price;
-        budget_.spent_besides(price);
+        budget_.spent_on_passing_stop(price);
     }
 }
 

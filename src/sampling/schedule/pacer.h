@@ -56,6 +56,7 @@ class Pacer {
     void pay_once(Seconds held);
     // So many stops yielded no sample.
     void pay_for_passing_stops(int stops);
+    bool passing_stops_are_dear() const { return budget_.passing_stops_are_dear(); }
     // Others cost the target so much meanwhile, which comes off the budget.
     void others_cost(Seconds price) { budget_.spent_besides(price); }
     const Cost& cost() const { return cost_; }

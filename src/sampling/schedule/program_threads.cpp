@@ -13,6 +13,11 @@ bool comes_from_kernel(const ptrace::Thread& thread, const ptrace::Registers& re
 
 }  // namespace
 
+std::vector<ptrace::Thread*> ProgramThreads::all() {
+    tracer_.look_for_births_and_ends();
+    return tracer_.threads();
+}
+
 bool ProgramThreads::is_running(const ptrace::Thread& thread) {
     return proc::is_running(tracer_.pid(), thread.tid());
 }

@@ -145,7 +145,10 @@ bool Sampler::take_or_count(const ptrace::Event& event) {
                       : event.kind == ptrace::EventKind::thread_started ? 2
                                                                         : 1;
     pacer.pay_for_passing_stops(stops);
-    return with_.threads->finishes_broken_call(event);
+    if (with_.threads->finishes_broken_call(event)) return true;
+    const bool is_let_go = pacer.passing_stops_are_dear() && with_.threads->let_go_untraced(event);
+    lets_go_ |= is_let_go;
+    return is_let_go;
 }
 
 void Sampler::use_stop(ptrace::Thread& thread) {
@@ -163,6 +166,7 @@ void Sampler::use_stop(ptrace::Thread& thread) {
 
 void Sampler::wind_up(const std::string& reason) {
     auto& without = with_.without_preferred;
+    with_.threads->hold_all();
     if (stand_in_) {
         stand_in_->end(reason);
         without.time += with_.now() - stand_in_began_;
@@ -242,6 +246,7 @@ void Sampler::pause_preferred() {
 }
 
 void Sampler::end_preferred() {
+    with_.threads->hold_all();
     preferred_->end(fmt::format("the end of {}s", preferred_->name()));
     with_.threads->leave_no_trace();
 }
@@ -299,6 +304,12 @@ void Sampler::end_stand_in() {
 std::vector<std::string> Sampler::warnings() const {
     const auto& without = with_.without_preferred;
     std::vector<std::string> warnings;
+    if (lets_go_)
+        warnings.push_back(
+            "the program's signals come too often to trace them all: between samples it was let go "
+            "of");
+    if (const auto why = with_.threads->why_not_held(); !why.empty())
+        warnings.push_back("no samples could be taken any more: " + why);
     if (without.time == Seconds{0}) return warnings;
     const auto* const name = preferred_->name();
     warnings.push_back(without.has_ended

@@ -88,6 +88,7 @@ class Sampler : public Sampling {
     MakeKind make_stand_in_;
     std::unique_ptr<SampleKind> stand_in_;  // meanwhile, or for good
     bool is_prepared_ = false;
+    bool lets_go_ = false;  // did so, between samples
 
     Clock::time_point began_, stand_in_began_;
     Clock::time_point again_at_ = Clock::time_point::max();

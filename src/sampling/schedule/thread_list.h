@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "proc/process_info.h"
@@ -30,6 +31,14 @@ class ThreadList {
     // Whoever asked for the stop, it may have broken off a system call, of which the thread makes
     // the rest when it goes on. True if it was let go for that, and will stop again.
     virtual bool finishes_broken_call(const ptrace::Event& event) = 0;
+
+    // Its signals are dear to trace: a thread that is stopped for one goes on with it, and is let
+    // go of until it is asked to stop. False if that is not why it is stopped.
+    virtual bool let_go_untraced(const ptrace::Event&) { return false; }
+    // None is let go of any more.
+    virtual void hold_all() {}
+    // Why that is impossible; else empty.
+    virtual std::string why_not_held() const { return {}; }
 
     // The process executes another program: what we have put into it is gone.
     virtual void program_is_new() = 0;
