@@ -37,6 +37,7 @@ namespace {
 constexpr std::uint64_t default_repeatable_seed = 1;
 
 constexpr const char* latency = "latency";
+constexpr const char* time_type = "time";
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -47,11 +48,17 @@ bool can_time_loads(const sampling::Options& sampling) {
     return sampling::row_of(sampling.mode).times_loads && !sampling.exhaustive;
 }
 
+// Where all is followed, the program is not where it would be without us, and takes other times.
+bool can_have_clock(const sampling::Options& sampling) {
+    return !sampling::follows_everything(sampling);
+}
+
 std::vector<std::string> profiles_asked_for(const std::vector<std::string>& names,
                                             const sampling::Options& sampling) {
     if (!names.empty() && !has(names, "all")) return names;
     auto all = names.empty() ? profile::default_profile_names() : profile::profile_names();
     if (!can_time_loads(sampling)) std::erase(all, latency);
+    if (!can_have_clock(sampling)) std::erase(all, time_type);
     return all;
 }
 
@@ -197,6 +204,9 @@ void check(const ProfilingOptions& options, const sampling::Options& sampling, b
     if (has(options.profiles, latency) && !can_time_loads(sampling))
         refuse(fmt::format("--profile latency needs --mode {}, without --exhaustive",
                            names_of_modes(&ModeRow::times_loads)));
+    if (has(options.profiles, time_type) && !can_have_clock(sampling))
+        refuse("--profile time needs a mode that takes samples: where the whole program is followed "
+               "it takes other times");
 }
 
 std::vector<std::string> mode_names() {
@@ -304,6 +314,7 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
     const auto started = now_utc();
 
     const auto names = profiles_asked_for(options.profiles, sampling);
+    sampling.clock = has(names, time_type);
     machine::LatencyScale latency_scale;
     std::string why_not_timed;
     if (has(names, latency)) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 #include "base/clock.h"
 
@@ -52,6 +53,15 @@ inline constexpr Seconds stop_is_late{100e-6};
 // Where stops cannot be measured, and what one costs at most: that somebody had to wait for a
 // processor while it was measured is not the price.
 inline constexpr Seconds usual_stop{45e-6}, most_of_stop{100e-6};
+
+// --- looks by the clock (price_of_look.cpp) ------------------------------------------------------
+
+// So often our own thread is looked at, for so long, to see what it loses by that: 2 to 4 µs on
+// bare metal, 50 in a virtual machine for which timers are dear.
+inline constexpr std::uint64_t between_own_looks = 300'000;  // nanoseconds
+inline constexpr Seconds own_looks{4e-3};
+// What is lost later, when caches are not as they were.
+inline constexpr Seconds after_look{1e-6};
 
 // --- processor time (processor_time.h) -----------------------------------------------------------
 

@@ -261,6 +261,39 @@ std::vector<std::string> command_line(pid_t pid) {
     return arguments;
 }
 
+std::optional<CallOfSleeper> sleeps_in_call(pid_t pid, pid_t tid) {
+    // "NUMBER ARGUMENT×6 STACK PLACE", "running", or "-1 STACK PLACE" if it is in no call.
+    const auto text = read_proc_file(task_file(pid, tid, "syscall"));
+    std::vector<std::uint64_t> words;
+    for (auto at = text.find(" 0x"); at != std::string::npos; at = text.find(" 0x", at + 1))
+        words.push_back(number(std::string_view{text}.substr(at + 3), 16));
+    CallOfSleeper call;
+    if (words.size() == call.arguments.size() + 2) {
+        call.number = static_cast<std::int64_t>(number(text, 10));
+        std::copy_n(words.begin(), call.arguments.size(), call.arguments.begin());
+    } else {
+        const auto stat = thread_stat(pid, tid);
+        if (words.size() != 2 || !stat || stat->state != 'D') return {};
+        call.number = -1;
+    }
+    call.stack = {words[words.size() - 2]};
+    call.at = {words.back()};
+    return call;
+}
+
+std::optional<ScheduledTime> scheduled_time(pid_t pid, pid_t tid) {
+    std::istringstream text{read_proc_file(task_file(pid, tid, "schedstat"))};
+    ScheduledTime time;
+    if (!(text >> time.ran >> time.waited >> time.times)) return {};
+    return time;
+}
+
+std::string thread_name(pid_t pid, pid_t tid) {
+    auto name = read_proc_file(task_file(pid, tid, "comm"));
+    if (name.ends_with('\n')) name.pop_back();
+    return name;
+}
+
 bool sleeps_soundly(pid_t pid, pid_t tid) {
     static const std::set<std::uint64_t> sound{
         SYS_read,   SYS_write, SYS_poll,      SYS_ppoll,           SYS_select, SYS_pselect6,

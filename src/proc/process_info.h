@@ -6,6 +6,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -77,6 +78,23 @@ bool is_32bit(pid_t pid);
 std::vector<std::string> command_line(pid_t pid);
 // Where the kernel put the random bytes that a program makes its stack protector's value of.
 std::optional<Address> random_bytes_of(pid_t pid);
+
+// The call that a thread sleeps in, and where it will go on; nothing if it runs or is stopped.
+struct CallOfSleeper {
+    std::int64_t number = 0;  // -1: none, it waits for a page to be read
+    std::array<std::uint64_t, 6> arguments{};
+    Address stack, at;
+    bool operator==(const CallOfSleeper&) const = default;
+};
+std::optional<CallOfSleeper> sleeps_in_call(pid_t pid, pid_t tid);
+
+// How a thread has had processors so far.
+struct ScheduledTime {
+    std::uint64_t ran = 0, waited = 0;  // nanoseconds on one, and ready for one
+    std::uint64_t times = 0;
+};
+std::optional<ScheduledTime> scheduled_time(pid_t pid, pid_t tid);
+std::string thread_name(pid_t pid, pid_t tid);
 
 // Whether the thread sleeps in a system call that is not disturbed when the thread is stopped and
 // let go on.

@@ -15,4 +15,12 @@ inline constexpr std::size_t most_pages_at_once = 1024;
 // How much of an image's notes is searched for its build id, in bytes (maps.cpp).
 inline constexpr std::uint64_t most_notes = 65536;
 
+// --- clocks of threads (thread_clock.cpp) --------------------------------------------------------
+
+// Threads that are watched at a time: each takes memory of the kernel that is limited.
+inline constexpr std::size_t most_threads_watched = 64;
+// What is kept of a thread until it is read: bytes, where looks are bare program counters; and how
+// many looks with their stacks, at least.
+inline constexpr std::size_t room_for_counters = 2 * 4096, stacks_kept_of_a_thread = 15;
+
 }  // namespace shadowprof::proc::tuning

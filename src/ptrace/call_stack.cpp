@@ -13,8 +13,11 @@
 #include "ptrace/call_stack.h"
 
 #include <elf.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <libunwind.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -57,7 +60,55 @@ bool same_place(const proc::Mapping& a, const proc::Mapping& b) {
            a.file_offset == b.file_offset;
 }
 
-std::optional<UnwindTable> find_unwind_table(const proc::Memory& memory,
+// A process's code and constants, also when it is gone.
+class ConstantMemory {
+  public:
+    ConstantMemory(pid_t pid, const proc::Maps& maps)
+        : pid_(pid), memory_(pid), constants_(constants_of(maps)) {}
+
+    const std::vector<proc::Mapping>& mappings() const { return constants_; }
+
+    const proc::Mapping* mapping_at(Address at) const {
+        const auto after =
+            std::upper_bound(constants_.begin(), constants_.end(), at,
+                             [](Address a, const proc::Mapping& m) { return a < m.range.begin; });
+        if (after == constants_.begin() || !std::prev(after)->range.contains(at)) return nullptr;
+        return &*std::prev(after);
+    }
+
+    std::size_t read(Address from, std::span<std::byte> into) const {
+        const auto count = memory_.read(from, into);
+        return count > 0 ? count : read_file(from, into);
+    }
+    template <class T>
+    std::optional<T> read_as(Address from) const {
+        T value;
+        if (read(from, std::as_writable_bytes(std::span{&value, 1})) != sizeof value) return {};
+        return value;
+    }
+
+  private:
+    std::size_t read_file(Address from, std::span<std::byte> into) const {
+        const auto* const mapping = mapping_at(from);
+        if (!mapping || !mapping->is_file() || mapping->deleted) return 0;
+        const int file = ::open(mapping->path.c_str(), O_RDONLY | O_CLOEXEC);
+        if (file < 0) return 0;
+        struct stat status {};
+        const bool is_same = fstat(file, &status) == 0 && status.st_ino == mapping->inode;
+        const auto offset = mapping->file_offset + (from - mapping->range.begin);
+        const auto count = is_same ? pread(file, into.data(), into.size(),
+                                           static_cast<off_t>(offset))
+                                   : 0;
+        ::close(file);
+        return count > 0 ? static_cast<std::size_t>(count) : 0;
+    }
+
+    pid_t pid_;
+    proc::Memory memory_;
+    std::vector<proc::Mapping> constants_;  // by address
+};
+
+std::optional<UnwindTable> find_unwind_table(const ConstantMemory& memory,
                                              const proc::MappedModule& module) {
     const auto read = [&](std::uint64_t offset, std::span<std::byte> into) {
         return memory.read(module.range.begin + offset, into);
@@ -91,9 +142,9 @@ std::optional<UnwindTable> find_unwind_table(const proc::Memory& memory,
 class ProcessUnwinder {
   public:
     ProcessUnwinder(pid_t pid, const proc::Maps& maps)
-        : pid_(pid), memory_(pid), constants_(constants_of(maps)) {
+        : pid_(pid), memory_(pid), constants_(pid, maps) {
         for (const auto& module : maps.modules())
-            if (const auto table = find_unwind_table(memory_, module)) tables_.push_back(*table);
+            if (const auto table = find_unwind_table(constants_, module)) tables_.push_back(*table);
         unw_accessors_t accessors{};
         accessors.find_proc_info = find_proc_info;
         accessors.put_unwind_info = [](unw_addr_space_t, unw_proc_info_t*, void*) {};
@@ -116,19 +167,34 @@ class ProcessUnwinder {
     ProcessUnwinder& operator=(const ProcessUnwinder&) = delete;
 
     bool is_for(pid_t pid, const std::vector<proc::Mapping>& constants) const {
-        return pid == pid_ && std::equal(constants.begin(), constants.end(), constants_.begin(),
-                                         constants_.end(), same_place);
+        return pid == pid_ && std::equal(constants.begin(), constants.end(),
+                                         constants_.mappings().begin(),
+                                         constants_.mappings().end(), same_place);
     }
 
-    std::vector<Address> unwind(const StackSnapshot& snapshot, std::size_t most_frames) {
+    // `then`: the mappings that the process had, where it may be another by now.
+    std::vector<Address> unwind(const StackSnapshot& snapshot, const proc::Maps* then,
+                                std::size_t most_frames) {
         snapshot_ = &snapshot;
-        std::vector<Address> frames{snapshot.registers.rip()};
+        then_ = then;
+        registers_ = snapshot.registers;
+        std::vector<Address> frames{registers_.rip()};
         unw_cursor_t cursor;
         if (unw_init_remote(&cursor, space_, this) != 0) return frames;
-        while (frames.size() < most_frames && unw_step(&cursor) > 0) {
+        bool knows_frame_pointer = !snapshot.is_of_sleeper;
+        while (frames.size() < most_frames) {
+            const int more = unw_step(&cursor);
             unw_word_t ip = 0;
-            if (unw_get_reg(&cursor, UNW_REG_IP, &ip) != 0 || ip == 0) break;
-            frames.push_back({ip});
+            if (more > 0 && unw_get_reg(&cursor, UNW_REG_IP, &ip) == 0 && ip != 0 &&
+                may_be_code({ip})) {
+                frames.push_back({ip});
+                continue;
+            }
+            if (knows_frame_pointer || !find_frame_pointer(cursor)) break;
+            // On from the same frame.
+            knows_frame_pointer = true;
+            registers_.raw.rip = frames.back().value;
+            if (unw_init_remote(&cursor, space_, this) != 0) break;
         }
         return frames;
     }
@@ -142,7 +208,7 @@ class ProcessUnwinder {
 
     static int access_reg(unw_addr_space_t, unw_regnum_t number, unw_word_t* value, int write,
                           void* self) {
-        const auto& registers = static_cast<ProcessUnwinder*>(self)->snapshot_->registers;
+        const auto& registers = static_cast<ProcessUnwinder*>(self)->registers_;
         // DWARF counts them in an order of its own.
         constexpr std::array<unsigned, 16> hardware_number = {0, 2, 1,  3,  6,  7,  5,  4,
                                                               8, 9, 10, 11, 12, 13, 14, 15};
@@ -173,6 +239,50 @@ class ProcessUnwinder {
         return UNW_OBJ(dwarf_search_unwind_table)(space, ip, &found, info, need_unwind_info, self);
     }
 
+    // What frame pointers lead to may be anything.
+    bool may_be_code(Address at) const {
+        if (!then_) return true;
+        const auto* const mapping = then_->mapping_at(at);
+        return mapping && mapping->executable;
+    }
+
+    // Behind an instruction that calls.
+    bool is_return_address(Address at) {
+        std::array<std::uint8_t, 7> before{};
+        if (!may_be_code(at) || !constants_.mapping_at(at)) return false;
+        for (std::size_t n = 0; n < before.size(); ++n) {
+            std::uint64_t word = 0;
+            if (!read_constant(at.value - before.size() + n, word)) return false;
+            before[n] = static_cast<std::uint8_t>(word);
+        }
+        constexpr std::uint8_t call = 0xe8, indirect = 0xff;
+        if (before[2] == call) return true;
+        for (std::size_t length = 2; length <= before.size(); ++length) {
+            const auto first = before.size() - length;
+            if (before[first] == indirect && (before[first + 1] & 0x38) == 0x10) return true;
+        }
+        return false;
+    }
+
+    // Of the frame that cannot be left without it. False if there is none.
+    bool find_frame_pointer(unw_cursor_t& cursor) {
+        unw_word_t stack = 0;
+        if (unw_get_reg(&cursor, UNW_REG_SP, &stack) != 0) return false;
+        const auto end = snapshot_->registers.rsp().value + snapshot_->bytes.size();
+        std::uint64_t saved = 0, back = 0;
+        for (auto at = stack; at + 2 * sizeof saved <= end; at += sizeof saved) {
+            if (!read_word(at, saved) || !read_word(at + sizeof saved, back)) return false;
+            const bool is_further_out = saved > at && saved < at + most_between_frames;
+            if (!is_further_out || saved % sizeof saved != 0 || !is_return_address({back}))
+                continue;
+            registers_.raw.rsp = stack;
+            registers_.raw.rbp = at;
+            return true;
+        }
+        return false;
+    }
+    static constexpr std::uint64_t most_between_frames = 1u << 20;
+
     bool read_word(std::uint64_t address, std::uint64_t& value) {
         const auto stack = snapshot_->registers.rsp().value;
         const auto offset = address - stack;
@@ -180,11 +290,10 @@ class ProcessUnwinder {
             std::memcpy(&value, snapshot_->bytes.data() + offset, sizeof value);
             return true;
         }
-        const auto after =
-            std::upper_bound(constants_.begin(), constants_.end(), Address{address},
-                             [](Address a, const proc::Mapping& m) { return a < m.range.begin; });
-        if (after != constants_.begin() && std::prev(after)->range.contains({address + 7}))
+        const auto* const constant = constants_.mapping_at({address});
+        if (constant && constant->range.contains({address + 7}))
             return read_constant(address, value);
+        if (then_) return false;
         // Another stack (a signal handler's), or one deeper than the snapshot.
         const auto word = memory_.read_as<std::uint64_t>({address});
         if (word) value = *word;
@@ -198,7 +307,7 @@ class ProcessUnwinder {
             auto& page = pages_[at / page_size];
             if (!page) {
                 auto fresh = std::make_unique<Page>();
-                if (memory_.read({at - at % page_size}, *fresh) != page_size) return false;
+                if (constants_.read({at - at % page_size}, *fresh) != page_size) return false;
                 page = std::move(fresh);
             }
             const auto begin = at % page_size;
@@ -213,12 +322,25 @@ class ProcessUnwinder {
 
     pid_t pid_;
     proc::Memory memory_;
-    std::vector<proc::Mapping> constants_;  // by address
+    ConstantMemory constants_;
     std::vector<UnwindTable> tables_;
     std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
     unw_addr_space_t space_ = nullptr;
+    // Of the stack that is being unwound.
     const StackSnapshot* snapshot_ = nullptr;
+    const proc::Maps* then_ = nullptr;
+    Registers registers_;
 };
+
+// Of this thread.
+struct Kept {
+    std::unique_ptr<ProcessUnwinder> unwinder;
+    std::shared_ptr<const proc::Maps> maps;  // which it is known to be for
+};
+Kept& kept() {
+    static thread_local Kept of_thread;
+    return of_thread;
+}
 
 }  // namespace
 
@@ -231,15 +353,28 @@ StackSnapshot snapshot_stack(pid_t pid, const Registers& registers) {
 }
 
 std::vector<Address> unwind(const StackSnapshot& snapshot, std::size_t most_frames) {
-    static thread_local std::unique_ptr<ProcessUnwinder> unwinder;
+    auto& [unwinder, known_for] = kept();
     const auto maps = proc::Maps::without_modules(snapshot.pid);
     if (!maps) return {snapshot.registers.rip()};
     if (!unwinder || !unwinder->is_for(snapshot.pid, constants_of(*maps))) {
         const auto with_modules = proc::Maps::of(snapshot.pid);
         if (!with_modules) return {snapshot.registers.rip()};
         unwinder = std::make_unique<ProcessUnwinder>(snapshot.pid, *with_modules);
+        known_for.reset();
     }
-    return unwinder->unwind(snapshot, most_frames);
+    return unwinder->unwind(snapshot, nullptr, most_frames);
+}
+
+std::vector<Address> unwind(const StackSnapshot& snapshot,
+                            const std::shared_ptr<const proc::Maps>& maps,
+                            std::size_t most_frames) {
+    auto& [unwinder, known_for] = kept();
+    if (!unwinder || known_for != maps) {
+        if (!unwinder || !unwinder->is_for(snapshot.pid, constants_of(*maps)))
+            unwinder = std::make_unique<ProcessUnwinder>(snapshot.pid, *maps);
+        known_for = maps;
+    }
+    return unwinder->unwind(snapshot, maps.get(), most_frames);
 }
 
 }  // namespace shadowprof::ptrace

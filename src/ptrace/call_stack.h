@@ -5,8 +5,10 @@
 #include <sys/types.h>
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
+#include "proc/maps.h"
 #include "ptrace/registers.h"
 
 namespace shadowprof::ptrace {
@@ -15,6 +17,8 @@ struct StackSnapshot {
     pid_t pid = 0;
     Registers registers;
     std::vector<std::byte> bytes;  // from rsp on
+    // Of a thread that sleeps and was not stopped: of its registers only rip and rsp are known.
+    bool is_of_sleeper = false;
 };
 
 StackSnapshot snapshot_stack(pid_t pid, const Registers& registers);
@@ -22,5 +26,11 @@ StackSnapshot snapshot_stack(pid_t pid, const Registers& registers);
 // Innermost first: the interrupted instruction, then return addresses. At least one entry; shorter
 // than the truth where unwind information is missing.
 std::vector<Address> unwind(const StackSnapshot& snapshot, std::size_t most_frames = 128);
+
+// The same of a process that has long gone on, or is gone: the mappings are those of then, code
+// that the process no longer has is read from its files, and of its stack only the snapshot counts.
+std::vector<Address> unwind(const StackSnapshot& snapshot,
+                            const std::shared_ptr<const proc::Maps>& maps,
+                            std::size_t most_frames = 128);
 
 }  // namespace shadowprof::ptrace

@@ -76,6 +76,10 @@ void Digester::end_sample(trace::SampleId sample) {
     queue_.put(EndOfSample{sample});
 }
 
+void Digester::look(ClockLooks looks) {
+    queue_.put(std::move(looks));
+}
+
 trace::TraceChunk Digester::empty_chunk() {
     return queue_.empty_chunk();
 }
@@ -229,6 +233,19 @@ void Digester::read(trace::TraceEnd& end) {
     ++coverage_.ended[end.reason];
 }
 
+void Digester::read(ClockLooks& clock) {
+    for (auto& [facts, stack, sleeper, is_where_it_was] : clock.looks) {
+        if (stack && clock.maps)
+            for (const auto address : ptrace::unwind(*stack, clock.maps))
+                facts.stack.push_back(emu::locate(*clock.maps, modules_, address));
+        if (is_where_it_was)
+            facts.stack = sleepers_[sleeper];
+        else if (sleeper != 0)
+            sleepers_[sleeper] = facts.stack;
+        have_all([&facts = facts](profile::Profiler& profiler) { profiler.look(facts); });
+    }
+}
+
 void Digester::read(EndOfSample& end) {
     const auto open = samples_.find(end.sample);
     const bool covers = open == samples_.end() || !open->second.only_parts;
@@ -244,8 +261,16 @@ void Digester::read(EndOfSample& end) {
     ++coverage_.samples;
 }
 
+// What the clock saw needs no samples.
 void Digester::read(ForgetSamples&) {
+    auto former = std::move(profilers_);
+    const auto had_failed = has_failed_;
     open_chapter(chapter_);
+    for (std::size_t n = 0; n < profilers_.size(); ++n)
+        if (former[n]->reads_clock()) {
+            profilers_[n] = std::move(former[n]);
+            has_failed_[n] = had_failed[n];
+        }
     const std::lock_guard lock{mutex_};
     coverage_ = coverage_before_;
 }

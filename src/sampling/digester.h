@@ -56,6 +56,7 @@ class Digester : public trace::TraceSink {
     void segments(trace::SegmentChunk chunk) override;
     void end(trace::TraceEnd end) override;
     void end_sample(trace::SampleId sample) override;
+    void look(ClockLooks looks);
     trace::TraceChunk empty_chunk() override;
     trace::SegmentChunk empty_segments() override;
 
@@ -99,6 +100,7 @@ class Digester : public trace::TraceSink {
     void read(trace::TraceChunk& chunk);
     void read(trace::SegmentChunk& chunk);
     void read(trace::TraceEnd& end);
+    void read(ClockLooks& clock);
     void read(EndOfSample& end);
     void read(ForgetSamples&);
     void read(NextChapter& next);
@@ -125,6 +127,7 @@ class Digester : public trace::TraceSink {
     trace::CapturePlan captures_;
     std::map<trace::TraceId, OpenTrace> open_;
     std::map<trace::SampleId, OpenSample> samples_;
+    std::map<pid_t, std::vector<trace::Location>> sleepers_;  // their stacks, at the last look
     // Counters are kept, since what they have learnt serves the next sample, too.
     std::vector<std::unique_ptr<profile::SegmentCounter>> spare_counters_;
     std::chrono::steady_clock::time_point trimmed_ = std::chrono::steady_clock::now();

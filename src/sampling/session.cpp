@@ -110,6 +110,7 @@ void Session::trace_target() {
     try {
         // Before there is a target that would wait for it.
         if (!follows_everything(options_)) machine::host_prices();
+        if (options_.clock) machine::price_of_look();
         const auto tracer = take_hold_of(target_, options_);
         if (tracer->launched())
             tracer->when_stopped([this](int signal) { follow_into_stop(signal); });
@@ -121,6 +122,7 @@ void Session::trace_target() {
         }
         changed_.notify_all();
 
+        begin_clock(tracer->pid());
         Random random{options_.seed};
         trace_chapter(*tracer, random);
         while (!result_.ended && !result_.stopped_by) {
@@ -128,6 +130,7 @@ void Session::trace_target() {
             digester_->begin_chapter(chapter_);
             trace_chapter(*tracer, random.fork());
         }
+        end_clock();
         for (const auto& warning : warnings_of_sampling_) warn_once(warning);
     } catch (...) {
         failure_ = std::current_exception();
@@ -138,6 +141,23 @@ void Session::trace_target() {
     const std::lock_guard lock{mutex_};
     over_ = true;
     changed_.notify_all();
+}
+
+// What its looks cost comes off the budget.
+void Session::begin_clock(pid_t pid) {
+    if (!options_.clock) return;
+    const auto most = std::min(tuning::most_cost_of_looks,
+                               options_.overhead * tuning::part_of_budget_for_looks);
+    clock_ = std::make_unique<ProgramClock>(pid, *digester_, most, Random{options_.seed});
+    options_.overhead -= clock_->share_of_time();
+}
+
+void Session::end_clock() {
+    if (!clock_) return;
+    clock_->stop();
+    result_.cost.price += clock_->cost();
+    if (const auto warning = clock_->warning(); !warning.empty()) warn_once(warning);
+    clock_.reset();
 }
 
 void Session::trace_chapter(ptrace::Tracer& tracer, Random random) {
@@ -208,6 +228,7 @@ std::optional<std::string> Session::reason_to_stop(const Sampling& sampling) con
 
 void Session::on_exec(emu::GuestCode& code) {
     code.forget_everything();
+    if (clock_) clock_->program_is_new();
     cannot_profile_ = proc::is_32bit(pid_);
     if (cannot_profile_)
         warn_once(

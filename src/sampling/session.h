@@ -22,6 +22,7 @@
 #include "base/clock.h"
 #include "profile/common/profiler.h"
 #include "sampling/chapter.h"
+#include "sampling/clock/program_clock.h"
 #include "sampling/digester.h"
 #include "sampling/options.h"
 #include "sampling/sampling.h"
@@ -84,6 +85,8 @@ class Session {
     void on_exec(emu::GuestCode& code);
     void follow_into_stop(int signal);
     std::optional<std::string> reason_to_stop(const Sampling& sampling) const;
+    void begin_clock(pid_t pid);
+    void end_clock();
     void warn_once(const std::string& line);
 
     Options options_;
@@ -104,6 +107,7 @@ class Session {
     bool started_ = false;
     bool over_ = false;
     // The tracing thread's own.
+    std::unique_ptr<ProgramClock> clock_;
     Clock::time_point deadline_ = Clock::time_point::max();
     bool cannot_profile_ = false;
     WithoutPreferredKind without_preferred_;

@@ -14,6 +14,11 @@ std::size_t words(const trace::TraceChunk& chunk) {
 std::size_t words(const trace::SegmentChunk& chunk) {
     return chunk.segments.size();
 }
+std::size_t words(const ClockLooks& clock) {
+    std::size_t bytes = 0;
+    for (const auto& look : clock.looks) bytes += look.stack ? look.stack->bytes.size() : 0;
+    return bytes / sizeof(std::uint64_t);
+}
 template <class Other>
 std::size_t words(const Other&) {
     return 0;

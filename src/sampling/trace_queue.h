@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "proc/maps.h"
+#include "profile/common/clock_look.h"
 #include "ptrace/call_stack.h"
 #include "sampling/chapter.h"
 #include "trace/trace.h"
@@ -22,6 +23,18 @@ struct BeginOfTrace {
     std::optional<ptrace::StackSnapshot> stack;  // with the maps it is to be unwound with
     std::shared_ptr<const proc::Maps> maps;
 };
+// A look by the clock: the thread's stack, if it has one to be unwound; or, if it sleeps, that it is
+// where it was at the last look.
+struct StackLook {
+    profile::ClockLook facts;
+    std::optional<ptrace::StackSnapshot> stack;
+    pid_t sleeper = 0;
+    bool is_where_it_was = false;
+};
+struct ClockLooks {
+    std::vector<StackLook> looks;
+    std::shared_ptr<const proc::Maps> maps;  // nothing: the stacks cannot be unwound
+};
 struct EndOfSample {
     trace::SampleId sample;
 };
@@ -30,7 +43,7 @@ struct NextChapter {
     std::shared_ptr<const Chapter> chapter;
 };
 using TraceMessage = std::variant<BeginOfTrace, trace::TraceChunk, trace::SegmentChunk,
-                                  trace::TraceEnd, EndOfSample, ForgetSamples, NextChapter>;
+                                  trace::TraceEnd, ClockLooks, EndOfSample, ForgetSamples, NextChapter>;
 
 class TraceQueue {
   public:

@@ -269,6 +269,26 @@ inline constexpr double shrinks_by = 4, grows_at_first_by = 2;
 // up to. A thread that asks by memory waits for one piece at most.
 inline constexpr int pieces_of_work_ahead = 16;
 
+// --- the clock (clock/program_clock.cpp; bench/clock) --------------------------------------------
+
+// Nanoseconds that a thread runs from one look to the next, at least; and the part of a thread's
+// time that looks may cost, at most, and of the budget: where each is dear they are fewer. A prime
+// number of microseconds, so that no usual rhythm of programs is in step.
+inline constexpr std::uint64_t between_clock_looks = 4'999'000;
+inline constexpr double most_cost_of_looks = 0.003, part_of_budget_for_looks = 0.3;
+// Bytes of stack that come with a look.
+inline constexpr std::uint32_t clock_stack_size = 8192;
+// What was seen is collected so often, at first sooner; and threads that sleep are looked at.
+inline constexpr Seconds first_wait_for_looks{5e-3}, wait_for_looks{75e-3};
+// What it takes us to look at one that sleeps, and the part of a processor that all such looks may
+// take.
+inline constexpr Seconds price_of_look_at_sleeper{60e-6};
+inline constexpr double most_looks_at_sleepers = 0.01;
+// After so long other code may be where some was.
+inline constexpr Seconds maps_grow_old{5};
+// In which it is sought which call an instruction makes.
+inline constexpr std::size_t code_before_system_call = 48;
+
 // --- digesting (digester.cpp, chapter.h) ---------------------------------------------------------
 
 // Words of Traces that may wait to be read (64 MB).

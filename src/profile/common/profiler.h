@@ -5,6 +5,7 @@
 #include <memory>
 #include <string_view>
 
+#include "profile/common/clock_look.h"
 #include "profile/common/counts.h"
 #include "profile/common/hotlists.h"
 #include "trace/trace.h"
@@ -29,6 +30,13 @@ class Reader {
     virtual void finish(const trace::TraceEnd& end) = 0;
 };
 
+// Where all there is to read is known when the Trace begins.
+class NothingToRead : public Reader {
+  public:
+    void digest(const trace::TraceChunk&) override {}
+    void finish(const trace::TraceEnd&) override {}
+};
+
 class Profiler {
   public:
     virtual ~Profiler() = default;
@@ -38,6 +46,10 @@ class Profiler {
     // What threads of an open sample did, counted instead of read (Contents::counts). Given to
     // every profiler, also to those that capture something.
     virtual void count(trace::SampleId, const Counts&) {}
+    // What was seen between samples, without any. Whoever reads it says so, and it outlives samples
+    // that are dropped.
+    virtual bool reads_clock() const { return false; }
+    virtual void look(const ClockLook&) {}
     // All Traces of the sample have been read: fold it into the statistics.
     virtual void end_sample(trace::SampleId sample) = 0;
     // Adds its hotlist. Called once, at the end.

@@ -2,17 +2,6 @@
 
 namespace shadowprof::profile {
 
-namespace {
-
-// All there is to read is known when the Trace begins.
-class NothingToRead : public Reader {
-  public:
-    void digest(const trace::TraceChunk&) override {}
-    void finish(const trace::TraceEnd&) override {}
-};
-
-}  // namespace
-
 std::unique_ptr<Reader> StackProfiler::open(const trace::TraceStart& start) {
     auto& stacks = samples_.open(start.sample);
     // A thread's own first instruction has no callers: it is no interruption of anything.

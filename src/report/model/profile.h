@@ -12,6 +12,7 @@
 #include "profile/method/method_section.h"
 #include "profile/path/path_section.h"
 #include "profile/stack/stack_section.h"
+#include "profile/time/time_section.h"
 #include "profile/value/value_section.h"
 
 namespace shadowprof::report {
@@ -19,7 +20,7 @@ namespace shadowprof::report {
 using namespace model;
 
 using profile::CallSection, profile::EdgeSection, profile::LatencySection, profile::MethodSection,
-    profile::PathSection, profile::StackSection, profile::ValueSection;
+    profile::PathSection, profile::StackSection, profile::TimeSection, profile::ValueSection;
 using CallEntry = CallSection::Entry;
 using EdgeEntry = EdgeSection::Entry;
 using LatencyEntry = LatencySection::Entry;

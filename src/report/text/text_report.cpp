@@ -15,6 +15,7 @@
 #include "report/text/listing.h"
 #include "report/text/shown_table.h"
 #include "report/text/text_table.h"
+#include "report/text/time_chapter.h"
 #include "report/text/value_notes.h"
 #include "report/views/certainty.h"
 #include "report/views/shares.h"
@@ -45,6 +46,7 @@ class TextReport {
     std::string render() {
         shortage();
         header();
+        out_ += time_chapter(p_, top_, width_, paint_);
         if (!anyway_ && certainty_of(p_).is_noise()) {
             certain();
             return std::move(out_);

@@ -22,7 +22,7 @@ InstantSamples::InstantSamples(SamplerContext place, std::shared_ptr<Pacer> pace
     : SampleKind(std::move(pacer)),
       place_(std::move(place)),
       sample_size_(sample_size),
-      counters_(tuning::between_counters),
+      counters_({.period = tuning::between_counters}),
       known_(place_.modules, place_.options.keeps_code),
       process_(place_.tracer, place_.code, place_.segments, place_.digester, place_.numbers, known_,
                {.values = values_of(place_),
@@ -137,7 +137,7 @@ bool InstantSamples::work_ahead() {
     if (began >= next_counters_) {
         next_counters_ = after(began, tuning::between_looks_at_counters);
         is_core_free_ = prices.is_any_core_free();
-        for (const auto counter : counters_.read()) process_.expect(counter);
+        counters_.read([this](const proc::ThreadClock::Look& look) { process_.expect(look.at); });
     }
     const auto until =
         began + (is_core_free_ ? tuning::work_at_a_time : tuning::work_at_others_cost);

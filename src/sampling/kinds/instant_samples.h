@@ -8,7 +8,7 @@
 
 #include "emu/common/known_code.h"
 #include "emu/translator/translated_process.h"
-#include "proc/program_counters.h"
+#include "proc/thread_clock.h"
 #include "sampling/sampling.h"
 #include "sampling/schedule/sample_kind.h"
 
@@ -48,7 +48,7 @@ class InstantSamples : public SampleKind {
 
     SamplerContext place_;
     std::uint64_t sample_size_;
-    proc::ProgramCounters counters_;
+    proc::ThreadClock counters_;
     emu::KnownCode known_;
     emu::translator::TranslatedProcess process_;
     unsigned refusals_ = 0;  // one after the other

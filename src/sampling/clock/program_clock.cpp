@@ -1,0 +1,279 @@
+#include "sampling/clock/program_clock.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "machine/host_charges.h"
+#include "sampling/clock/waiting.h"
+#include "sampling/tuning.h"
+
+namespace shadowprof::sampling {
+
+namespace {
+
+using profile::ThreadState;
+
+std::uint64_t nanoseconds_in(Seconds time) {
+    return static_cast<std::uint64_t>(std::max(0.0, time.count()) * 1e9);
+}
+
+// Where looks are dear, there are fewer.
+std::uint64_t period_for(Seconds price, double most_cost) {
+    return std::max(tuning::between_clock_looks, nanoseconds_in(price / most_cost));
+}
+
+ptrace::StackSnapshot snapshot_of(pid_t pid, const proc::ThreadClock::Look& look) {
+    ptrace::StackSnapshot stack;
+    stack.pid = pid;
+    stack.registers.raw.rip = look.user_at.value;
+    for (unsigned n = 0; n < look.general.size(); ++n)
+        stack.registers.set_general(n, look.general[n]);
+    stack.bytes.assign(look.stack.begin(), look.stack.end());
+    return stack;
+}
+
+}  // namespace
+
+ProgramClock::ProgramClock(pid_t pid, Digester& digester, double most_cost, Random random)
+    : pid_(pid),
+      digester_(digester),
+      random_(random),
+      price_(machine::price_of_look()),
+      period_(period_for(price_, most_cost)),
+      clock_({period_, tuning::clock_stack_size, true}),
+      entries_(pid),
+      began_at_(proc::process_cpu_time(pid).value_or(0)),
+      last_time_(began_at_),
+      worker_([this] { run(); }) {}
+
+ProgramClock::~ProgramClock() {
+    stop();
+}
+
+void ProgramClock::stop() {
+    if (!worker_.joinable()) return;
+    {
+        const std::lock_guard lock{mutex_};
+        is_over_ = true;
+    }
+    changed_.notify_all();
+    worker_.join();
+    look();
+    note_unseen_time();
+    hand_over();
+}
+
+void ProgramClock::run() {
+    auto pause = tuning::first_wait_for_looks;
+    std::unique_lock lock{mutex_};
+    while (!is_over_) {
+        look();
+        hand_over();
+        // At no rhythm that the program's own could be in step with.
+        const auto wait = pause * (0.5 + random_.unit());
+        changed_.wait_for(lock, wait, [this] { return is_over_; });
+        pause = std::min(2 * pause, tuning::wait_for_looks);
+    }
+}
+
+void ProgramClock::program_is_new() {
+    const std::lock_guard lock{mutex_};
+    look_at_running();
+    forget_stacks();  // they were in memory that is gone
+    hand_over();
+    entries_.forget();
+    maps_.reset();
+    maps_are_old_ = true;
+}
+
+void ProgramClock::look() {
+    look_at_running();
+    const auto now = Clock::now();
+    // Of many threads not all are looked at each time.
+    const Seconds least = tuning::price_of_look_at_sleeper * static_cast<double>(threads_.size()) /
+                          tuning::most_looks_at_sleepers;
+    if (is_over_ || now - looked_at_all_ >= least) look_at_all();
+    if (const auto time = proc::process_cpu_time(pid_)) last_time_ = *time;
+}
+
+void ProgramClock::look_at_running() {
+    clock_.read([this](const auto& look) { take(look); });
+}
+
+void ProgramClock::take(const proc::ThreadClock::Look& look) {
+    auto& of = thread(look.tid);
+    ++of.looks;
+    ++seen_;
+    const auto at = look.has_registers ? look.user_at : look.at;
+    if (!look.in_kernel && is_ours(at)) return;
+    StackLook seen;
+    seen.facts.thread = of.name;
+    seen.facts.state = look.in_kernel ? ThreadState::kernel : ThreadState::user;
+    if (look.in_kernel && look.has_registers) seen.facts.call = entries_.name_of(look);
+    seen.facts.nanoseconds = period_;
+    if (look.has_registers) seen.stack = snapshot_of(pid_, look);
+    looks_.push_back(std::move(seen));
+    if (maps_ && !maps_->mapping_at(at)) maps_are_old_ = true;
+}
+
+// What the program has been given by us: a thread that is there works for us.
+bool ProgramClock::is_ours(Address at) const {
+    const auto* const mapping = maps_ ? maps_->mapping_at(at) : nullptr;
+    return mapping && mapping->path.starts_with("/memfd:shadowprof");
+}
+
+ProgramClock::Thread& ProgramClock::thread(pid_t tid) {
+    const auto [known, is_new] = threads_.try_emplace(tid);
+    if (is_new) {
+        auto& fresh = known->second;
+        fresh.name = proc::thread_name(pid_, tid);
+        fresh.looked = looked_at_all_;
+        if (const auto time = proc::scheduled_time(pid_, tid)) fresh.time = *time;
+        clock_.watch(tid);
+    }
+    return known->second;
+}
+
+void ProgramClock::look_at_all() {
+    const auto now = Clock::now();
+    const auto tids = proc::threads_of(pid_);
+    for (const auto tid : tids) {
+        auto& of = thread(tid);
+        look_at(tid, of, now - std::exchange(of.looked, now));
+    }
+    std::erase_if(threads_, [&](const auto& known) {
+        return std::ranges::find(tids, known.first) == tids.end() && !clock_.watches(known.first);
+    });
+    looked_at_all_ = now;
+}
+
+void ProgramClock::look_at(pid_t tid, Thread& of, Seconds since) {
+    const auto time = proc::scheduled_time(pid_, tid);
+    if (!time) return;
+    const auto before = std::exchange(of.time, *time);
+    if (time->waited > before.waited)
+        note(of, ThreadState::processor, time->waited - before.waited);
+    if (!clock_.sees_kernel()) note_kernel_time(tid, of);
+    if (time->times != before.times || !of.sleeps_in) {
+        // It may have been given its name only now.
+        of.name = proc::thread_name(pid_, tid);
+        auto call = proc::sleeps_in_call(pid_, tid);
+        // What was interrupted goes on under another name.
+        const bool goes_on = call && of.sleeps_in && call->number == SYS_restart_syscall &&
+                             call->at == of.sleeps_in->at;
+        if (call && !goes_on) {
+            of.waits_for = state_in(pid_, *call);
+            of.call = name_of_call(call->number);
+        }
+        of.sleeps_in = std::move(call);
+        if (of.sleeps_in) look_at_sleeper(tid, of, nanoseconds_in(since));
+        return;
+    }
+    // It has not had a processor since.
+    StackLook again;
+    again.facts.thread = of.name;
+    again.facts.state = of.waits_for;
+    again.facts.call = of.call;
+    again.facts.nanoseconds = nanoseconds_in(since);
+    again.sleeper = tid;
+    again.is_where_it_was = true;
+    looks_.push_back(std::move(again));
+}
+
+void ProgramClock::look_at_sleeper(pid_t tid, Thread& of, std::uint64_t nanoseconds) {
+    StackLook seen;
+    seen.facts.thread = of.name;
+    seen.facts.state = of.waits_for;
+    seen.facts.call = of.call;
+    seen.facts.nanoseconds = nanoseconds;
+    seen.sleeper = tid;
+    ptrace::StackSnapshot stack;
+    stack.pid = pid_;
+    stack.registers.raw.rip = of.sleeps_in->at.value;
+    stack.registers.raw.rsp = of.sleeps_in->stack.value;
+    stack.is_of_sleeper = true;
+    stack.bytes.resize(tuning::clock_stack_size);
+    stack.bytes.resize(proc::Memory{pid_}.read(of.sleeps_in->stack, stack.bytes));
+    seen.stack = std::move(stack);
+    looks_.push_back(std::move(seen));
+    if (maps_ && !maps_->mapping_at(of.sleeps_in->at)) maps_are_old_ = true;
+}
+
+// Where it must not be seen by looks: it is known how much there was.
+void ProgramClock::note_kernel_time(pid_t tid, Thread& of) {
+    const auto counts = proc::usage_counts(pid_, tid);
+    if (!counts) return;
+    static const auto tick = 1'000'000'000 / static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
+    const auto period_in_ticks = std::max<std::uint64_t>(1, period_ / tick);
+    for (; counts->system >= of.kernel_ticks + period_in_ticks; of.kernel_ticks += period_in_ticks)
+        note(of, ThreadState::kernel, period_in_ticks * tick);
+}
+
+void ProgramClock::note(const Thread& of, ThreadState state, std::uint64_t nanoseconds) {
+    StackLook seen;
+    seen.facts.thread = of.name;
+    seen.facts.state = state;
+    seen.facts.nanoseconds = nanoseconds;
+    looks_.push_back(std::move(seen));
+}
+
+// Of threads that were not watched, or not yet, and looks that found no room.
+void ProgramClock::note_unseen_time() {
+    const auto in_all = last_time_ - std::min(last_time_, began_at_);
+    // The last look at a thread was half a period ago, on average.
+    const auto expected = in_all / period_;
+    const auto margin = threads_.size() + 1;
+    if (!clock_.sees_kernel() || expected <= seen_ + margin) return;
+    for (auto n = seen_ + margin; n < expected; ++n) {
+        StackLook unseen;
+        unseen.facts.nanoseconds = period_;
+        looks_.push_back(std::move(unseen));
+    }
+}
+
+// The mappings are read again when something was seen that is not in them; and in case other code
+// has come to be where some was.
+void ProgramClock::refresh_maps() {
+    const auto now = Clock::now();
+    if (maps_ && !maps_are_old_ && now - maps_read_ < tuning::maps_grow_old) return;
+    if (auto fresh = proc::Maps::of(pid_))
+        maps_ = std::make_shared<const proc::Maps>(std::move(*fresh));
+    maps_read_ = now;
+    maps_are_old_ = false;
+}
+
+void ProgramClock::hand_over() {
+    if (looks_.empty()) return;
+    refresh_maps();
+    if (digester_.is_behind()) forget_stacks();
+    digester_.look({std::exchange(looks_, {}), maps_});
+}
+
+// Of looks that are still here.
+void ProgramClock::forget_stacks() {
+    for (auto& look : looks_) look.stack.reset();
+    for (auto& [tid, of] : threads_) of.sleeps_in.reset();
+}
+
+double ProgramClock::share_of_time() const {
+    return price_.count() * 1e9 / static_cast<double>(period_);
+}
+
+Seconds ProgramClock::cost() const {
+    const std::lock_guard lock{mutex_};
+    return price_ * static_cast<double>(seen_);
+}
+
+std::string ProgramClock::warning() const {
+    const std::lock_guard lock{mutex_};
+    if (clock_.is_refused())
+        return "the kernel refuses its clock (perf_event_open): where time goes is known only of "
+               "threads that wait; sysctl kernel.perf_event_paranoid=2 or less, or CAP_PERFMON, "
+               "allows it";
+    return {};
+}
+
+}  // namespace shadowprof::sampling

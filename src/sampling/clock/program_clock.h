@@ -1,0 +1,100 @@
+// The clock under it all: where the program's threads are, some hundred times a second, on a
+// processor or asleep, without stopping or waking any of them.
+//
+// The kernel's software clock looks at threads that run (proc/thread_clock.h), with registers and a
+// copy of the stack. Threads that sleep are looked at from outside, at random times: what they are
+// seen in stands for the time since the last look. A thread of our own collects both and hands them
+// to the digester, which unwinds the stacks when there is time for it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "proc/maps.h"
+#include "proc/process_info.h"
+#include "proc/thread_clock.h"
+#include "sampling/clock/kernel_entry.h"
+#include "sampling/digester.h"
+
+namespace shadowprof::sampling {
+
+class ProgramClock {
+  public:
+    // `most_cost`: the part of its time that looks may cost a thread.
+    ProgramClock(pid_t pid, Digester& digester, double most_cost, Random random);
+    ~ProgramClock();
+    ProgramClock(const ProgramClock&) = delete;
+    ProgramClock& operator=(const ProgramClock&) = delete;
+
+    // Looks for the last time.
+    void stop();
+    // It executes another program now.
+    void program_is_new();
+    // What looks cost a thread that always runs, and what they have cost the program so far.
+    double share_of_time() const;
+    Seconds cost() const;
+    // What a reader of the profile must know; empty if all is well.
+    std::string warning() const;
+
+  private:
+    // A thread of the program, at the last look.
+    struct Thread {
+        std::string name;
+        proc::ScheduledTime time;
+        std::optional<proc::CallOfSleeper> sleeps_in;
+        profile::ThreadState waits_for{};
+        std::string call;
+        std::uint64_t kernel_ticks = 0, looks = 0;
+        Clock::time_point looked;
+    };
+
+    void run();
+    void look();
+    void look_at_running();
+    void look_at_all();
+    void look_at(pid_t tid, Thread& thread, Seconds since);
+    void look_at_sleeper(pid_t tid, Thread& thread, std::uint64_t nanoseconds);
+    void note_kernel_time(pid_t tid, Thread& thread);
+    void note_unseen_time();
+    void take(const proc::ThreadClock::Look& look);
+    Thread& thread(pid_t tid);
+    void note(const Thread& thread, profile::ThreadState state, std::uint64_t nanoseconds);
+    void refresh_maps();
+    bool is_ours(Address at) const;
+    void hand_over();
+    void forget_stacks();
+
+    pid_t pid_;
+    Digester& digester_;
+    Random random_;
+    Seconds price_;
+    std::uint64_t period_;  // nanoseconds
+    mutable std::mutex mutex_;
+    std::condition_variable changed_;
+    bool is_over_ = false;
+
+    proc::ThreadClock clock_;
+    KernelEntries entries_;
+    std::map<pid_t, Thread> threads_;
+    std::shared_ptr<const proc::Maps> maps_;
+    Clock::time_point maps_read_;
+    bool maps_are_old_ = true;  // code was seen that is not in them
+    Clock::time_point looked_at_all_ = Clock::now();
+    std::vector<StackLook> looks_;
+    std::uint64_t began_at_, seen_ = 0;  // nanoseconds of the process; looks
+    std::uint64_t last_time_;
+    std::thread worker_;
+};
+
+}  // namespace shadowprof::sampling
