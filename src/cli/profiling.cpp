@@ -205,8 +205,9 @@ void check(const ProfilingOptions& options, const sampling::Options& sampling, b
         refuse(fmt::format("--profile latency needs --mode {}, without --exhaustive",
                            names_of_modes(&ModeRow::times_loads)));
     if (has(options.profiles, time_type) && !can_have_clock(sampling))
-        refuse("--profile time needs a mode that takes samples: where the whole program is followed "
-               "it takes other times");
+        refuse(
+            "--profile time needs a mode that takes samples: where the whole program is followed "
+            "it takes other times");
 }
 
 std::vector<std::string> mode_names() {

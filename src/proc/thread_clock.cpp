@@ -22,8 +22,8 @@ namespace {
 // By the order of perf's registers (asm/perf_regs.h): ax bx cx dx si di bp sp, ip, flags, and from
 // the 16th on r8 to r15. Those wanted are numbered like this by the hardware:
 constexpr std::uint64_t wanted_registers = 0xff01ff;
-constexpr std::array<int, 17> hardware_number = {0,         3, 1, 2,  6,  7,  5,  4,
-                                                 -1 /*ip*/, 8, 9, 10, 11, 12, 13, 14, 15};
+constexpr std::array<int, 17> hardware_number = {0, 3, 1,  2,  6,  7,  5,  4, -1 /*ip*/,
+                                                 8, 9, 10, 11, 12, 13, 14, 15};
 
 // Takes a record apart, from its beginning.
 class Parts {

@@ -96,9 +96,8 @@ class ConstantMemory {
         struct stat status {};
         const bool is_same = fstat(file, &status) == 0 && status.st_ino == mapping->inode;
         const auto offset = mapping->file_offset + (from - mapping->range.begin);
-        const auto count = is_same ? pread(file, into.data(), into.size(),
-                                           static_cast<off_t>(offset))
-                                   : 0;
+        const auto count =
+            is_same ? pread(file, into.data(), into.size(), static_cast<off_t>(offset)) : 0;
         ::close(file);
         return count > 0 ? static_cast<std::size_t>(count) : 0;
     }
@@ -167,9 +166,9 @@ class ProcessUnwinder {
     ProcessUnwinder& operator=(const ProcessUnwinder&) = delete;
 
     bool is_for(pid_t pid, const std::vector<proc::Mapping>& constants) const {
-        return pid == pid_ && std::equal(constants.begin(), constants.end(),
-                                         constants_.mappings().begin(),
-                                         constants_.mappings().end(), same_place);
+        return pid == pid_ &&
+               std::equal(constants.begin(), constants.end(), constants_.mappings().begin(),
+                          constants_.mappings().end(), same_place);
     }
 
     // `then`: the mappings that the process had, where it may be another by now.
@@ -183,14 +182,15 @@ class ProcessUnwinder {
         if (unw_init_remote(&cursor, space_, this) != 0) return frames;
         bool knows_frame_pointer = !snapshot.is_of_sleeper;
         while (frames.size() < most_frames) {
+            unw_word_t stack = 0, ip = 0;
+            unw_get_reg(&cursor, UNW_REG_SP, &stack);
             const int more = unw_step(&cursor);
-            unw_word_t ip = 0;
             if (more > 0 && unw_get_reg(&cursor, UNW_REG_IP, &ip) == 0 && ip != 0 &&
                 may_be_code({ip})) {
                 frames.push_back({ip});
                 continue;
             }
-            if (knows_frame_pointer || !find_frame_pointer(cursor)) break;
+            if (knows_frame_pointer || !find_frame_pointer(stack)) break;
             // On from the same frame.
             knows_frame_pointer = true;
             registers_.raw.rip = frames.back().value;
@@ -264,10 +264,8 @@ class ProcessUnwinder {
         return false;
     }
 
-    // Of the frame that cannot be left without it. False if there is none.
-    bool find_frame_pointer(unw_cursor_t& cursor) {
-        unw_word_t stack = 0;
-        if (unw_get_reg(&cursor, UNW_REG_SP, &stack) != 0) return false;
+    // Of the frame that begins there and cannot be left without it. False if there is none.
+    bool find_frame_pointer(std::uint64_t stack) {
         const auto end = snapshot_->registers.rsp().value + snapshot_->bytes.size();
         std::uint64_t saved = 0, back = 0;
         for (auto at = stack; at + 2 * sizeof saved <= end; at += sizeof saved) {

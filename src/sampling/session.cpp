@@ -146,8 +146,8 @@ void Session::trace_target() {
 // What its looks cost comes off the budget.
 void Session::begin_clock(pid_t pid) {
     if (!options_.clock) return;
-    const auto most = std::min(tuning::most_cost_of_looks,
-                               options_.overhead * tuning::part_of_budget_for_looks);
+    const auto most =
+        std::min(tuning::most_cost_of_looks, options_.overhead * tuning::part_of_budget_for_looks);
     clock_ = std::make_unique<ProgramClock>(pid, *digester_, most, Random{options_.seed});
     options_.overhead -= clock_->share_of_time();
 }

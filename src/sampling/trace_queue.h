@@ -23,8 +23,8 @@ struct BeginOfTrace {
     std::optional<ptrace::StackSnapshot> stack;  // with the maps it is to be unwound with
     std::shared_ptr<const proc::Maps> maps;
 };
-// A look by the clock: the thread's stack, if it has one to be unwound; or, if it sleeps, that it is
-// where it was at the last look.
+// A look by the clock: the thread's stack, if it has one to be unwound; or, if it sleeps, that it
+// is where it was at the last look.
 struct StackLook {
     profile::ClockLook facts;
     std::optional<ptrace::StackSnapshot> stack;
@@ -42,8 +42,9 @@ struct ForgetSamples {};
 struct NextChapter {
     std::shared_ptr<const Chapter> chapter;
 };
-using TraceMessage = std::variant<BeginOfTrace, trace::TraceChunk, trace::SegmentChunk,
-                                  trace::TraceEnd, ClockLooks, EndOfSample, ForgetSamples, NextChapter>;
+using TraceMessage =
+    std::variant<BeginOfTrace, trace::TraceChunk, trace::SegmentChunk, trace::TraceEnd, ClockLooks,
+                 EndOfSample, ForgetSamples, NextChapter>;
 
 class TraceQueue {
   public:

@@ -92,6 +92,13 @@ Profile sample_profile() {
     caller.return_address = true;
     p.locations.push_back(caller);
 
+    const Statistics none;
+    auto& time = p.add<TimeSection>();
+    time.totals = totals(5);
+    time.waiting = totals(30);
+    time.entries = {{"app", profile::ThreadState::user, "", {5, 9}, statistics(50, 20), none},
+                    {"pool", profile::ThreadState::lock, "futex", {}, none, statistics(30, 40)},
+                    {"app", profile::ThreadState::kernel, "read", {0}, statistics(5, 20), none}};
     p.add<StackSection>() = {totals(5), {{{5, 9}, statistics(50, 30)}, {{2}, statistics(5, 10)}}};
     p.add<PathSection>() = {totals(20),
                             {{{{1, 1, 1}, {5, 6, 2}, {2, 3, 2}}, statistics(50, 20)},

@@ -50,7 +50,7 @@ constexpr bool is_waiting(ThreadState state) {
 }
 
 struct ClockLook {
-    std::string thread;  // its name
+    std::string thread;                // its name
     std::optional<ThreadState> state;  // if nothing: it had a processor
     std::string call;               // the system call, or "page fault"; empty if none or not known
     std::uint64_t nanoseconds = 0;  // that it stands for

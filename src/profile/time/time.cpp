@@ -5,8 +5,8 @@
 namespace shadowprof::profile {
 
 std::size_t TimeProfiler::KeyHash::operator()(const Key& key) const {
-    auto hash = combine_hashes(std::hash<std::string>{}(key.thread),
-                               std::hash<std::string>{}(key.call));
+    auto hash =
+        combine_hashes(std::hash<std::string>{}(key.thread), std::hash<std::string>{}(key.call));
     hash = combine_hashes(hash, static_cast<std::size_t>(key.state));
     for (const auto& frame : key.frames) hash = combine_hashes(hash, hash_of(frame));
     return hash;
@@ -17,8 +17,8 @@ std::size_t TimeProfiler::KeyHash::operator()(const Key& key) const {
 std::vector<Location> TimeProfiler::context_of(const std::vector<Location>& stack) {
     std::vector<Location> context;
     for (std::size_t n = 0; n < stack.size(); ++n) {
-        const auto again = std::find(stack.begin() + static_cast<std::ptrdiff_t>(n) + 1,
-                                     stack.end(), stack[n]);
+        const auto again =
+            std::find(stack.begin() + static_cast<std::ptrdiff_t>(n) + 1, stack.end(), stack[n]);
         if (n == 0)
             context.push_back(functions_.function_of(stack.front()));
         else if (again == stack.end())

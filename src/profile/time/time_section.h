@@ -40,13 +40,13 @@ struct TimeEntry {
         return {};
     }
     static constexpr auto fields() {
-        return std::tuple(model::identity_field("thread", &TimeEntry::thread),
-                          model::named_field("state", &TimeEntry::state),
-                          model::identity_field("call", &TimeEntry::call),
-                          ContextField<TimeEntry, Place>(&TimeEntry::frames),
-                          model::count_field(&TimeEntry::statistics),
-                          model::more_count_field("waiting", &TimeEntry::waiting,
-                                                  &TimeList<Place>::waiting));
+        return std::tuple(
+            model::identity_field("thread", &TimeEntry::thread),
+            model::named_field("state", &TimeEntry::state),
+            model::identity_field("call", &TimeEntry::call),
+            ContextField<TimeEntry, Place>(&TimeEntry::frames),
+            model::count_field(&TimeEntry::statistics),
+            model::more_count_field("waiting", &TimeEntry::waiting, &TimeList<Place>::waiting));
     }
 };
 

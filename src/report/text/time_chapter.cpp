@@ -45,13 +45,15 @@ class Chapter {
 
   private:
     void heading() {
-        const auto explanation =
-            time_.totals.total > 0
-                ? fmt::format("({} on processors, by {})",
-                              seconds_text(seconds_of(time_.totals.total)),
-                              counted("look", time_.totals.samples))
-                : std::string("(no look met it on a processor)");
-        out_ += "\n" + paint_.bold("Where time goes") + " " + paint_.dim(explanation) + "\n";
+        const auto explanation = time_.totals.total > 0
+                                     ? fmt::format("({} on processors, by {})",
+                                                   seconds_text(seconds_of(time_.totals.total)),
+                                                   counted("look", time_.totals.samples))
+                                     : std::string("(no look met it on a processor)");
+        const std::string title = "Where time goes";
+        auto lines = wrap_words(explanation, indent, width_ - std::min(width_, title.size() + 1));
+        lines.pop_back();
+        out_ += "\n" + paint_.bold(title) + " " + paint_.dim(lines) + "\n";
     }
 
     void line(const std::string& text) {

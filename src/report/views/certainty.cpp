@@ -56,9 +56,11 @@ std::optional<SharesOfProfile> judged(const Profile& p) {
     if (const auto* list = p.find<EdgeSection>()) return shares_of(*list);
     if (const auto* list = p.find<CallSection>()) return shares_of(*list);
     if (const auto* list = p.find<LatencySection>()) return shares_of(*list);
-    if (const auto* list = p.find<StackSection>()) return shares_of(*list);
     if (const auto* list = p.find<ValueSection>())
         return SharesOfProfile{list->all_executions(), {}};
+    if (const auto* list = p.find<TimeSection>(); list && list->totals.total > 0)
+        return shares_of(*list);
+    if (const auto* list = p.find<StackSection>()) return shares_of(*list);
     return {};
 }
 
@@ -124,6 +126,12 @@ Certainty certainty_of(const Profile& profile) {
 std::string shortage_text(const Profile& profile) {
     const auto certainty = certainty_of(profile);
     if (certainty.is_enough()) return {};
+    const auto* const time = profile.find<TimeSection>();
+    if (profile.coverage.samples == 0 && time && time->totals.total > 0)
+        return "no sample was taken: only where time goes is known";
+    if (profile.coverage.samples == 0 && time && time->waiting.total > 0)
+        return fmt::format("nothing was seen in {} but what threads wait for",
+                           seconds_text(profile.run.duration));
     if (profile.coverage.samples == 0)
         return has_ended(profile)
                    ? fmt::format(

@@ -5,7 +5,6 @@
 #include <tuple>
 
 #include "model/utf8.h"
-
 #include "report/text/format.h"
 
 namespace shadowprof::report {
@@ -106,9 +105,8 @@ TimeShares time_shares(const Profile& p, const TimeSection& time) {
         }
     }
     for (auto& [key, function] : functions) shares.functions.push_back(std::move(function));
-    sort_by(shares.functions, [](const auto& f) {
-        return std::pair(f.self.count, f.with_callees.count);
-    });
+    sort_by(shares.functions,
+            [](const auto& f) { return std::pair(f.self.count, f.with_callees.count); });
     for (auto& call : calls) shares.calls.push_back(std::move(call));
     sort_by(shares.calls, [](const auto& c) { return c.second.count; });
     for (auto& [name, thread] : threads) {
