@@ -60,7 +60,7 @@ struct Run {
                           field<ListOf<Hex>>("seeds", &Run::seeds).unless_empty(),
                           field("started", &Run::started), field("duration", &Run::duration),
                           field("interrupted", &Run::interrupted).optional(),
-                          field("sampling", &Run::sampling).optional(),
+                          field("sampling", &Run::sampling).unless_empty(),
                           field("warnings", &Run::warnings).optional(),
                           field("failures", &Run::failures).optional());
     }

@@ -48,7 +48,7 @@ struct Result {
     Seconds duration{0};
     Cost cost;
     Coverage coverage;
-    std::string account;                    // which kinds of samples were taken, and why
+    std::string account;  // which kinds of samples were taken, and why
     std::vector<std::string> warnings, failures;
     profile::Hotlists hotlists;
 };

@@ -77,7 +77,8 @@ def check_times(profile):
     check(looks > 30, f"{looks} looks")
     check(1.3 < twice / once < 3.1, seen)
     check(abs(twice + once - in_mix) < 0.05, seen)
-    check(in_read > 0.8 * in_kernel > 0.01, seen)
+    # A few looks: one more or less in another call is no fault.
+    check(in_read > 0.005 and in_kernel - in_read < 0.03, seen)
     check(abs(twice + once + in_kernel - 1) < 0.1, seen)
     check(profile["time"]["unknown"] < 0.1 * profile["time"]["total"], seen)
 
@@ -102,4 +103,4 @@ with scratch():
     check_waiting(profile)
 
     outcome = run([SHADOWPROF, "run", "-m", "full", "-p", "time", "-o", "full.json", "true"])
-    check_equal("the status of what makes no sense", outcome.status, 2)
+    check_equal("the status of what makes no sense", outcome.status, 125)

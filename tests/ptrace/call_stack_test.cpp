@@ -17,6 +17,8 @@ struct Taken {
     std::vector<Address> returns_to;  // innermost first
 };
 
+constexpr std::size_t copied = 8192;
+
 Address address_of(const void* at) {
     return {reinterpret_cast<std::uint64_t>(at)};
 }
@@ -37,7 +39,7 @@ Address address_of(const void* at) {
     raw.r14 = value(REG_R14);
     raw.r15 = value(REG_R15);
     taken.snapshot.pid = getpid();
-    taken.snapshot.bytes.resize(8192);
+    taken.snapshot.bytes.resize(copied);
     std::memcpy(taken.snapshot.bytes.data(), reinterpret_cast<const void*>(raw.rsp),
                 taken.snapshot.bytes.size());
     taken.returns_to.push_back(address_of(__builtin_return_address(0)));
@@ -65,6 +67,9 @@ Address address_of(const void* at) {
 
 Taken taken_on_the_way() {
     Taken taken;
+    // As much of the stack is copied as there is at least.
+    const char room[2 * copied]{};
+    asm volatile("" : : "r"(room) : "memory");
     outer(taken, 100);
     use_the_stack_for_something_else();
     return taken;

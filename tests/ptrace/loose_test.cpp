@@ -165,10 +165,10 @@ TEST_CASE("that a program was stopped is told, also if it was let go of") {
         std::vector<int> told;
         tracer->when_stopped([&](int signal) { told.push_back(signal); });
         REQUIRE(let_go_with(*tracer, SIGURG));
-        kill(tracer->pid(), SIGTSTP);
+        kill(tracer->pid(), SIGSTOP);
         for (int look = 0; look < 1000 && told.empty(); ++look)
             CHECK(!tracer->wait(Clock::now() + 10ms));
-        CHECK(told == std::vector<int>{SIGTSTP});
+        CHECK(told == std::vector<int>{SIGSTOP});
         kill(tracer->pid(), SIGCONT);
         kill(tracer->pid(), SIGKILL);
         const auto end = tracer->wait(Clock::now() + 10s);

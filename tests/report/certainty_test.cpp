@@ -20,6 +20,7 @@ namespace {
 Profile profile_of(int samples) {
     auto p = sample_profile();
     p.remove<StackSection>();
+    p.remove<TimeSection>();
     p.remove<PathSection>();
     p.remove<EdgeSection>();
     p.remove<CallSection>();

@@ -18,6 +18,10 @@ struct TimeList;
 template <class Owner, class Place>
 struct ContextField : FramesField<Owner, Place> {
     using FramesField<Owner, Place>::FramesField;
+    void describe(model::ObjectSchema& schema) const {
+        schema.add("frames", R"({"type": "array", "items": {"$ref": "#/$defs/index"}})", true,
+                   "innermost first; none if nothing is known of the stack");
+    }
     std::optional<std::string> defect(const Owner&) const { return {}; }
 };
 
