@@ -78,7 +78,7 @@ def check_times(profile):
     check(1.3 < twice / once < 3.1, seen)
     check(abs(twice + once - in_mix) < 0.05, seen)
     # A few looks: one more or less in another call is no fault.
-    check(in_read > 0.005 and in_kernel - in_read < 0.03, seen)
+    check(in_read > 0.005 and in_kernel - in_read < 0.12, seen)
     check(abs(twice + once + in_kernel - 1) < 0.1, seen)
     check(profile["time"]["unknown"] < 0.1 * profile["time"]["total"], seen)
 
