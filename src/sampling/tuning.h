@@ -226,8 +226,9 @@ inline constexpr Seconds longest_warming{0.5};
 inline constexpr std::uint64_t bursts_to_know = 40;
 // For how long a burst is watched after each of its requests, and in all.
 inline constexpr std::chrono::microseconds attention_to_burst{300}, longest_attention{3000};
-// Nanoseconds that a thread runs from one look to the next; each takes some microseconds.
-inline constexpr std::uint64_t between_counters = 5'000'000;
+// Nanoseconds that a thread runs from one look to the next. Each takes some 50 µs where interrupts
+// are dear (bench/clock), which is 0.2 % of its time.
+inline constexpr std::uint64_t between_counters = 25'000'000;
 
 // --- bursts (kinds/burst_samples.cpp; bench/bursts) ----------------------------------------------
 
