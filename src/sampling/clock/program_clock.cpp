@@ -154,12 +154,12 @@ void ProgramClock::look_at(pid_t tid, Thread& of, Seconds since) {
     const auto time = proc::scheduled_time(pid_, tid);
     if (!time) return;
     const auto before = std::exchange(of.time, *time);
+    // Another thread may give it its name while it sleeps.
+    of.name = proc::thread_name(pid_, tid);
     if (time->waited > before.waited)
         note(of, ThreadState::processor, time->waited - before.waited);
     if (!clock_.sees_kernel()) note_kernel_time(tid, of);
     if (time->times != before.times || !of.sleeps_in) {
-        // It may have been given its name only now.
-        of.name = proc::thread_name(pid_, tid);
         auto call = proc::sleeps_in_call(pid_, tid);
         // What was interrupted goes on under another name.
         const bool goes_on = call && of.sleeps_in && call->number == SYS_restart_syscall &&
