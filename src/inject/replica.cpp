@@ -96,8 +96,9 @@ bool Replica::take_hold(const Newborns& newborns, const PendingReplica& pending)
 // memory is short.
 void Replica::give_way_to_program() const {
     const sched_param none{};
-    if (sched_setscheduler(pid_, SCHED_IDLE, &none) != 0)
-        setpriority(PRIO_PROCESS, static_cast<id_t>(pid_), 19);
+    sched_setscheduler(pid_, SCHED_IDLE, &none);
+    // If that is refused; and the kernel counts its time as spare then.
+    setpriority(PRIO_PROCESS, static_cast<id_t>(pid_), 19);
     // The program may be bound to the processor it is using.
     cpu_set_t ours;
     if (sched_getaffinity(0, sizeof ours, &ours) == 0) sched_setaffinity(pid_, sizeof ours, &ours);

@@ -7,11 +7,13 @@
 #include <chrono>
 #include <cstdint>
 #include <ctime>
+#include <optional>
 #include <utility>
 
 #include "base/clock.h"
 #include "machine/tuning.h"
 #include "proc/process_info.h"
+#include "proc/processors.h"
 
 namespace shadowprof::machine {
 
@@ -43,6 +45,33 @@ class ComputingShare {
     std::uint64_t computed_;  // nanoseconds, at the last look
     Clock::time_point last_look_ = Clock::now();
     double of_late_ = 1;
+};
+
+// How many processors had nothing to do of late but what this process gives them, or has others do
+// at the lowest priority.
+class SpareProcessors {
+  public:
+    void look() {
+        const auto now = Clock::now();
+        if (now < last_look_ + tuning::between_looks_at_processors) return;
+        const auto spare = proc::spare_time();
+        const auto ours = computed(CLOCK_PROCESS_CPUTIME_ID);
+        const Seconds since = now - std::exchange(last_look_, now);
+        const auto before = std::exchange(spare_, spare);
+        const auto ours_before = std::exchange(ours_, ours);
+        if (!spare)
+            of_late_ = 0;
+        else if (before)
+            of_late_ = (*spare - *before + ours - ours_before) / since;
+    }
+    double of_late() const { return of_late_; }
+
+  private:
+    std::optional<Seconds> spare_ = proc::spare_time();
+    Seconds ours_ = computed(CLOCK_PROCESS_CPUTIME_ID);
+    Clock::time_point last_look_ = Clock::now();
+    // At first the program is taken to be alone.
+    double of_late_ = static_cast<double>(proc::usable_cores().processors) - 1;
 };
 
 }  // namespace shadowprof::machine

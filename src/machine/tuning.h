@@ -67,5 +67,7 @@ inline constexpr Seconds after_look{1e-6};
 
 // How much a program computes is an average over about so many stops.
 inline constexpr double looks_at_computing = 8;
+// The kernel counts in ticks of some 10 ms: in so much time they say something.
+inline constexpr std::chrono::milliseconds between_looks_at_processors{250};
 
 }  // namespace shadowprof::machine::tuning

@@ -2,6 +2,7 @@
 
 #include <cpuid.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <limits>
@@ -72,12 +73,24 @@ bool are_virtual_processors() {
     return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & hypervisor) != 0;
 }
 
-// "0.20 0.18 0.12 3/80 11206": three threads run, one of them this one.
-std::optional<double> RunningThreads::others() const {
-    std::istringstream text{std::string{file_.read()}};
-    double load = 0, running = 0;
-    if (text >> load >> load >> load >> running) return running - 1;
-    return {};
+// "cpu3 10132153 290696 3084719 46828483 16683 …": the time as user, of that as nice, in the
+// kernel, idle, and idle while a disk works.
+std::optional<Seconds> spare_time(const std::string& statistics) {
+    cpu_set_t ours;
+    if (sched_getaffinity(0, sizeof ours, &ours) != 0) return {};
+    std::istringstream text{read_proc_file(statistics)};
+    std::optional<double> ticks;
+    for (std::string line; std::getline(text, line) && line.starts_with("cpu");) {
+        std::istringstream words{line.substr(3)};
+        std::size_t processor = 0;
+        double user = 0, nice = 0, kernel = 0, idle = 0, disk = 0;
+        if (line[3] == ' ' || !(words >> processor >> user >> nice >> kernel >> idle >> disk))
+            continue;
+        if (processor < CPU_SETSIZE && CPU_ISSET(processor, &ours))
+            ticks = ticks.value_or(0) + nice + idle + disk;
+    }
+    if (!ticks) return {};
+    return Seconds{*ticks / static_cast<double>(sysconf(_SC_CLK_TCK))};
 }
 
 }  // namespace shadowprof::proc

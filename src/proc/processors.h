@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "proc/proc_file.h"
+#include "base/clock.h"
 
 namespace shadowprof::proc {
 
@@ -26,15 +26,9 @@ Cores usable_cores(const std::string& of_system = "/sys/devices/system/cpu");
 // … of which a hypervisor makes what it likes.
 bool are_virtual_processors();
 
-// How many threads have or want a processor at a moment.
-class RunningThreads {
-  public:
-    // Not counting the calling thread. Nothing if that cannot be known.
-    std::optional<double> others() const;
-
-  private:
-    mutable ProcFile file_{"/proc/loadavg"};
-};
+// For how long those that this process may use have had nothing to do but what gives way to all
+// else (nice), in all, so far. Nothing if that cannot be known.
+std::optional<Seconds> spare_time(const std::string& statistics = "/proc/stat");
 
 // From now on the thread (0: the calling one) runs on that processor and no other.
 bool confine_to(int processor, pid_t tid = 0);

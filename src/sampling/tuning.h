@@ -50,9 +50,6 @@ inline constexpr Seconds usually_unseen{50e-6}, most_unseen{450e-6};
 inline constexpr double unseen_part_where_faults_are_dear = 0.5;
 // A program that has a processor for so much of the time computes all the time.
 inline constexpr double computes_all_the_time = 0.9;
-// Looks at whether all cores have work that the average is over: a look shows an instant, in which
-// a core that is busy all day may just sleep.
-inline constexpr double looks_at_cores = 16;
 // How many cores' work matters to the target, at most: its own, and that of one that it waits for.
 inline constexpr double displaced_that_matter = 2;
 // What a replica takes of the caches and the memory that all processors share, at least.
@@ -209,9 +206,9 @@ inline constexpr unsigned most_ended_early = 2;
 // --- bursts in place (kinds/instant_samples.cpp) -------------------------------------------------
 
 // What the program loses besides: its caches and its TLB know the code cache now. Programs with 16
-// KB, 0.5, and 8 MB in use lost 0.15 to 0.2 ms more by a burst than could be seen, of which the
-// stop is a part (bench/cost/unseen.py).
-inline constexpr Seconds after_burst{150e-6};
+// KB, 0.5, and 8 MB in use lost 0.15 to 0.2 ms more by a burst than could be seen, of which some
+// 0.1 are counted as the stop's (bench/cost/unseen.py).
+inline constexpr Seconds after_burst{75e-6};
 // How often it is looked whether they are over.
 inline constexpr Seconds between_looks_at_bursts{1e-3};
 // … and where the program is, if no burst is under way; and for how long the code there is

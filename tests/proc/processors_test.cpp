@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <sched.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -50,9 +51,22 @@ TEST_CASE("threads of one core are known as such") {
     CHECK(usable_cores("/nowhere").cores == processors);
 }
 
-TEST_CASE("how many threads run is told without this one") {
-    const auto others = RunningThreads{}.others();
-    REQUIRE(others);
-    CHECK(*others >= 0);
-    CHECK(*others < 10000);
+TEST_CASE("spare time is what all usable processors had, idle or at low priority") {
+    const shadowprof::report::TemporaryDirectory folder;
+    const auto file = folder.file("stat");
+    std::ofstream text{file};
+    text << "cpu  9 9 9 9 9 0 0\n";
+    for (std::size_t n = 0; n < CPU_SETSIZE; ++n) text << "cpu" << n << " 700 1 20 30 4 0 0\n";
+    text << "intr 5\n";
+    text.close();
+    const auto ticks = static_cast<double>(sysconf(_SC_CLK_TCK));
+    const auto spare = spare_time(file);
+    REQUIRE(spare);
+    CHECK(spare->count() * ticks ==
+          doctest::Approx(35.0 * static_cast<double>(usable_cores().processors)));
+
+    CHECK(!spare_time("/nowhere"));
+    const auto here = spare_time();
+    REQUIRE(here);
+    CHECK(here->count() >= 0);
 }

@@ -13,16 +13,9 @@ OverheadModel::OverheadModel(pid_t target, machine::HostCharges& host, bool comp
     : host_(host),
       computes_beside_(computes_beside),
       target_computes_(target),
-      processors_(static_cast<double>(std::max(1l, sysconf(_SC_NPROCESSORS_ONLN)))),
-      computed_before_(machine::computed(CLOCK_PROCESS_CPUTIME_ID)),
+      has_processors_(proc::processors_for(target) > 1),
       computed_here_before_(machine::computed(CLOCK_THREAD_CPUTIME_ID)),
-      computed_before_replica_(computed_before_) {}
-
-// Now, while nothing of the last burst is being digested any more.
-void OverheadModel::about_to_ask() {
-    if (computes_beside_)
-        busy_ += ((every_core_has_work() ? 1 : 0) - busy_) / tuning::looks_at_cores;
-}
+      computed_before_replica_(machine::computed(CLOCK_PROCESS_CPUTIME_ID)) {}
 
 // The thread runs on until the interruption reaches it, and when it waits for a core, which may
 // take long, it costs nothing to let it wait: only the time in which we are being woken counts.
@@ -33,12 +26,11 @@ void OverheadModel::stopped(Clock::time_point asked, Seconds displaced) {
 
 Estimate<Seconds> OverheadModel::of_stop(Seconds held) {
     target_computes_.look(held);
-    const auto since = [&](clockid_t clock, Seconds& before, Seconds counted_already) {
-        const auto now = machine::computed(clock);
-        return std::max(Seconds{0}, now - std::exchange(before, now) - counted_already);
-    };
-    const auto in_all = since(CLOCK_PROCESS_CPUTIME_ID, computed_before_, held);
-    const auto here = since(CLOCK_THREAD_CPUTIME_ID, computed_here_before_, held + displaced_);
+    spare_.look();
+    // What digests has the lowest priority: one who wakes up takes its core at once.
+    const auto now = machine::computed(CLOCK_THREAD_CPUTIME_ID);
+    const auto here =
+        std::max(Seconds{0}, now - std::exchange(computed_here_before_, now) - held - displaced_);
     const bool loses_more =
         target_computes_all_the_time() && machine::host_prices().faults_are_dear();
     const auto more =
@@ -46,13 +38,14 @@ Estimate<Seconds> OverheadModel::of_stop(Seconds held) {
                    : Seconds{0};
     const auto unseen = tuning::usually_unseen + more;
     const auto stop = displaced_ + woken_ + held + unseen;
-    const auto part_that_matters = std::min(1.0, tuning::displaced_that_matter / processors_);
-    return {.likely = stop + here * busy_ / processors_,
-            .most = stop + in_all * busy_ * part_that_matters};
+    if (!computes_beside_) return {stop, stop};
+    const auto processors = static_cast<double>(std::max<std::size_t>(1, usable_.processors));
+    const auto part_that_matters = std::min(1.0, tuning::displaced_that_matter / processors);
+    const auto displaced = here * part_of_time_without_spare();
+    return {.likely = stop + displaced / processors, .most = stop + displaced * part_that_matters};
 }
 
 void OverheadModel::computed_on_free_core(Seconds time) {
-    computed_before_ += time;
     computed_here_before_ += time;
 }
 
@@ -73,16 +66,15 @@ Estimate<double> OverheadModel::taken_beside() const {
     static const bool may_float = proc::are_virtual_processors();
     if (!target_computes_all_the_time()) return {};
     const auto [processors, cores] = usable_;
-    const auto others = running_.others();
-    const bool is_none_free =
-        cores < processors && others && *others + 1 > static_cast<double>(cores);
+    const auto busy = static_cast<double>(processors) - spare_.of_late();
+    const bool is_none_free = cores < processors && busy + 1 > static_cast<double>(cores);
     if (is_none_free) return tuning::of_shared_core;
     return may_float ? tuning::of_floating_processors : Estimate<double>{};
 }
 
-bool OverheadModel::every_core_has_work() const {
-    const auto others = running_.others();
-    return others && *others >= processors_;
+// Where none is spare, what we compute takes a core from somebody.
+double OverheadModel::part_of_time_without_spare() const {
+    return has_processors_ ? std::clamp(1 - spare_.of_late(), 0.0, 1.0) : 1;
 }
 
 bool OverheadModel::target_computes_all_the_time() const {

@@ -21,29 +21,27 @@ class OverheadModel : public Prices {
     // it does not.
     OverheadModel(pid_t target, machine::HostCharges& host, bool computes_beside);
 
-    void about_to_ask() override;
     void stopped(Clock::time_point asked, Seconds displaced) override;
     Estimate<Seconds> of_stop(Seconds held) override;
     Seconds of_passing_stop() override { return host_.passing_stop(); }
     Estimate<Seconds> of_replica(Seconds replica_computed) override;
-    bool is_any_core_free() override { return !every_core_has_work(); }
+    bool is_any_core_free() override { return part_of_time_without_spare() < 0.5; }
     void computed_on_free_core(Seconds time) override;
     Estimate<double> taken_beside() const override;
 
   private:
-    bool every_core_has_work() const;
+    double part_of_time_without_spare() const;
     bool target_computes_all_the_time() const;
 
     machine::HostCharges& host_;
     bool computes_beside_;
     machine::ComputingShare target_computes_;
-    proc::RunningThreads running_;
-    double processors_;
+    machine::SpareProcessors spare_;
     proc::Cores usable_ = proc::usable_cores();
-    double busy_ = 0;  // how often every core has had work of late
+    bool has_processors_;  // more than one, to the program and us
     // Of the last stop: how long the thread was displaced before it, and we were being woken.
     Seconds displaced_{0}, woken_{0};
-    Seconds computed_before_, computed_here_before_, computed_before_replica_;
+    Seconds computed_here_before_, computed_before_replica_;
 };
 
 }  // namespace shadowprof::sampling

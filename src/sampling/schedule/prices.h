@@ -7,8 +7,7 @@
 namespace shadowprof::sampling {
 
 // What something costs, and what it may come to: if the program waits for whoever is kept from a
-// core, and the digester, which gives way to all others, gets one nevertheless; or where others
-// make of the machine what they like.
+// core, or where others make of the machine what they like.
 template <typename Amount>
 struct Estimate {
     Amount likely, most;
@@ -18,8 +17,6 @@ class Prices {
   public:
     virtual ~Prices() = default;
 
-    // A thread is about to be asked to stop.
-    virtual void about_to_ask() {}
     // A thread that was asked then, when it had been kept from its processor for so long, has
     // stopped, as far as we know just now.
     virtual void stopped(Clock::time_point asked, Seconds displaced) = 0;

@@ -89,7 +89,6 @@ void Sampler::get_ready() {
         pacer.wait_for_next();
         return;
     }
-    pacer.prices().about_to_ask();
     stopper_.aim();
     pacer.wait(ThreadStopper::rest());
 }
