@@ -35,9 +35,13 @@ std::uint64_t word_of(std::span<const trace::BlockId> blocks, const GuestCode& c
 
 }  // namespace
 
-std::optional<Work> SegmentWork::of(std::span<const trace::SegmentId> executed) {
+void SegmentWork::know_segments() {
     for (auto n = static_cast<std::uint32_t>(known_.size()); n < segments_.size(); ++n)
         known_.push_back(word_of(segments_.at(trace::SegmentId{n}), code_) | is_new);
+}
+
+std::optional<Work> SegmentWork::of(std::span<const trace::SegmentId> executed) {
+    know_segments();
     Work work;
     while (!executed.empty()) {
         const auto part = executed.first(std::min(executed.size(), most_at_a_time));

@@ -31,6 +31,8 @@ class SegmentWork {
     SegmentWork(const GuestCode& code, const trace::SegmentTable& segments, KnownCode& known)
         : code_(code), segments_(segments), executed_(known) {}
 
+    // Of those that there are by now. Where a thread waits for `of` it is better done before.
+    void know_segments();
     // Nothing if there is anything else among them.
     std::optional<Work> of(std::span<const trace::SegmentId> executed);
 

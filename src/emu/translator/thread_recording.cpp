@@ -97,6 +97,7 @@ void ThreadRecording::window_is_due() {
 }
 
 void ThreadRecording::end_stream() {
+    read_last_values();
     end_window();
     flush();
     memory_ = nullptr;
@@ -111,6 +112,7 @@ void ThreadRecording::left_at(std::uint64_t stream) {
 }
 
 ThreadRecording::Executed ThreadRecording::read() {
+    read_last_values();
     if (!memory_ || is_spoilt_) return {};
     if (chunk_.segments.size() >= most_segments_in_chunk) flush();
     if (writes_values()) {
@@ -171,21 +173,32 @@ bool ThreadRecording::copy_new(std::vector<trace::SegmentId>& append_to, Execute
 }
 
 void ThreadRecording::read_values() {
+    values_.clear();
+    if (!memory_->read_stream(area_, read_up_to_, stream_, values_)) return spoil();
+    read_up_to_ = stream_;
+    has_last_values_ = has_one_window_ && memory_->read_area(area_).left < 0;
+    if (!has_last_values_) take_values();
+}
+
+void ThreadRecording::take_values() {
     const auto blocks = window_chunk_.blocks.size(), values = window_chunk_.values.size(),
                segments = chunk_.segments.size();
-    values_.clear();
-    bool is_sound = memory_->read_stream(area_, read_up_to_, stream_, values_);
+    bool is_sound = true;
     std::span<const std::byte> stored = values_;
     while (is_sound && !stored.empty()) is_sound = read_unit_values(stored);
-    if (is_sound) {
-        read_up_to_ = stream_;
-    } else {
+    if (!is_sound) {
         window_chunk_.blocks.resize(blocks);
         window_chunk_.values.resize(values);
         chunk_.segments.resize(segments);
         spoil();
     }
     hand_over_window();
+}
+
+void ThreadRecording::read_last_values() {
+    if (!std::exchange(has_last_values_, false)) return;
+    take_values();
+    end_window();
 }
 
 bool ThreadRecording::read_unit_values(std::span<const std::byte>& stored) {
@@ -203,7 +216,7 @@ bool ThreadRecording::read_unit_values(std::span<const std::byte>& stored) {
 
 bool ThreadRecording::read_block_values(const trace::Block& block,
                                         std::span<const std::byte>& stored) {
-    const auto& slots = version_ == Version::accesses ? block.accesses : block.slots;
+    const auto& slots = window_->version == Version::accesses ? block.accesses : block.slots;
     std::uint64_t value = 0;
     if (stored.size() < slots.size() * sizeof value) return false;
     window_chunk_.blocks.push_back(block.id);
@@ -255,6 +268,7 @@ void ThreadRecording::choose_version() {
             return;
         case Version::values:
         case Version::accesses: {
+            if (has_last_values_) break;
             // The slot was full. The unit that noticed it at its entry is entered once more.
             const auto left = memory_->read_area(area_).left;
             if (left > most_units_left()) spoil();
@@ -340,10 +354,11 @@ void ThreadRecording::begin_window(CaptureWindow& window) {
 
 void ThreadRecording::end_window() {
     if (!window_) return;
-    if (version_ == Version::timed && !is_spoilt_) read_readings();
+    version_ = Version::lean;
+    if (has_last_values_) return;
+    if (window_->version == Version::timed && !is_spoilt_) read_readings();
     hand_over_window();
     window_ = nullptr;
-    version_ = Version::lean;
     trace::TraceEnd end;
     end.trace = window_trace_;
     end.reason = "end of a capture window";

@@ -91,7 +91,9 @@ class ThreadRecording {
     };
     // Takes over what was written since the last call.
     Executed read();
-    // The same, but it does not become part of the Trace, which has not begun yet.
+    // Of the only window, whose values `read` leaves: the thread need not wait for that.
+    void read_last_values();
+    // As `read`, but it does not become part of the Trace, which has not begun yet.
     Executed skip();
     // Segments may have many more blocks than they had until now.
     void units_are_longer();
@@ -149,6 +151,7 @@ class ThreadRecording {
     void end_window();
     void hand_over_window();
     void read_values();
+    void take_values();
     // Appends the block, with the values at the beginning of `stored`, which then begins behind
     // them. False if there are not so many.
     bool read_block_values(const trace::Block& block, std::span<const std::byte>& stored);
@@ -173,6 +176,7 @@ class ThreadRecording {
     trace::SegmentChunk chunk_;
     std::vector<trace::SegmentId> skipped_;  // lately
     std::vector<std::byte> values_;          // as they were stored
+    bool has_last_values_ = false;           // … and are to be read
     CaptureWindow* window_ = nullptr;        // under way
     bool has_one_window_ = false;
     trace::TraceId window_trace_{};

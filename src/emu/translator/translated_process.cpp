@@ -238,6 +238,7 @@ bool TranslatedProcess::work_ahead() {
     if (!cache_.exists() || !traffic_.may_enter()) return false;
     threads_.learn();
     const bool is_more = cache_.translator().work_ahead();
+    work_.know_segments();
     traffic_.look_whether_to_empty();
     return is_more;
 }
@@ -258,6 +259,7 @@ void TranslatedProcess::on_request(GuestThread& guest) {
         end_burst(guest, area, waits_too_long ? too_much_new_code : burst_is_complete);
     else
         traffic_.answer(guest);
+    guest.recording->read_last_values();
 }
 
 // Does what the thread asks for, as far as that is possible without stopping it.
@@ -311,6 +313,7 @@ void TranslatedProcess::on_stop_while_waiting(GuestThread& guest, const Register
     const auto native = guest_registers_while_waiting(area, registers);
     const auto request = area.request;
     serve(guest, area);
+    guest.recording->read_last_values();
     traffic_.leave(guest, native, guest.recording->stream());
     if (guest.recording->is_spoilt() || traffic_.deliverable(guest) || traffic_.is_closed())
         return traffic_.enter(guest, native);
@@ -426,8 +429,9 @@ bool TranslatedProcess::notice_whether_left(GuestThread& guest) {
 
 // Of a thread that waits for an answer.
 void TranslatedProcess::end_burst(GuestThread& guest, const ThreadArea& area, const char* reason) {
-    finish_burst(guest, area, reason);
     traffic_.answer_natively(guest);
+    finish_burst(guest, area, reason);
+    guest.state = GuestThread::State::leaving;
 }
 
 void TranslatedProcess::finish_burst(GuestThread& guest, const ThreadArea& area,
