@@ -220,7 +220,7 @@ std::vector<std::string> mode_names() {
 std::string help_on_modes() {
     std::string help = "How to sample:";
     for (const auto& row : sampling::modes())
-        help += fmt::format("\n{:<6} {}{}", row.name, row.help,
+        help += fmt::format("\n{:<7} {}{}", row.name, row.help,
                             &row == sampling::modes().data() ? " (the default)" : "");
     return help;
 }
@@ -265,7 +265,8 @@ void ProfilingOptions::add_to(CLI::App& command) {
             if (!(value > 0)) throw CLI::ValidationError("--load", "must be more than 0");
             load = value;
         },
-        "Mode shadow: average number of live replicas (by default what idle cores allow)");
+        "Samples are replicas, of which so many live on average (by default what idle cores "
+        "allow)");
     time("--period", period,
          "Least mean time between samples, randomised (by default what the budget allows)");
     time("--duration", duration, "Stop profiling after this; the program runs on");

@@ -22,7 +22,7 @@ struct Options {
     bool may_be_shorter = true;
     // Budget for the target's slowdown, as a fraction.
     double overhead = 0.01;
-    // Mode shadow: average number of live replicas; by default what the idle cores allow.
+    // Replicas: the average number of living ones; by default what the idle cores allow.
     std::optional<double> load;
     std::optional<Seconds> period;    // least mean time between samples; the budget may want more
     std::optional<Seconds> duration;  // stop profiling after this

@@ -111,8 +111,9 @@ void BestSamples::end(const std::string& reason) {
 
 std::string BestSamples::account() const {
     const auto text = [](const Side& side, const char* how) {
-        const auto price = side.price().value_or(Seconds{0});
-        return fmt::format("{} {} ({:.2f} ms each)", side.taken, how, price.count() * 1e3);
+        const auto price = side.price();
+        if (side.taken == 0 || !price) return fmt::format("{} {}", side.taken, how);
+        return fmt::format("{} {} ({:.2f} ms each)", side.taken, how, price->count() * 1e3);
     };
     auto account = fmt::format("by what tells most for its cost: {}, {}",
                                text(in_place_, "in place"), text(by_replicas_, "by replicas"));

@@ -78,8 +78,10 @@ std::unique_ptr<Sampling> sample_in_place(SamplerContext place) {
 }
 
 std::unique_ptr<Sampling> sample_by_the_best(SamplerContext place) {
-    // Only replicas take samples that are long enough for latencies.
-    if (place.options.insists_on_latencies) return sample_by_replicas(std::move(place));
+    // Only replicas take samples that are long enough for latencies; and so many of them are to
+    // live.
+    if (place.options.insists_on_latencies || place.options.load)
+        return sample_by_replicas(std::move(place));
     const auto pacer = pacer_for(place, true);
     auto replicas = std::make_unique<ReplicaSamples>(place.fork(), pacer);
     auto best = std::make_unique<BestSamples>(pacer, instants(place, pacer), std::move(replicas),
@@ -88,6 +90,19 @@ std::unique_ptr<Sampling> sample_by_the_best(SamplerContext place) {
 }
 
 constexpr std::array<ModeRow, 6> table{{
+    {.mode = Mode::automatic,
+     .name = "auto",
+     .help = "takes each sample as shadow or instant, whichever tells more",
+     .sample_size = 10'000'000,
+     .sample_size_for_latencies = 80'000'000,
+     .times_loads = true,
+     .captures_a_share = true,
+     .forks = true,
+     .holds = false,
+     .injects = true,
+     .is_repeatable = false,
+     .sample = sample_by_the_best,
+     .follow_everything = nullptr},
     {.mode = Mode::shadow,
      .name = "shadow",
      .help = "runs forked replicas on other cores",
@@ -101,19 +116,6 @@ constexpr std::array<ModeRow, 6> table{{
      .injects = true,
      .is_repeatable = false,
      .sample = sample_by_replicas,
-     .follow_everything = nullptr},
-    {.mode = Mode::automatic,
-     .name = "auto",
-     .help = "takes each sample as shadow or instant, whichever tells more",
-     .sample_size = 10'000'000,
-     .sample_size_for_latencies = 80'000'000,
-     .times_loads = true,
-     .captures_a_share = true,
-     .forks = true,
-     .holds = false,
-     .injects = true,
-     .is_repeatable = false,
-     .sample = sample_by_the_best,
      .follow_everything = nullptr},
     {.mode = Mode::instant,
      .name = "instant",
