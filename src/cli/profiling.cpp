@@ -316,7 +316,7 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
     const auto started = now_utc();
 
     const auto names = profiles_asked_for(options.profiles, sampling);
-    sampling.clock = has(names, time_type);
+    sampling.clock = has(names, time_type) || sampling::row_of(sampling.mode).asks_where_it_is;
     machine::LatencyScale latency_scale;
     std::string why_not_timed;
     if (has(names, latency)) {

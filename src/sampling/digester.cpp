@@ -39,8 +39,9 @@ bool reads(trace::CapturePlan plan, trace::Contents contents) {
 }  // namespace
 
 Digester::Digester(std::shared_ptr<const Chapter> first, trace::ModuleTable& modules,
-                   bool in_the_background, MakeProfilers make, TakeHotlists take)
-    : make_(std::move(make)), take_(std::move(take)), modules_(modules) {
+                   PlacesSeen& places, bool in_the_background, MakeProfilers make,
+                   TakeHotlists take)
+    : make_(std::move(make)), take_(std::move(take)), modules_(modules), places_(places) {
     open_chapter(std::move(first));
     captures_ = profile::captures_of(profilers_);
     worker_ = std::thread([this, in_the_background] {
@@ -236,8 +237,10 @@ void Digester::read(trace::TraceEnd& end) {
 void Digester::read(ClockLooks& clock) {
     for (auto& [facts, stack, sleeper, is_where_it_was] : clock.looks) {
         if (stack && clock.maps)
-            for (const auto address : ptrace::unwind(*stack, clock.maps))
+            for (const auto address : ptrace::unwind(*stack, clock.maps)) {
                 facts.stack.push_back(emu::locate(*clock.maps, modules_, address));
+                if (sleeper == 0) places_.add(address);
+            }
         if (is_where_it_was)
             facts.stack = sleepers_[sleeper];
         else if (sleeper != 0)

@@ -21,6 +21,7 @@
 #include "profile/common/segment_counter.h"
 #include "ptrace/call_stack.h"
 #include "sampling/chapter.h"
+#include "sampling/clock/places_seen.h"
 #include "sampling/trace_queue.h"
 #include "trace/segment.h"
 #include "trace/trace.h"
@@ -43,8 +44,9 @@ using TakeHotlists = std::function<void(profile::Hotlists, const trace::BlockTab
 class Digester : public trace::TraceSink {
   public:
     // `in_the_background`: the program does not wait for it. `make` makes the same profilers again,
-    // with nothing in them, for each chapter.
-    Digester(std::shared_ptr<const Chapter> first, trace::ModuleTable& modules,
+    // with nothing in them, for each chapter. Where calls return to, by the stacks that it unwinds,
+    // is added to `places`.
+    Digester(std::shared_ptr<const Chapter> first, trace::ModuleTable& modules, PlacesSeen& places,
              bool in_the_background, MakeProfilers make, TakeHotlists take = {});
     ~Digester() override;
 
@@ -119,6 +121,7 @@ class Digester : public trace::TraceSink {
     MakeProfilers make_;
     TakeHotlists take_;
     trace::ModuleTable& modules_;
+    PlacesSeen& places_;
     // The chapter that is being read, and its profilers.
     std::shared_ptr<const Chapter> chapter_;
     Profilers profilers_;

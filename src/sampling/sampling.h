@@ -44,6 +44,7 @@ struct SamplerContext {
     WithoutPreferredKind& without_preferred;
     Foothold& foothold;
     machine::HostCharges& host;
+    PlacesSeen& places;
     Random random;
 
     // For a part of it that is to have random numbers of its own.

@@ -57,7 +57,7 @@ Session::~Session() {
 void Session::start(const Make& make, TakeHotlists take) {
     auto* const precision = follows_everything(options_) ? nullptr : &precision_;
     digester_ = std::make_unique<Digester>(
-        chapter_, modules_, !row_of(options_.mode).is_repeatable,
+        chapter_, modules_, places_, !row_of(options_.mode).is_repeatable,
         [make, precision](const trace::BlockTable& blocks) { return make(blocks, precision); },
         std::move(take));
     tracing_thread_ = std::thread([this] { trace_target(); });
@@ -148,7 +148,7 @@ void Session::begin_clock(pid_t pid) {
     if (!options_.clock) return;
     const auto most =
         std::min(tuning::most_cost_of_looks, options_.overhead * tuning::part_of_budget_for_looks);
-    clock_ = std::make_unique<ProgramClock>(pid, *digester_, most, Random{options_.seed});
+    clock_ = std::make_unique<ProgramClock>(pid, *digester_, places_, most, Random{options_.seed});
     options_.overhead -= clock_->share_of_time();
 }
 
@@ -164,9 +164,9 @@ void Session::trace_chapter(ptrace::Tracer& tracer, Random random) {
     emu::GuestCode code{tracer.pid(), chapter_->blocks, modules_, digester_->captures()};
     Foothold foothold{tracer};
     machine::HostCharges host{tracer.pid()};
-    const auto sampling = make_sampling({options_, tracer, code, *digester_, chapter_->blocks,
-                                         modules_, chapter_->segments, numbers_, precision_,
-                                         without_preferred_, foothold, host, std::move(random)});
+    const auto sampling = make_sampling(
+        {options_, tracer, code, *digester_, chapter_->blocks, modules_, chapter_->segments,
+         numbers_, precision_, without_preferred_, foothold, host, places_, std::move(random)});
     run_loop(tracer, *sampling, code);
     result_.cost += sampling->cost();
     result_.exhaustive = sampling->saw_everything();

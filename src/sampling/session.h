@@ -92,6 +92,7 @@ class Session {
     Options options_;
     Target target_;
     trace::ModuleTable modules_;
+    PlacesSeen places_;
     std::shared_ptr<Chapter> chapter_ = std::make_shared<Chapter>();
     trace::IdAllocator numbers_;
     std::unique_ptr<Digester> digester_;

@@ -211,9 +211,9 @@ inline constexpr unsigned most_ended_early = 2;
 inline constexpr Seconds after_burst{75e-6};
 // How often it is looked whether they are over.
 inline constexpr Seconds between_looks_at_bursts{1e-3};
-// … and where the program is, if no burst is under way; and for how long the code there is
-// translated at a time.
-inline constexpr Seconds between_looks_at_counters{10e-3};
+// … and whether it was seen in new code, if no burst is under way; and for how long the code there
+// is translated at a time.
+inline constexpr Seconds between_looks_at_places{10e-3};
 inline constexpr std::chrono::microseconds work_at_a_time{200};
 // … and where all cores have work.
 inline constexpr std::chrono::microseconds work_at_others_cost{50};
@@ -223,9 +223,6 @@ inline constexpr Seconds longest_warming{0.5};
 inline constexpr std::uint64_t bursts_to_know = 40;
 // For how long a burst is watched after each of its requests, and in all.
 inline constexpr std::chrono::microseconds attention_to_burst{300}, longest_attention{3000};
-// Nanoseconds that a thread runs from one look to the next. Each takes some 50 µs where interrupts
-// are dear (bench/clock), which is 0.2 % of its time.
-inline constexpr std::uint64_t between_counters = 25'000'000;
 
 // --- bursts (kinds/burst_samples.cpp; bench/bursts) ----------------------------------------------
 
@@ -282,6 +279,8 @@ inline constexpr Seconds first_wait_for_looks{5e-3}, wait_for_looks{75e-3};
 // take.
 inline constexpr Seconds price_of_look_at_sleeper{60e-6};
 inline constexpr double most_looks_at_sleepers = 0.01;
+// Addresses of code that wait to be translated.
+inline constexpr std::size_t most_places_seen = 4096;
 // After so long other code may be where some was.
 inline constexpr Seconds maps_grow_old{5};
 // In which it is sought which call an instruction makes.

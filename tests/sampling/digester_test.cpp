@@ -90,11 +90,12 @@ struct SamplerContext {
         const auto take = [this](profile::Hotlists lists, const trace::BlockTable&) {
             chapters.push_back(std::move(lists));
         };
-        digester.emplace(loop.chapter, modules, true, make, take);
+        digester.emplace(loop.chapter, modules, places, true, make, take);
     }
     profile::EvenlySpacedFunctions functions{0x1000};
     trace::ModuleTable modules;
     std::vector<profile::Hotlists> chapters;  // but the last
+    PlacesSeen places;
     std::optional<Digester> digester;
 };
 

@@ -36,7 +36,10 @@ bool ProgramCache::make(ptrace::Thread& thread, std::string& why) {
         return false;
     }
     confinement_ = inject::confinement_of(tracer_.pid(), thread.tid());
-    if (asking_ == Asking::in_bursts) thread.resume();
+    if (asking_ == Asking::in_bursts) {
+        thread.resume();
+        went_on_at_ = Clock::now();
+    }
     translator_ = std::make_unique<Translator>(code_, segments_, memory_->tables(),
                                                memory_->tables_place(), asking_, &known_);
     for (const auto& arena : memory_->arenas())

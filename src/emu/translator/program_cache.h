@@ -34,6 +34,8 @@ class ProgramCache {
     // that end meanwhile. False, and `why`, if that is impossible at this moment. If the cache is
     // for bursts, the thread has been let go on otherwise: what is left to do takes a while.
     bool make(ptrace::Thread& thread, std::string& why);
+    // … at this moment.
+    Clock::time_point went_on_at() const { return went_on_at_; }
     // It will not be tried again until the next exec.
     void give_up() { is_given_up_ = true; }
     void try_again() { is_given_up_ = false; }
@@ -74,6 +76,7 @@ class ProgramCache {
     KnownCode& known_;
     bool nothing_random_;
     Asking asking_;
+    Clock::time_point went_on_at_;
     std::unique_ptr<SharedMemory> memory_;
     std::unique_ptr<Translator> translator_;
     std::unique_ptr<HotCode> hot_code_;

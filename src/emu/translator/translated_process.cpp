@@ -375,9 +375,11 @@ void TranslatedProcess::on_interrupted(GuestThread& guest) {
 
 // ---- Bursts
 
-bool TranslatedProcess::make_cache(ptrace::Thread& thread, std::string& why) {
+std::optional<Clock::time_point> TranslatedProcess::make_cache(ptrace::Thread& thread,
+                                                               std::string& why) {
     threads_.ends_may_be_missed();
-    return cache_.exists() || cache_.make(thread, why);
+    if (!cache_.make(thread, why)) return {};
+    return cache_.went_on_at();
 }
 
 void TranslatedProcess::begin_burst(ptrace::Thread& thread, const Registers& registers,

@@ -61,8 +61,9 @@ class TranslatedProcess {
     bool has_begun() const { return cache_.exists() || cache_.is_given_up(); }
 
     // In bursts. Puts the cache into the program, by a stopped thread, which is then let go on.
-    // False, and `why`, if that is impossible at this moment: then it is still stopped.
-    bool make_cache(ptrace::Thread& thread, std::string& why);
+    // When that was. Nothing, and `why`, if it is impossible at this moment: then it is still
+    // stopped.
+    std::optional<Clock::time_point> make_cache(ptrace::Thread& thread, std::string& why);
     // A stopped thread with these registers executes a burst, whose Trace has begun.
     void begin_burst(ptrace::Thread& thread, const ptrace::Registers& registers,
                      const trace::TraceStart& start, BurstLength length);

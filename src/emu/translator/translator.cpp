@@ -170,12 +170,13 @@ bool Translator::work_on_known() {
 }
 
 void Translator::expect(Address pc, Version version) {
-    // A thread that comes to it in a window may come by a jump that is looked up.
-    const bool is_in_window = version != Version::lean;
-    const auto known = unit_at(pc, version);
-    if (known && is_in_window) make_findable(*known);
-    if (!known)
-        ahead_.push_front({pc, version, is_in_window, is_in_window ? tuning::deepest_ahead : 0});
+    // Threads may come to it by a jump that is looked up, or return to it.
+    constexpr bool is_returned_to = true;
+    if (const auto known = unit_at(pc, version))
+        make_findable(*known);
+    else
+        ahead_.push_front(
+            {pc, version, is_returned_to, version == Version::lean ? 0 : tuning::deepest_ahead});
 }
 
 bool Translator::translate_next() {

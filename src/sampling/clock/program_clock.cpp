@@ -37,9 +37,11 @@ ptrace::StackSnapshot snapshot_of(pid_t pid, const proc::ThreadClock::Look& look
 
 }  // namespace
 
-ProgramClock::ProgramClock(pid_t pid, Digester& digester, double most_cost, Random random)
+ProgramClock::ProgramClock(pid_t pid, Digester& digester, PlacesSeen& places, double most_cost,
+                           Random random)
     : pid_(pid),
       digester_(digester),
+      places_(places),
       random_(random),
       price_(machine::price_of_look()),
       period_(period_for(price_, most_cost)),
@@ -109,6 +111,7 @@ void ProgramClock::take(const proc::ThreadClock::Look& look) {
     ++seen_;
     const auto at = look.has_registers ? look.user_at : look.at;
     if (!look.in_kernel && is_ours(at)) return;
+    if (look.has_registers) places_.add(at);
     StackLook seen;
     seen.facts.thread = of.name;
     seen.facts.state = look.in_kernel ? ThreadState::kernel : ThreadState::user;

@@ -25,14 +25,17 @@
 #include "proc/process_info.h"
 #include "proc/thread_clock.h"
 #include "sampling/clock/kernel_entry.h"
+#include "sampling/clock/places_seen.h"
 #include "sampling/digester.h"
 
 namespace shadowprof::sampling {
 
 class ProgramClock {
   public:
-    // `most_cost`: the part of its time that looks may cost a thread.
-    ProgramClock(pid_t pid, Digester& digester, double most_cost, Random random);
+    // `places`: where it notes where threads were. `most_cost`: the part of its time that looks may
+    // cost a thread.
+    ProgramClock(pid_t pid, Digester& digester, PlacesSeen& places, double most_cost,
+                 Random random);
     ~ProgramClock();
     ProgramClock(const ProgramClock&) = delete;
     ProgramClock& operator=(const ProgramClock&) = delete;
@@ -77,6 +80,7 @@ class ProgramClock {
 
     pid_t pid_;
     Digester& digester_;
+    PlacesSeen& places_;
     Random random_;
     Seconds price_;
     std::uint64_t period_;  // nanoseconds

@@ -22,7 +22,6 @@ InstantSamples::InstantSamples(SamplerContext place, std::shared_ptr<Pacer> pace
     : SampleKind(std::move(pacer)),
       place_(std::move(place)),
       sample_size_(sample_size),
-      counters_({.period = tuning::between_counters}),
       known_(place_.modules, place_.options.keeps_code),
       process_(place_.tracer, place_.code, place_.segments, place_.digester, place_.numbers, known_,
                {.values = values_of(place_),
@@ -32,7 +31,6 @@ InstantSamples::InstantSamples(SamplerContext place, std::shared_ptr<Pacer> pace
 
 // Code that has come or gone meanwhile is noticed now, while the program runs.
 bool InstantSamples::prepare() {
-    for (auto* const thread : place_.tracer.threads()) counters_.watch(thread->tid());
     look_after();
     place_.code.time_has_passed();
     place_.code.maps();
@@ -51,9 +49,10 @@ bool InstantSamples::may_begin_in(const ptrace::Thread& thread) const {
 void InstantSamples::begin(ptrace::Thread& thread, const ptrace::Registers& registers) {
     const auto stopped = Clock::now();
     if (!process_.has_begun()) {
-        if (!begins_to_prepare(thread)) thread.resume();
+        const auto went_on = prepare_program(thread);
+        if (!went_on) thread.resume();
         // Once; it does not make samples dearer.
-        pacer().pay_once(Clock::now() - stopped);
+        pacer().pay_once(went_on.value_or(Clock::now()) - stopped);
         pacer().finished(Seconds{0});
         return;
     }
@@ -83,19 +82,19 @@ void InstantSamples::attend() {
 }
 
 // The first burst comes later: until then some of the code is translated.
-bool InstantSamples::begins_to_prepare(ptrace::Thread& thread) {
+std::optional<Clock::time_point> InstantSamples::prepare_program(ptrace::Thread& thread) {
     auto& foothold = place_.foothold;
     if (!foothold.fork_site() && !foothold.gain(thread)) {
         if (!foothold.why_never().empty()) give_up({foothold.why_never()});
-        return false;
+        return {};
     }
     std::string why;
-    if (process_.make_cache(thread, why)) {
+    const auto went_on = process_.make_cache(thread, why);
+    if (went_on)
         next_look_ = Clock::now();
-        return true;
-    }
-    if (++refusals_ == tuning::most_failures) give_up({why});
-    return false;
+    else if (++refusals_ == tuning::most_failures)
+        give_up({why});
+    return went_on;
 }
 
 emu::translator::BurstLength InstantSamples::next_length() const {
@@ -124,7 +123,7 @@ void InstantSamples::look_after() {
     is_work_left_ = work_ahead();
     const auto pause = is_work_left_                ? Seconds{0}
                        : process_.has_open_bursts() ? tuning::between_looks_at_bursts
-                                                    : tuning::between_looks_at_counters;
+                                                    : tuning::between_looks_at_places;
     next_look_ = after(Clock::now(), pause);
 }
 
@@ -134,10 +133,10 @@ bool InstantSamples::work_ahead() {
     const auto began = Clock::now();
     const auto before = machine::computed(CLOCK_THREAD_CPUTIME_ID);
     auto& prices = pacer().prices();
-    if (began >= next_counters_) {
-        next_counters_ = after(began, tuning::between_looks_at_counters);
+    if (began >= next_places_) {
+        next_places_ = after(began, tuning::between_looks_at_places);
         is_core_free_ = prices.is_any_core_free();
-        counters_.read([this](const proc::ThreadClock::Look& look) { process_.expect(look.at); });
+        for (const auto place : place_.places.take()) process_.expect(place);
     }
     const auto until =
         began + (is_core_free_ ? tuning::work_at_a_time : tuning::work_at_others_cost);

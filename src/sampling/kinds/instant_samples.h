@@ -8,7 +8,6 @@
 
 #include "emu/common/known_code.h"
 #include "emu/translator/translated_process.h"
-#include "proc/thread_clock.h"
 #include "sampling/sampling.h"
 #include "sampling/schedule/sample_kind.h"
 
@@ -38,7 +37,7 @@ class InstantSamples : public SampleKind {
 
   private:
     // The thread was let go on.
-    bool begins_to_prepare(ptrace::Thread& thread);
+    std::optional<Clock::time_point> prepare_program(ptrace::Thread& thread);
     bool is_still_cold() const;
     void attend();
     void pay_for_bursts();
@@ -48,12 +47,11 @@ class InstantSamples : public SampleKind {
 
     SamplerContext place_;
     std::uint64_t sample_size_;
-    proc::ThreadClock counters_;
     emu::KnownCode known_;
     emu::translator::TranslatedProcess process_;
     unsigned refusals_ = 0;  // one after the other
     bool is_work_left_ = false, is_core_free_ = false;
-    Clock::time_point next_counters_ = Clock::time_point::min();
+    Clock::time_point next_places_ = Clock::time_point::min();
     Clock::time_point began_ = Clock::now();
     Seconds waited_{0};  // for code that was new
     Clock::time_point next_look_ = Clock::time_point::max();
