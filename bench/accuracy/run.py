@@ -7,8 +7,8 @@
 Runs every program natively, once in mode full, which yields the perfect profile, and with each of the
 configurations, and compares. Three sets of them:
 
-    defaults   `-m shadow` and `-m burst` as they come, on all programs (--scale: at 1 they run for some
-               ten seconds)
+    defaults   the sampled modes as they come, on all programs (--scale: at 1 they run for some ten
+               seconds)
     grid       sample sizes 1M, 10M and 100M at loads 0.0625 to 1, as the shadow-profiling paper has
                them, and
     bursts     burst lengths at several budgets; both on a few programs, at --grid-scale
@@ -42,7 +42,7 @@ SIZES, LOADS = ["1M", "10M", "100M"], ["0.0625", "0.125", "0.25", "0.5", "1"]
 GRID_PROGRAMS = ["gzip", "sqlite3", "lua5.4"]
 # The budget does not limit replicas whose load is given.
 SETS = {
-    "defaults": {"shadow": "-m shadow", "burst": "-m burst"},
+    "defaults": {mode: f"-m {mode}" for mode in ("auto", "instant", "shadow", "burst")},
     "grid": {f"{size} at {load}": f"-m shadow --sample-size {size} --load {load} --overhead 50%"
              for size in SIZES for load in LOADS},
     "bursts": {f"{size} at {budget}": f"-m burst --sample-size {size} --overhead {budget}"
