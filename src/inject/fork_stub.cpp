@@ -56,18 +56,14 @@
 #define TEXT_OF(token) #token
 #define TEXT(token) TEXT_OF(token)
 #define AT(field, offset) static_assert(offsetof(shadowprof::inject::StubSlot, field) == (offset))
-#define EVERY_SIGNAL 0
-#define PATIENCE 8
-#define NUMBER 24
-#define COMPLETE 28
-#define NEWBORN 32
-#define PID 36
-#define INTERMEDIARY 40
-#define BEGUN 44
-#define TO_REAP 48
+#define NUMBER 0
+#define COMPLETE 4
+#define NEWBORN 8
+#define PID 12
+#define INTERMEDIARY 16
+#define BEGUN 20
+#define TO_REAP 24
 #define FRAME 64
-AT(every_signal, EVERY_SIGNAL);
-AT(patience, PATIENCE);
 AT(number, NUMBER);
 AT(complete, COMPLETE);
 AT(newborn, NEWBORN);
@@ -76,6 +72,9 @@ AT(intermediary, INTERMEDIARY);
 AT(begun, BEGUN);
 AT(to_reap, TO_REAP);
 AT(frame, FRAME);
+
+#define PATIENCE 1
+static_assert(PATIENCE == shadowprof::inject::tuning::newborn_patience.count());
 
 // Numbers that the assembler cannot have from headers, which spell them as C expressions.
 #define SIBLING_FLAGS 0x00808400
@@ -110,9 +109,9 @@ static_assert(LOOKS_FOR_ZOMBIE == shadowprof::inject::tuning::looks_for_zombie);
 #define CLOSE_EVERYTHING                                           \
     "xor %edi, %edi; mov $" TEXT(EVERYTHING) ", %esi; mov $" TEXT( \
         LEAVE_THE_TABLE) ", %edx\n" CALL(SYS_close_range)
-#define BLOCK_EVERY_SIGNAL                                                                        \
-    "mov $2, %edi; lea " TEXT(EVERY_SIGNAL) "(%rbx), %rsi; xor %edx, %edx; mov $8, %r10d\n" CALL( \
-        SYS_rt_sigprocmask)
+#define BLOCK_EVERY_SIGNAL                                                         \
+    "mov $2, %edi; lea shadowprof_stub_every_signal(%rip), %rsi; xor %edx, %edx\n" \
+    "mov $8, %r10d\n" CALL(SYS_rt_sigprocmask)
 #define SET_TO_NUMBER(word) "mov " TEXT(NUMBER) "(%rbx), %ecx; mov %ecx, " TEXT(word) "(%rbx)\n"
 
 // clang-format off
@@ -156,6 +155,11 @@ asm(".pushsection .rodata.shadowprof_stub, \"a\"\n"
     "shadowprof_stub_begin:"
     "    syscall\n"
     "    int3\n"
+
+    // What the newborn's end depends on stands here, where the program cannot write.
+    ".balign 8\n"
+    "shadowprof_stub_every_signal: .quad -1\n"
+    "shadowprof_stub_patience: .quad " TEXT(PATIENCE) ", 0\n" // a timespec
 
     "shadowprof_stub_fork_sibling:"
     BLOCK_EVERY_SIGNAL
@@ -233,7 +237,7 @@ asm(".pushsection .rodata.shadowprof_stub, \"a\"\n"
     "    mov $1, %esi\n"  // FUTEX_WAKE
     "    mov $1, %edx\n"
     CALL(SYS_futex)
-    "    lea " TEXT(PATIENCE) "(%rbx), %rdi\n"
+    "    lea shadowprof_stub_patience(%rip), %rdi\n"
     "    xor %esi, %esi\n"
     CALL(SYS_nanosleep)
     "    xor %edi, %edi\n"

@@ -2,8 +2,6 @@
 // Private to the room; fork_site.cpp tells the story.
 #pragma once
 
-#include <time.h>
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -12,10 +10,9 @@
 namespace shadowprof::inject {
 
 // Shared by the profiler, the target and its replicas; the code knows the offsets. Words are
-// written by one side only, with plain stores: x86 keeps their order.
+// written by one side only, with plain stores: x86 keeps their order. The program can write over
+// them: a newborn must end by itself whatever they are.
 struct StubSlot {
-    std::uint64_t every_signal = ~std::uint64_t{0};
-    timespec patience{};         // how long a newborn sleeps that nobody takes
     std::uint32_t number = 0;    // of the fork, by the profiler
     std::uint32_t complete = 0;  // the number, by the thread, when nothing is left but to return
     std::uint32_t newborn = 0;   // the number, by the newborn, or by the thread if there is none

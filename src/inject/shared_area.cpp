@@ -94,8 +94,7 @@ bool SharedArea::map_here() {
     const auto code = stub().code;
     SHADOWPROF_ASSERT(code.size() <= rests_at, "the rests of calls lie behind the stub");
     std::memcpy(ours_, code.data(), code.size());
-    for (std::size_t number = 0; number < slots; ++number)
-        (new (&slot(number)) StubSlot)->patience = {tuning::newborn_patience.count(), 0};
+    for (std::size_t number = 0; number < slots; ++number) new (&slot(number)) StubSlot;
     return true;
 }
 

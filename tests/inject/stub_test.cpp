@@ -18,6 +18,8 @@
 #include "decoder/decoder.h"
 #include "inject/fork_site.h"
 #include "inject/fork_stub.h"
+#include "inject/forking.h"
+#include "inject/shared_area.h"
 #include "proc/process_info.h"
 #include "ptrace/inherited_signals.h"
 #include "ptrace/system.h"
@@ -125,6 +127,36 @@ std::vector<pid_t> processes_that_run(const std::string& program, pid_t but) {
 }
 
 }  // namespace
+
+TEST_CASE("a newborn that nobody takes ends, whatever the program writes over its slot") {
+    const auto target = Target::running({BIRTH_TEST_TARGET});
+    REQUIRE(target->line() == "ready");
+    inject::testing::with_fork_site(*target, [&](Tracer& tracer, ForkSite& fork_site,
+                                                 Thread& thread) {
+        const auto size = fork_site.place().size();
+        void* const area =
+            mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, fork_site.file(), 0);
+        REQUIRE(area != MAP_FAILED);
+        auto* const slots =
+            static_cast<std::byte*>(area) + size - SharedArea::slots * StubSlot::size;
+        // Everything but what the forking thread needs on its way back. As a time it is long.
+        const std::jthread writer{[&](const std::stop_token& ended) {
+            constexpr std::uint64_t value = 900'000'000;
+            while (!ended.stop_requested())
+                for (std::size_t at = 0; at < StubSlot::head_size; at += sizeof value)
+                    for (std::size_t slot = 0; slot < SharedArea::slots; ++slot)
+                        if (at != offsetof(StubSlot, intermediary))
+                            std::memcpy(slots + slot * StubSlot::size + at, &value, sizeof value);
+        }};
+        for (int n = 0; n < 4; ++n) inject::testing::fork_replica(tracer, fork_site, thread);
+        CHECK(!processes_that_run(BIRTH_TEST_TARGET, target->pid()).empty());
+        pass_on_for(tracer, 100ms);
+    });
+    CHECK(
+        becomes_true([&] { return processes_that_run(BIRTH_TEST_TARGET, target->pid()).empty(); }));
+    target->signal(SIGTERM);
+    CHECK(target->verdict() == "fine");
+}
 
 TEST_CASE("an attached profiler may die while the program is at any instruction of the stub") {
     const auto places = instructions_from(stub().fork_grandchild);

@@ -13,6 +13,16 @@ def children_of(pid):
     return children
 
 
+def processes_in(folder):
+    """Those whose current folder it is, in no order."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if os.path.samefile(f"/proc/{pid}/cwd", folder):
+                found.append(int(pid))
+    return found
+
+
 def state_of(pid):
     """The letter of proc(5): R, S, T, t, Z …; X if there is no such process any more."""
     try:

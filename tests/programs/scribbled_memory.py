@@ -11,7 +11,18 @@ import subprocess
 import sys
 import time
 
-from vocabulary import SHADOWPROF, check, check_equal, children_of, read_profile, scratch, start, stop
+from vocabulary import (
+    SHADOWPROF,
+    check,
+    check_equal,
+    children_of,
+    processes_in,
+    read_profile,
+    scratch,
+    start,
+    stop,
+    wait_until,
+)
 
 scribble = os.path.abspath(sys.argv[1])
 SECONDS = float(os.environ.get("SECONDS", "0"))
@@ -86,12 +97,14 @@ def main():
     named = {}
     until = time.monotonic() + SECONDS
     rounds = itertools.product((run, attach), MODES, ("streams", "everything"))
-    with scratch():
+    with scratch() as folder:
         for seed, (how, options, kind) in enumerate(rounds):
             named[" ".join(options[1:2])] = named.get(options[1], 0) + how(options, seed + 1, kind)
         while time.monotonic() < until:
             how, options = random.choice((run, attach)), random.choice(MODES)
             how(options, random.randrange(1, 1 << 40), random.choice(("streams", "everything")))
+        # A replica that nobody could take ends by itself.
+        wait_until(lambda: processes_in(folder) == [os.getpid()], "something is left behind")
     print(named)
     # How many replicas there are depends on how idle the machine is.
     check(named["full"] > 0, f"nobody noticed: {named}")

@@ -15,7 +15,7 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../support"))
 
 from busy_machine import wait_until  # noqa: E402, F401
-from processes import children_of, memory_map, state_of, thread_states, tracer_of  # noqa: E402, F401
+from processes import children_of, memory_map, processes_in, state_of, thread_states, tracer_of  # noqa: E402, F401
 
 SHADOWPROF = os.environ["SHADOWPROF"]
 SCHEMA = os.environ["SCHEMA"]
