@@ -72,9 +72,10 @@ def kill_again_and_again(name, mode):
         for _ in range(ROUNDS):
             profiler = start(
                 [SHADOWPROF, "attach", "-q", "-m", mode, "--overhead", "30%", "-o", "profile.json", str(program.pid)],
-                stderr=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
             )
-            wait_until(lambda: tracer_of(program.pid), "nobody traces it")  # noqa: B023
+            wait_until(lambda: tracer_of(program.pid) or profiler.poll() is not None, "nobody traces it")  # noqa: B023
+            check(profiler.poll() is None, f"{name}, mode {mode}: it cannot be attached to: {profiler.communicate()}")
             time.sleep(random.uniform(0, 0.6))
             stop(profiler)
             if goes_on(program, name):

@@ -18,6 +18,8 @@ inline constexpr const char* because_it_adopts =
 inline constexpr const char* program_wrote_into_it = "the program wrote into shadowprof's memory";
 inline constexpr const char* because_it_dispatches_its_calls =
     "it answers system calls itself (PR_SET_SYSCALL_USER_DISPATCH)";
+inline constexpr const char* because_of_tiles =
+    "it uses AMX's tiles, which the kernel does not copy when a process forks";
 
 // What forbids a fork at some later moment.
 struct Obstacle {

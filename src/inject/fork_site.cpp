@@ -132,6 +132,10 @@ std::optional<PendingReplica> ForkSite::fork(ptrace::Thread& stopped) {
     for (auto& visit : visits_) visit.end_if_by(stopped.tid());
     auto extended = stopped.extended_state();
     if (!extended) return {};
+    if (extended->has_tiles()) {
+        obstacle_ = Obstacle{because_of_tiles, true};
+        return {};
+    }
     const auto index = *free_slot_;
     auto& slot = area_->slot(index);
     const auto place_of_slot = area_->place_of_slot(index);

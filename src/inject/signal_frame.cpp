@@ -22,7 +22,7 @@ enum ContextFlags : std::uint64_t { fp_xstate = 1, sigcontext_ss = 2, strict_res
 constexpr std::size_t extended_at = 1024;
 static_assert(sizeof(ucontext_t) <= extended_at && extended_at % 64 == 0);
 
-constexpr unsigned tile_data = 18;
+constexpr auto tile_data = ptrace::ExtendedState::tile_data;
 
 struct Layout {
     std::uint64_t components = 0;
@@ -50,7 +50,7 @@ Layout layout_with(bool tiles) {
 
 const Layout& layout_of(const ptrace::ExtendedState& state) {
     static const Layout usual = layout_with(false), largest = layout_with(true);
-    return state.present() >> tile_data & 1 ? largest : usual;
+    return state.has_tiles() ? largest : usual;
 }
 
 void write_general(ucontext_t& context, const user_regs_struct& raw) {

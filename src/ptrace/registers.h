@@ -45,6 +45,9 @@ class ExtendedState {
     std::span<std::byte> area() { return area_; }
     // Components present: bit n of XSTATE_BV. An absent component is in its initial state (zero).
     std::uint64_t present() const;
+    // AMX's. The kernel copies everything when a process forks, but not these.
+    bool has_tiles() const { return (present() >> tile_data & 1) != 0; }
+    static constexpr unsigned tile_data = 18;
 
     // Register zmmN, little-endian, with what is not present as zero.
     std::array<std::uint64_t, 8> vector(unsigned number) const;
