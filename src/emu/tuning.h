@@ -144,11 +144,13 @@ inline constexpr double rate_holds_for = 2e6;
 // Nanoseconds that a program takes for a block, as long as none was measured. What a burst says is
 // rather too much than too little: the code cache is in no cache of the processor then, which takes
 // 50 to 100 µs, however short the burst. So what is known follows a burst that says less by this
-// part of the way, and one that says more by that; and a burst is not believed to be so many times
-// slower or faster than the usual.
+// power of the ratio, and one that says more by that; and a burst is not believed to be so many
+// times faster or slower than the usual, unless it is slower by more than any such disturbance:
+// where memory is waited for, it may be a hundred times.
 inline constexpr double usual_nanoseconds_of_block = 1.5;
 inline constexpr double followed_down = 0.2, followed_up = 0.04;
 inline constexpr double most_of_usual_block_time = 4;
+inline constexpr double most_disturbance = 150e3;
 // The part of a burst, in blocks, after which it is measured how long the rest is to be.
 inline constexpr double first_part_of_burst = 0.3;
 // Fewer blocks say nothing; and what would be shorter than this part of a burst is left out.

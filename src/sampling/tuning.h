@@ -218,7 +218,7 @@ inline constexpr std::chrono::microseconds work_at_a_time{200};
 // … and where all cores have work.
 inline constexpr std::chrono::microseconds work_at_others_cost{50};
 // How long the first burst waits for that.
-inline constexpr Seconds longest_warming{0.5};
+inline constexpr Seconds longest_warming{0.2};
 // So many say what they cost.
 inline constexpr std::uint64_t bursts_to_know = 40;
 // For how long a burst is watched after each of its requests, and in all.

@@ -29,28 +29,32 @@ double BurstExperience::nanoseconds(std::uint64_t from, std::uint64_t to) const 
 
 void BurstExperience::learn_of_block(double nanoseconds) {
     const auto followed = nanoseconds < of_block_ ? tuning::followed_down : tuning::followed_up;
-    of_block_ += followed * (nanoseconds - of_block_);
+    of_block_ *= std::pow(nanoseconds / of_block_, followed);
 }
 
+// Calls take as long as ever. One that was not made from the cache has a beginning and no end: then
+// nothing is known of any.
 void Burst::has_asked(const ThreadArea& area, bool counts) {
-    // The thread notes where it goes on after each call.
-    has_made_calls_ |= area.behind_call != 0;
     if (asked_at_) waited_ += experience_->nanoseconds(*asked_at_, area.went_on_at);
     const auto part = experience_->nanoseconds(area.went_on_at, area.asked_at);
+    const auto calls_over = (area.calls_over_high << 32) + area.calls_over_low;
+    const auto calls = experience_->nanoseconds(area.calls_began, calls_over);
+    const auto computed = calls < part ? part - calls : part;
     asked_at_ = area.asked_at;
-    in_cache_ += part;
-    if (counts) lean_ += part;
+    in_cache_ += computed;
+    if (counts) lean_ += computed;
 }
 
-// Time in system calls is not told from other time. Then what bursts without calls have shown is
-// taken.
 void Burst::measure(const Work& done) {
     const auto blocks = static_cast<double>(done.blocks);
-    if (has_made_calls_ || blocks < tuning::fewest_blocks_to_measure) return;
+    if (blocks < tuning::fewest_blocks_to_measure) return;
     const auto usual = experience_->of_block();
-    const auto measured = without_instrumentation(lean_, done) / blocks;
-    of_block_ = std::clamp(measured, usual / tuning::most_of_usual_block_time,
-                           usual * tuning::most_of_usual_block_time);
+    const auto said = [&](double nanoseconds) {
+        return without_instrumentation(nanoseconds, done) / blocks;
+    };
+    const auto most = std::max(usual * tuning::most_of_usual_block_time,
+                               said(std::max(lean_ - tuning::most_disturbance, 0.0)));
+    of_block_ = std::clamp(said(lean_), usual / tuning::most_of_usual_block_time, most);
 }
 
 double Burst::blocks_in_all(double blocks, double instructions) const {
@@ -70,10 +74,17 @@ std::uint64_t Burst::blocks_left(const Work& done) {
     return is_over_ ? 0 : static_cast<std::uint64_t>(std::max(1.0, std::ceil(left)));
 }
 
+void Burst::had_no_processor(std::uint64_t nanoseconds) {
+    if (without_processor_)
+        displaced_ = static_cast<double>(nanoseconds - std::min(nanoseconds, *without_processor_));
+    else
+        without_processor_ = nanoseconds;
+}
+
 void Burst::ended(const Work& done) {
     measure(done);
     native_ = std::min(of_block_ * static_cast<double>(done.blocks), in_cache_);
-    if (!has_made_calls_ && static_cast<double>(done.blocks) >= tuning::fewest_blocks_to_measure)
+    if (static_cast<double>(done.blocks) >= tuning::fewest_blocks_to_measure)
         experience_->learn_of_block(of_block_);
 }
 

@@ -8,6 +8,7 @@
 // thread leaves after these, when it would ask next.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -62,8 +63,12 @@ class Burst {
     double expected_blocks() const { return blocks_in_all(0, 0); }
     void ended(const Work& done);
 
+    // For so many nanoseconds the thread had no processor, before it began and when it is over:
+    // that is nobody's fault.
+    void had_no_processor(std::uint64_t nanoseconds);
+
     // Nanoseconds that the program took longer.
-    double extra() const { return waited_ + in_cache_ - native_; }
+    double extra() const { return std::max(0.0, waited_ + in_cache_ - native_ - displaced_); }
     // … of which for code that was new.
     double waited() const { return waited_; }
 
@@ -74,9 +79,10 @@ class Burst {
     BurstLength length_;
     BurstExperience* experience_;
     double of_block_;
-    bool is_last_part_ = false, is_over_ = false, has_made_calls_ = false;
+    bool is_last_part_ = false, is_over_ = false;
     std::optional<std::uint64_t> asked_at_;
-    double lean_ = 0, in_cache_ = 0, native_ = 0, waited_ = 0;  // nanoseconds
+    std::optional<std::uint64_t> without_processor_;                            // before it began
+    double lean_ = 0, in_cache_ = 0, native_ = 0, waited_ = 0, displaced_ = 0;  // nanoseconds
 };
 
 struct BurstOutcome {

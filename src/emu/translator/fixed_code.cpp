@@ -190,6 +190,15 @@ class Writer {
         a_.whole_clock_in_rax();
         a_.store_area(slot, rax);
     }
+    void note_begin_of_call() {
+        a_.store_area(offsetof(ThreadArea, rdx), rdx);
+        a_.read_clock();
+        a_.whole_clock_in_rax();
+        a_.load_area(rcx, offsetof(ThreadArea, calls_began));
+        a_.lea(rax, rax, rcx, 1, 0);
+        a_.store_area(offsetof(ThreadArea, calls_began), rax);
+        a_.load_area(rdx, offsetof(ThreadArea, rdx));
+    }
     // Whether programs may do so themselves: since Linux 5.9, if the processor can.
     static bool may_set_gs() {
         constexpr unsigned long fsgsbase = 2;
@@ -223,6 +232,7 @@ class Writer {
         a_.store_area(offsetof(ThreadArea, rax), rax);
         a_.store_area(offsetof(ThreadArea, r11), r11);
         save_flags();
+        if (asking_ == Asking::in_bursts) note_begin_of_call();
 
         fixed_.before_call.begin = here();
         a_.test_stream_bits(alias);

@@ -43,6 +43,7 @@ struct FixedCode {
     }
     // Of such a thread: the call is still to be made, or to be made once more.
     bool is_before_call(Address place) const { return place < behind_call.begin; }
+    bool is_for_bursts() const { return go_native.value != 0; }
     Address ask_behind_call;  // where to go on instead of in the unit
 
     // The rest is for bursts.

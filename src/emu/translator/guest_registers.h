@@ -119,6 +119,7 @@ inline ptrace::Registers enter_cache_for_burst(SharedMemory& memory, std::uint32
     area.resume = place.value;
     area.pc = raw.rip;
     area.behind_call = 0;
+    area.calls_began = area.calls_over_low = area.calls_over_high = 0;
     return enter_cache(memory, number, stream, go_on, native);
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "emu/syscalls/table.h"
+#include "proc/process_info.h"
 
 namespace shadowprof::emu::translator {
 
@@ -54,6 +55,11 @@ GuestThread& GuestThreads::add_burst(ptrace::Thread& thread, const trace::TraceS
     cache_.memory().area(*area).answered = Answered::goes_on;
     guest.recording->begin_stream(cache_.memory(), *area);
     return guest;
+}
+
+void GuestThreads::note_displacement(GuestThread& guest) const {
+    if (const auto time = proc::scheduled_time(tracer_.pid(), guest.thread->tid()))
+        guest.burst->had_no_processor(time->waited);
 }
 
 bool GuestThreads::admit(GuestThread& guest) {
@@ -110,6 +116,7 @@ void GuestThreads::end(GuestThread& guest, std::string reason, bool exited,
         read_stream(guest);
         guest.recording->end_stream();
         if (auto& burst = guest.burst) {
+            note_displacement(guest);
             burst->ended(guest.recording->work());
             outcomes_.push_back({.extra = burst->extra(), .waited = burst->waited()});
         }

@@ -75,6 +75,8 @@ class GuestThreads {
                            const Burst& burst);
     // Gives the thread an area and a stream, if it has none yet. False: there are too many threads.
     bool admit(GuestThread& guest);
+    // At the beginning of a burst, and at its end.
+    void note_displacement(GuestThread& guest) const;
     // Reads what the thread has written into its stream since the last time.
     void read_stream(GuestThread& guest);
     // Of bursts: what they have executed says which code is hot. That waits until there is time.

@@ -91,6 +91,9 @@ struct alignas(64) ThreadArea {
     std::uint32_t is_last;     // at the next look its burst is over: it leaves instead
     std::uint64_t went_on_at;  // when it was last answered, and asked: the time stamp counter
     std::uint64_t asked_at;
+    // Since then, of its system calls that were made from the cache: the sum of the times when they
+    // began, and of those when they were over, in halves.
+    std::uint64_t calls_began, calls_over_low, calls_over_high;
     std::uint64_t way_out;  // FixedCode::way_out(), of this area
 };
 inline constexpr std::uint32_t alignment_check_flag = 1u << 18;

@@ -392,6 +392,7 @@ void TranslatedProcess::begin_burst(ptrace::Thread& thread, const Registers& reg
         go_on_in_burst(guest);
     }
     traffic_.enter(guest, registers);
+    threads_.note_displacement(guest);
     tracer_.listen();
 }
 

@@ -264,9 +264,31 @@ void FlowWriter::leave_with_system_call(Address next) {
         a_.system_call();
     }
     a_.move_imm(decoder::rcx, next.value);
+    if (w_.fixed_code().is_for_bursts()) note_end_of_call();
     exits_[exit].jump = a_.patchable_jump();
     ask_for_link_later(exit);
     w_.leave();
+}
+
+// The guest's flags stay as they are.
+void FlowWriter::note_end_of_call() {
+    using namespace decoder;
+    a_.store_area(offsetof(ThreadArea, rcx), rcx);
+    a_.store_area(offsetof(ThreadArea, rax), rax);
+    a_.store_area(offsetof(ThreadArea, rdx), rdx);
+    w_.mark(Mark::timing);
+    a_.read_clock();
+    const auto add = [&](HostRegister half, std::size_t slot) {
+        a_.load_area(rcx, slot);
+        a_.lea(half, half, rcx, 1, 0);
+        a_.store_area(slot, half);
+    };
+    add(rax, offsetof(ThreadArea, calls_over_low));
+    add(rdx, offsetof(ThreadArea, calls_over_high));
+    a_.load_area(rdx, offsetof(ThreadArea, rdx));
+    a_.load_area(rax, offsetof(ThreadArea, rax));
+    a_.load_area(rcx, offsetof(ThreadArea, rcx));
+    w_.mark();
 }
 
 }  // namespace shadowprof::emu::translator

@@ -49,6 +49,7 @@ class FlowWriter {
     void expect_target(Address expected);
     void leave_indirectly();
     void leave_with_system_call(Address next);
+    void note_end_of_call();
     void look_up();
     void jump_to_exit(std::size_t exit);
     // Asks to be linked, where the exit's jump leads until then.

@@ -110,8 +110,6 @@ void ProgramClock::take(const proc::ThreadClock::Look& look) {
     ++of.looks;
     ++seen_;
     const auto at = look.has_registers ? look.user_at : look.at;
-    if (!look.in_kernel && is_ours(at)) return;
-    if (look.has_registers) places_.add(at);
     StackLook seen;
     seen.facts.thread = of.name;
     seen.facts.state = look.in_kernel ? ThreadState::kernel : ThreadState::user;
@@ -251,8 +249,24 @@ void ProgramClock::refresh_maps() {
 void ProgramClock::hand_over() {
     if (looks_.empty()) return;
     refresh_maps();
+    leave_out_ours();
     if (digester_.is_behind()) forget_stacks();
     digester_.look({std::exchange(looks_, {}), maps_});
+}
+
+// A thread that was in our code worked for us, unless it made a call of the program's from there.
+void ProgramClock::leave_out_ours() {
+    std::erase_if(looks_, [&](const StackLook& look) {
+        return look.facts.state == ThreadState::user && look.stack &&
+               is_ours(look.stack->registers.rip());
+    });
+    for (auto& look : looks_) {
+        if (!look.stack || look.sleeper != 0) continue;
+        if (is_ours(look.stack->registers.rip()))
+            look.stack.reset();
+        else
+            places_.add(look.stack->registers.rip());
+    }
 }
 
 // Of looks that are still here.

@@ -76,6 +76,7 @@ class ProgramClock {
     void refresh_maps();
     bool is_ours(Address at) const;
     void hand_over();
+    void leave_out_ours();
     void forget_stacks();
 
     pid_t pid_;
