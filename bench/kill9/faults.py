@@ -12,7 +12,16 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "../../tests/programs"))
-from vocabulary import SHADOWPROF, check, check_left_alone, scratch, start, stop, tracer_of, wait_until  # noqa: E402
+from vocabulary import (  # noqa: E402
+    SHADOWPROF,
+    check,
+    check_left_alone,
+    memory_map,
+    scratch,
+    start,
+    stop,
+    wait_until,
+)
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FAULT_HANDLERS = os.path.abspath(sys.argv[1])
@@ -59,39 +68,33 @@ def goes_on(program, name):
     return True
 
 
-def begin(name):
-    program = start(COMMANDS[name], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    check(goes_on(program, name), f"{name} does not begin")
-    return program
-
-
-def kill_again_and_again(name, mode):
-    harmed = []
-    program = begin(name)
+def kill_once(name, mode):
+    """What it did to the program, or None. The program is a new one each time: what was put into one stays there
+    when its profiler dies, and there is no room for a second code cache."""
+    program = start(COMMANDS[name], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
-        for _ in range(ROUNDS):
-            profiler = start(
-                [SHADOWPROF, "attach", "-q", "-m", mode, "--overhead", "30%", "-o", "profile.json", str(program.pid)],
-                stderr=subprocess.PIPE,
-            )
-            wait_until(lambda: tracer_of(program.pid) or profiler.poll() is not None, "nobody traces it")  # noqa: B023
-            check(profiler.poll() is None, f"{name}, mode {mode}: it cannot be attached to: {profiler.communicate()}")
-            time.sleep(random.uniform(0, 0.6))
-            stop(profiler)
-            if goes_on(program, name):
-                check_left_alone(program.pid)
-                continue
-            harmed.append(program.poll())
+        check(goes_on(program, name), f"{name} does not begin")
+        profiler = start(
+            [SHADOWPROF, "attach", "-q", "-m", mode, "--overhead", "30%", "-o", "profile.json", str(program.pid)],
+            stderr=subprocess.PIPE,
+        )
+        wait_until(lambda: " r-xs " in memory_map(program.pid) or profiler.poll() is not None, "there is no cache")
+        if profiler.poll() is not None:
+            sys.exit(f"{name}, mode {mode}: it cannot be attached to: {profiler.stderr.read()}")
+        time.sleep(random.uniform(0, 0.6))
+        stop(profiler)
+        if not goes_on(program, name):
             stop(program)
-            program = begin(name)
+            return f"status {program.returncode}: {program.stderr.read()[:200]}"
+        check_left_alone(program.pid)
+        return None
     finally:
         stop(program)
-    return harmed
 
 
 with scratch():
     build()
     for mode in MODES:
         for name in NAMES:
-            harmed = kill_again_and_again(name, mode)
+            harmed = [what for what in (kill_once(name, mode) for _ in range(ROUNDS)) if what]
             print(f"mode {mode}, {name}: {len(harmed)} of {ROUNDS} kills harmed it {harmed or ''}", flush=True)
