@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <functional>
 #include <random>
 
 #include "base/error.h"
@@ -32,6 +33,8 @@
 namespace shadowprof::cli {
 
 namespace {
+
+using sampling::ModeRow, sampling::names_of_modes;
 
 // So that two runs give the same file.
 constexpr std::uint64_t default_repeatable_seed = 1;
@@ -182,9 +185,15 @@ void write_or_save(const model::Profile& profile, const std::string& path) {
     }
 }
 
+bool has_no_samples(const ModeRow& row) {
+    return !row.sample;
+}
+bool may_follow_everything(const ModeRow& row) {
+    return row.sample && row.follow_everything;
+}
+
 // Throws UserError if options contradict each other.
 void check(const ProfilingOptions& options, const sampling::Options& sampling, bool attaches) {
-    using sampling::ModeRow, sampling::names_of_modes;
     const auto& row = sampling::row_of(sampling.mode);
     const auto refuse = [](const std::string& why) { throw UserError(why, ExitStatus::bad_usage); };
     if (!row.sample && options.sample_size)
@@ -197,8 +206,9 @@ void check(const ProfilingOptions& options, const sampling::Options& sampling, b
                            names_of_modes(&ModeRow::forks)));
     if (sampling.sample_size == 0 && !row.follow_everything)
         refuse(
-            "--sample-size 0 is for --mode step: the whole program, step by step; --mode full sees "
-            "as much, and much faster");
+            fmt::format("--sample-size 0 is for --mode {}: the whole program, step by step; "
+                        "--mode {} sees as much, and much faster",
+                        names_of_modes(may_follow_everything), names_of_modes(has_no_samples)));
     if (attaches && row.sample && sampling.sample_size == 0)
         refuse("--sample-size 0 follows a program from its start: use run, not attach");
     if (has(options.profiles, latency) && !can_time_loads(sampling))
@@ -246,7 +256,7 @@ void ProfilingOptions::add_to(CLI::App& command) {
         ->type_name("TYPE")
         ->check(suggest(profile_names));
     const auto count = [&command](const char* name, std::optional<std::uint64_t>& into,
-                                  const char* help) {
+                                  const std::string& help) {
         command.add_option_function<std::string>(
             name, [&into](const std::string& text) { into = parse_count(text); }, help);
     };
@@ -255,7 +265,8 @@ void ProfilingOptions::add_to(CLI::App& command) {
             name, [&into](const std::string& text) { into = parse_seconds(text); }, help);
     };
     count("--sample-size", sample_size,
-          "Instructions a sample (10k, 1M; 0, with mode step: the whole program)");
+          fmt::format("Instructions a sample (10k, 1M; 0, with mode {}: the whole program)",
+                      names_of_modes(may_follow_everything)));
     command.add_option_function<std::string>(
         "--overhead", [this](const std::string& text) { overhead = parse_share(text); },
         "Budget for the target's slowdown (1%)");
@@ -275,8 +286,11 @@ void ProfilingOptions::add_to(CLI::App& command) {
         "--until-converged", [this](const std::string& text) { precision = parse_share(text); },
         "Stop profiling when the share of every part of the program is known to so much (2%)");
     command.add_flag("--exhaustive", exhaustive,
-                     "Every value of every execution (modes burst and step see no less)");
-    command.add_flag("--aslr", aslr, "Mode full: keep address randomisation, which it turns off");
+                     fmt::format("Every value of every execution (mode {} sees no less)",
+                                 names_of_modes(std::not_fn(&ModeRow::captures_a_share))));
+    command.add_flag("--aslr", aslr,
+                     fmt::format("Mode {}: keep address randomisation, which it turns off",
+                                 names_of_modes(&ModeRow::is_repeatable)));
     command.add_flag("--no-cache", no_cache,
                      "Neither use nor keep what earlier runs have learned (see doctor)");
     command.add_option_function<std::string>(

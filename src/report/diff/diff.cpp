@@ -104,7 +104,7 @@ class Differ {
                    fmt::format("they were taken on different processors, {} and {}, for which "
                                "libraries choose different code (--any-machine compares anyway)",
                                printable(base.host.cpu), printable(now.host.cpu)));
-        if (counts_everything(base))
+        if (is_exact(base) || follows_whole_program(base))
             for (const auto* p : {&named, &now_})
                 if (p->profile.run.interrupted)
                     refuse(named, fmt::format("{} was cut short by {}: its counts are not those of "
@@ -119,7 +119,6 @@ class Differ {
         const auto& exit = p.targets[0].exit;
         return exit ? std::to_string(*exit) : "none";
     }
-    static bool counts_everything(const Profile& p) { return p.run.mode == "full"; }
     static bool is_exact(const Profile& p) {
         return (p.find<MethodSection>() && p.find<MethodSection>()->totals.exhaustive) ||
                (p.find<PathSection>() && p.find<PathSection>()->totals.exhaustive) ||

@@ -92,16 +92,16 @@ std::optional<double> overhead_of(const Profile& p) {
     return error == std::errc{} && percent > 0 ? std::optional(percent) : std::nullopt;
 }
 
-bool follows_whole_program(const Profile& p) {
-    const auto size = p.run.options.find("sample-size");
-    return size != p.run.options.end() && size->second == "0";
-}
-
 bool has_ended(const Profile& p) {
     return !p.targets.empty() && p.targets.front().exit;
 }
 
 }  // namespace
+
+bool follows_whole_program(const Profile& profile) {
+    const auto size = profile.run.options.find("sample-size");
+    return size != profile.run.options.end() && size->second == "0";
+}
 
 Certainty certainty_of(const Profile& profile) {
     if (saw_everything(profile) || follows_whole_program(profile)) return {};
@@ -165,7 +165,7 @@ std::vector<std::string> remedies_for(const Profile& profile) {
             lines.back() +=
                 "; a program that ends earlier needs more to do, or several runs "
                 "and shadowprof merge";
-        if (overhead && mode != "full") {
+        if (overhead) {
             const auto wanted = std::min(most_overhead, std::max(5.0, std::ceil(n * *overhead)));
             if (wanted > *overhead)
                 lines.push_back(fmt::format("--overhead {:g}% instead of {:g}%{}", wanted,
@@ -179,14 +179,13 @@ std::vector<std::string> remedies_for(const Profile& profile) {
                 "(pstree -p, top)");
         else
             lines.emplace_back("give it more to do, so that it runs for some seconds");
-        if (overhead && mode != "full") lines.emplace_back("--overhead 5%");
+        if (overhead) lines.emplace_back("--overhead 5%");
     }
     const bool had_bursts = std::ranges::any_of(profile.run.warnings, [](const auto& warning) {
         return warning.find("in mode burst") != warning.npos;
     });
     if (mode == "shadow" && !had_bursts) lines.emplace_back("-m burst: more and shorter samples");
-    if (mode != "full")
-        lines.emplace_back("-m full: sees everything, and the program runs several times as long");
+    lines.emplace_back("-m full: sees everything, and the program runs several times as long");
     return lines;
 }
 

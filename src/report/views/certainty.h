@@ -26,6 +26,9 @@ struct Certainty {
 };
 Certainty certainty_of(const Profile& profile);
 
+// It took no samples: the program was followed for as long as it was profiled.
+bool follows_whole_program(const Profile& profile);
+
 // "too few samples (8): shares are known to ±23 points at best", or why nothing was seen at all;
 // empty if there is enough.
 std::string shortage_text(const Profile& profile);

@@ -194,10 +194,10 @@ const ModeRow* mode_named(std::string_view name) {
     return row == table.end() ? nullptr : row;
 }
 
-std::string names_of_modes(bool ModeRow::*holds) {
+std::string names_of_modes(const std::function<bool(const ModeRow&)>& holds) {
     std::string names;
     for (const auto& row : table)
-        if (row.*holds) names += (names.empty() ? "" : " or ") + std::string{row.name};
+        if (holds(row)) names += (names.empty() ? "" : " or ") + std::string{row.name};
     return names;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -45,8 +46,8 @@ std::span<const ModeRow> modes();
 const ModeRow& row_of(Mode mode);
 // Nothing if there is none of this name.
 const ModeRow* mode_named(std::string_view name);
-// "shadow or full": those for which that holds.
-std::string names_of_modes(bool ModeRow::*holds);
+// "shadow or full": those for which that holds. A member of the row says it as well.
+std::string names_of_modes(const std::function<bool(const ModeRow&)>& holds);
 
 // All is seen that the program does; otherwise samples are taken.
 bool follows_everything(const Options& options);
