@@ -28,7 +28,7 @@ int report(const ReportOptions& options) {
     if (!options.html.empty()) check_writable(options.html);
     const auto profile = read_profile(options.profile);
     if (!options.html.empty()) {
-        write_file(options.html, report::render_page(profile, {}));
+        write_file(options.html, report::render_page(profile, {}, {.all_code = options.all_code}));
         return static_cast<int>(ExitStatus::fine);
     }
     report::TextOptions text;

@@ -45,6 +45,10 @@ Interval wilson(double proportion, double trials, double quantile) {
 
 }  // namespace
 
+double fraction(double part, double whole) {
+    return whole > 0 ? std::min(1.0, part / whole) : 0;
+}
+
 void Totals::add_sample(std::uint64_t n) {
     ++samples;
     total += n;

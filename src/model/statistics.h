@@ -58,6 +58,9 @@ struct Statistics {
     bool operator==(const Statistics&) const = default;
 };
 
+// 0 of an empty whole. No more than 1, although a file that was made by hand may contradict itself.
+double fraction(double part, double whole);
+
 struct Estimate {
     double share = 0;
     double low = 0;  // 95 % interval

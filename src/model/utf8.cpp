@@ -180,4 +180,17 @@ std::string shorten_middle(std::string_view text, std::size_t columns) {
     return out.append(text);
 }
 
+std::string shorten_name(std::string_view text, std::size_t columns) {
+    if (columns_of(text) <= columns) return std::string(text);
+    // What follows the name has scopes of its own: "ns::f f.cpp:3 called from ns::g".
+    std::size_t end = 0;
+    for (int brackets = 0; end < text.size() && (text[end] != ' ' || brackets > 0); ++end)
+        brackets += text[end] == '(' ? 1 : text[end] == ')' ? -1 : 0;
+    constexpr std::string_view scope = "::";
+    for (auto at = text.find(scope); at < end; at = text.find(scope, at + scope.size()))
+        if (const auto rest = text.substr(at + scope.size()); columns_of(rest) < columns)
+            return "…" + std::string(rest);
+    return shorten_middle(text, columns);
+}
+
 }  // namespace shadowprof::model

@@ -37,6 +37,9 @@ std::string printable_word(std::string_view text, std::string_view separators, c
 // At most `columns` wide: what does not fit is cut from the middle ("…"), because both ends of
 // a name tell names apart. Takes printable text.
 std::string shorten_middle(std::string_view text, std::size_t columns);
+// Of a name in scopes ("ns::Class::function") the end tells more than the beginning: scopes are cut
+// as far as that is enough. Other text is cut from the middle.
+std::string shorten_name(std::string_view text, std::size_t columns);
 std::string shorten_end(std::string_view text, std::size_t columns);
 
 }  // namespace shadowprof::model

@@ -14,8 +14,8 @@ from browser import Browser, find_browser
 
 SHADOWPROF = os.environ["SHADOWPROF"]
 SCREENSHOTS = os.environ.get("SHADOWPROF_SCREENSHOTS")
-PARTS = ["overview", "opportunities", "flame", "functions", "paths", "edges", "calls", "values", "latencies", "stacks",
-         "code"]
+# Of a profile in mode full: it has neither stacks nor times.
+PARTS = ["overview", "opportunities", "flame", "functions", "paths", "edges", "calls", "values", "latencies", "code"]
 WIDE, PHONE = (1440, 900), (390, 844)
 
 
@@ -78,6 +78,12 @@ def clicks_work(browser, page):
     browser.wait_for("document.querySelector('[data-row=\"2\"]').getAttribute('aria-selected') === 'true'")
     blocks = browser.run("document.querySelectorAll('.block').length")
     check(blocks == browser.run("Data.lists.paths.entry(2).blocks.length"), f"the path is drawn with {blocks} blocks")
+
+    open_part(browser, "calls")
+    called = browser.run("Data.lists.calls.entry(0).from.key")
+    browser.click("[data-row='0']")
+    browser.wait_for("document.querySelector('.assembly .marked')")
+    check(browser.run("location.hash").startswith(f"#code/{called}/"), "a call does not open the code that calls")
 
     open_part(browser, "values")
     browser.click("[data-row='1']")
@@ -201,7 +207,7 @@ def long_profile(profile, entries):
     total = sum(counts)
 
     def statistics(n):
-        return {"count": n, "stats": {"samples": 1, "squares": hex(n * n), "products": hex(n * total)}}
+        return {"count": n, "stats": {"samples": min(n, 1), "squares": hex(n * n), "products": hex(n * total)}}
 
     def totals():
         return {"total": total, "unknown": 0, "exhaustive": True, "samples": 1, "total_squares": hex(total * total)}
@@ -216,6 +222,10 @@ def long_profile(profile, entries):
         {"function": i, "calls": n, "tail_calls": 0, "back_edges": 0, **statistics(n), "instructions": statistics(n)}
         for i, n in enumerate(counts)])
     p["stacks"] = dict(totals(), entries=[{"frames": [i, near(i)], **statistics(n)} for i, n in enumerate(counts)])
+    nothing = {"total": 0, "unknown": 0, "exhaustive": False, "samples": 0, "total_squares": "0x0"}
+    p["time"] = dict(totals(), exhaustive=False, waiting=nothing, entries=[
+        {"thread": f"thread {i}", "state": "user", "call": "", "frames": [i], **statistics(n), "waiting": statistics(0)}
+        for i, n in enumerate(counts)])
     p["latencies"] = dict(p["latencies"], **totals(), loads=total, entries=[
         dict(p["latencies"]["entries"][0], location=i, origin=near(i), **statistics(n)) for i, n in enumerate(counts)])
     del p["values"]
@@ -232,7 +242,7 @@ def long_lists_are_quick(browser, folder, profile):
     browser.open(page)
     opened = time.monotonic() - begin
     check(opened < 30, f"it took {opened:.1f} s to open {entries} entries")
-    for part in ("functions", "paths", "edges", "calls", "latencies", "stacks"):
+    for part in ("functions", "paths", "edges", "calls", "latencies", "stacks", "time"):
         took = browser.run(f"""(async () => {{
             const begin = performance.now();
             document.querySelector('#tab-{part}').click();
@@ -241,8 +251,10 @@ def long_lists_are_quick(browser, folder, profile):
         check(took < 5000, f"it took {took:.0f} ms to show {part}")
         rows = browser.run("document.querySelectorAll('[data-row]').length")
         check(0 < rows < 200, f"{part} has {rows} rows in the document")
-        browser.run("document.querySelector('.list').scrollTop = 1e9")
-        browser.wait_for(f"document.querySelector('[data-row=\"{entries - 1}\"]')")
+        for table in range(2 if part == "time" else 1):
+            box = f"document.querySelectorAll('.list')[{table}]"
+            browser.run(f"{box}.scrollTop = 1e9")
+            browser.wait_for(f"{box}.querySelector('[data-row=\"{entries - 1}\"]')")
     took = browser.run(f"""(async () => {{
         const begin = performance.now();
         const search = document.querySelector('#search');

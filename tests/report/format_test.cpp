@@ -4,8 +4,8 @@
 
 #include <chrono>
 
+#include "profile/value/value_words.h"
 #include "report/symbols/demangle.h"
-#include "report/text/value_notes.h"
 #include "sample_profile.h"
 
 namespace shadowprof::report {
@@ -131,7 +131,7 @@ TEST_CASE("values that are told") {
     CHECK(tells_step(p, entry("lea rdx, [rsi+0x10]", "rdx", 64)));
     CHECK_FALSE(tells_step(p, entry("movsd xmm0, [rdi]", "xmm0", 64)));
     CHECK_FALSE(tells_step(p, entry("addsd xmm0, xmm1", "xmm0", 64)));
-    CHECK(regularity_of(p, entry("inc ecx", "ecx", 32)).share == 0);
+    CHECK(regularity_of(p, entry("inc ecx", "ecx", 32)).share.share == 0);
     auto stack = entry("mov rax, [rdi]", "rax", 64);
     Statistics all;
     all.add_sample(100, 100);

@@ -57,7 +57,7 @@ LatencySection some_latencies(std::mt19937& random) {
         e.disturbed = e.timed / 7;
         e.modelled = 50;
         e.loads = 1000 + random() % 100;
-        for (std::uint64_t i = 0; i < e.timed; ++i) ++e.histogram[random() % latency_bins];
+        for (std::uint64_t i = 0; i < e.timed; ++i) ++e.histogram[random() % profile::latency_bins];
         e.by_time[random() % 2] = e.timed;
         e.by_model[random() % 4] = e.modelled;
         e.page_walks = random() % 50;

@@ -11,7 +11,10 @@
 
 #include <doctest/doctest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "report/opportunities/last_writers.h"
+#include "report/page/page_data.h"
 #include "vocabulary.h"
 
 namespace shadowprof::report {
@@ -162,6 +165,11 @@ TEST_CASE("libraries of the system are left out, but where there is debug inform
     p.modules[0].path = "/usr/lib/x86_64-linux-gnu/libdiv.so.6";
     CHECK_FALSE(find(find_opportunities(p, symbols), "constant-divisor"));
     CHECK(find(find_opportunities(p, symbols, Code::all), "constant-divisor"));
+    const auto on_the_page = [&](bool all_code) {
+        return nlohmann::json::parse(page_data(p, {}, {.all_code = all_code}))["findings"].size();
+    };
+    CHECK(on_the_page(false) == 0);
+    CHECK(on_the_page(true) > 0);
     for (auto& l : p.locations) l.file = "/home/me/div.c";
     CHECK(find(find_opportunities(p, symbols), "constant-divisor"));
     p.modules[0].path = "/usr/lib/gcc/x86_64-linux-gnu/12/cc1";  // a program

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "page_rows.h"
 #include "sample_profile.h"
 
 namespace shadowprof::report {
@@ -30,13 +31,29 @@ TEST_CASE("the page's data has every list, and refers to what is there") {
     CHECK(lists["calls"]["rows"].size() == p.find<CallSection>()->entries.size());
     CHECK(lists["stacks"]["rows"].size() == p.find<StackSection>()->entries.size());
     for (const auto& row : lists["edges"]["rows"]) {
-        CHECK(row[4].get<std::size_t>() < locations);
-        CHECK(row[5].get<std::size_t>() < locations);
-        CHECK(row[6].get<std::size_t>() < strings);
+        for (const auto* key : {"from", "to"})
+            CHECK(cell_of(lists["edges"], row, key).get<std::size_t>() < locations);
+        CHECK(cell_of(lists["edges"], row, "kind").get<std::size_t>() < strings);
     }
     for (const auto& [name, flame] : data["flames"].items())
         for (std::size_t i = 0; i < flame["nodes"].size(); i += 3)
             CHECK(2 * flame["nodes"][i + 1].get<std::size_t>() < flame["frames"].size());
+}
+
+TEST_CASE("the page has the chapters of the report, in its order") {
+    const auto data = data_of(sample_profile());
+    std::vector<std::string> keys;
+    for (const auto& chapter : data["chapters"]) {
+        keys.push_back(chapter["key"]);
+        for (const auto& list : chapter["lists"])
+            for (const auto& row : data["lists"].at(list)["rows"])
+                CHECK(row.size() == data["lists"].at(list)["columns"].size() + 1);
+    }
+    CHECK(keys == std::vector<std::string>{"time", "functions", "paths", "edges", "calls", "values",
+                                           "stacks"});
+    CHECK(data["chapters"][0]["lists"] == std::vector<std::string>{"time", "threads"});
+    CHECK(data["chapters"][0]["notes"][0] ==
+          "user code 70.0 %, kernel 25.0 % (read 25.0 %), not known 5.0 %");
 }
 
 TEST_CASE("what does not fit into the page is summed up") {

@@ -57,4 +57,24 @@ TEST_CASE("names are cut in the middle, at whole characters") {
         }
 }
 
+TEST_CASE("of long names the scopes are cut first") {
+    CHECK(shorten_name("std::vector::push_back", 22) == "std::vector::push_back");
+    CHECK(shorten_name("std::vector::push_back", 21) == "…vector::push_back");
+    CHECK(shorten_name("std::vector::push_back", 18) == "…vector::push_back");
+    CHECK(shorten_name("std::vector::push_back vector.h:12", 29) == "…push_back vector.h:12");
+    CHECK(shorten_name("(anonymous namespace)::f f.c:1", 10) == "…f f.c:1");
+    // What does not help is no reason to lose the beginning.
+    CHECK(shorten_name("ns::f f.c:1 called from main m.c:20", 20) ==
+          shorten_middle("ns::f f.c:1 called from main m.c:20", 20));
+    CHECK(shorten_name("f f.c:1 called from ns::main", 20) ==
+          shorten_middle("f f.c:1 called from ns::main", 20));
+    CHECK(shorten_name("größe::größe", 7) == "…größe");
+    for (const std::string text :
+         {"std::vector<größe>::push_back", "中文::中文::中文", "((::", "::"})
+        for (std::size_t width = 0; width < 40; ++width) {
+            CHECK(columns_of(shorten_name(text, width)) <= width);
+            CHECK(is_utf8(shorten_name(text, width)));
+        }
+}
+
 }  // namespace shadowprof::model

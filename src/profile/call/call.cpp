@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "model/number_text.h"
+#include "model/shown_chapter.h"
+
 namespace shadowprof::profile {
 
 void CallProfile::add(const trace::Block& from, Address next, const Location& place,
@@ -22,12 +25,39 @@ void CallProfile::yield(Hotlists& into, Seen seen) {
     into.add(std::move(list));
 }
 
+namespace {
+
+model::ShownChapter call_chapter(const CallSection& list, const model::ChapterInputs& in) {
+    using enum model::ShownColumn::Kind;
+    using Column = model::ShownColumn;
+    using Entry = CallSection::Entry;
+    model::TableOf<Entry> table("calls", list, in);
+    table.share(&Entry::statistics, list.totals)
+        .count("count", 5)
+        .column(Column("from", "from", place).wide(1),
+                [](const Entry& e) { return model::ShownPlace{e.from}; })
+        .column(Column("to", "to", function).wide(1).bold(),
+                [](const Entry& e) { return model::ShownPlace{e.to}; });
+    return {.key = "calls",
+            .name = "Calls",
+            .title = "Hot calls",
+            .explanation = model::count_text(list.totals.total) + " calls",
+            .about = "Who calls whom",
+            .totals = list.totals,
+            .dropped = list.dropped,
+            .tables = {table.take()}};
+}
+
+}  // namespace
+
 const ProfileType call_type{
     .name = "call",
     .section = section_type<CallSection>(),
     .make_transition_profile = [](const ProfilerInputs&) -> std::unique_ptr<TransitionProfile> {
         return std::make_unique<CallProfile>();
     },
+    .chapter = model::chapter_of<CallSection, call_chapter>,
+    .rank = 4,
 };
 
 }  // namespace shadowprof::profile

@@ -12,10 +12,14 @@
 
 #include "machine/latency_scale.h"
 #include "model/profile.h"
-#include "model/shown_table.h"
 #include "profile/common/profiler.h"
 #include "profile/common/transitions.h"
 #include "trace/capture.h"
+
+namespace shadowprof::model {
+struct ChapterInputs;
+struct ShownChapter;
+}  // namespace shadowprof::model
 
 namespace shadowprof::profile {
 
@@ -47,8 +51,9 @@ struct ProfileType {
     std::unique_ptr<Profiler> (*make_profiler)(const ProfilerInputs&) = nullptr;
     std::unique_ptr<TransitionProfile> (*make_transition_profile)(const ProfilerInputs&) = nullptr;
 
-    // How reports show it, if they have no chapter for it.
-    model::ShownTable (*table)(const model::Section&) = nullptr;
+    // Its chapter of reports, and where among the others: the lowest rank comes first.
+    model::ShownChapter (*chapter)(const model::Section&, const model::ChapterInputs&) = nullptr;
+    int rank = 9;
 };
 
 template <class OfType>

@@ -15,6 +15,7 @@
 #include "profile/latency/address_origin.h"
 #include "profile/latency/cache_model.h"
 #include "profile/latency/latency_section.h"
+#include "profile/latency/latency_words.h"
 #include "profile/latency/residence.h"
 
 namespace shadowprof::profile {
@@ -404,6 +405,8 @@ const ProfileType latency_type{
     .make_profiler = [](const ProfilerInputs& in) -> std::unique_ptr<Profiler> {
         return make_latency_profiler(in.blocks, in.options.latency_scale);
     },
+    .chapter = model::chapter_of<LatencySection, latency_chapter>,
+    .rank = 6,
 };
 
 }  // namespace shadowprof::profile

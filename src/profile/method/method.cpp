@@ -1,7 +1,12 @@
 #include "profile/method/method.h"
 
+#include <algorithm>
 #include <map>
+#include <utility>
+#include <vector>
 
+#include "model/number_text.h"
+#include "model/shown_chapter.h"
 #include "profile/path/path_rule.h"
 
 namespace shadowprof::profile {
@@ -90,12 +95,52 @@ void MethodProfile::yield(Hotlists& into, Seen seen) {
     into.add(std::move(list));
 }
 
+namespace {
+
+model::ShownChapter method_chapter(const MethodSection& list, const model::ChapterInputs& in) {
+    using enum model::ShownColumn::Kind;
+    using Column = model::ShownColumn;
+    using Entry = MethodSection::Entry;
+    std::vector<const Entry*> order;
+    for (const auto& e : list.entries)
+        if (e.instructions.count + e.statistics.count > 0) order.push_back(&e);
+    std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+        return a->instructions.count > b->instructions.count;
+    });
+    model::TableOf<Entry> table("functions", std::move(order), in,
+                                [](const Entry& e) { return e.instructions.count; });
+    table.share(&Entry::instructions, list.instructions)
+        .count("instructions", 4)
+        .column(Column("calls", "calls", count).of(6), [](const Entry& e) { return e.calls; })
+        .column(Column("tail_calls", "tail calls", count).of(1),
+                [](const Entry& e) {
+                    return e.tail_calls ? model::ShownCell(e.tail_calls) : model::ShownCell();
+                })
+        .column(Column("loops", "loops", count).of(5), [](const Entry& e) { return e.back_edges; })
+        .column(Column("at", "function", function).wide(3).bold(),
+                [](const Entry& e) { return model::ShownPlace{e.function}; })
+        .column(Column("source", "where", source).of(7).wide(2).dim(),
+                [](const Entry& e) { return model::ShownPlace{e.function}; });
+    return {.key = "functions",
+            .name = "Functions",
+            .title = "Hot functions",
+            .explanation = "by instructions: " + model::count_text(list.instructions.total),
+            .about = "Functions, and how often they are called and loop",
+            .totals = list.instructions,
+            .dropped = list.dropped,
+            .tables = {table.take()}};
+}
+
+}  // namespace
+
 const ProfileType method_type{
     .name = "method",
     .section = section_type<MethodSection>(),
     .make_transition_profile = [](const ProfilerInputs& in) -> std::unique_ptr<TransitionProfile> {
         return std::make_unique<MethodProfile>(in.functions);
     },
+    .chapter = model::chapter_of<MethodSection, method_chapter>,
+    .rank = 1,
 };
 
 }  // namespace shadowprof::profile

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <string>
 
+#include "model/number_text.h"
+#include "model/shown_chapter.h"
+
 namespace shadowprof::profile {
 
 const MixProfile::Mix& MixProfile::mix_of(const trace::Block& block) {
@@ -38,19 +41,24 @@ void MixProfile::yield(Hotlists& into, Seen seen) {
 
 namespace {
 
-model::ShownTable table_of(const model::Section& section) {
-    const auto& list = static_cast<const MixSection&>(section);
-    model::ShownTable table;
-    table.title = "Instruction mix";
-    table.explanation = "instructions executed, by extension and by what they do";
-    table.totals = list.totals;
-    table.columns = {"share", "instructions", "extension", "what they do"};
-    for (const auto& e : list.entries)
-        table.rows.push_back({model::ShownCell::of_share(e.statistics, list.totals),
-                              model::ShownCell::of_count(e.statistics.count),
-                              model::ShownCell::of_text(e.extension),
-                              model::ShownCell::of_text(e.category)});
-    return table;
+model::ShownChapter mix_chapter(const MixSection& list, const model::ChapterInputs& in) {
+    using Column = model::ShownColumn;
+    using Entry = MixSection::Entry;
+    model::TableOf<Entry> table("mix", list, in);
+    table.share(&Entry::statistics, list.totals)
+        .count("instructions", 9)
+        .column(Column("extension", "extension").wide(1),
+                [](const Entry& e) { return e.extension; })
+        .column(Column("category", "what they do").wide(1),
+                [](const Entry& e) { return e.category; });
+    return {.key = "mix",
+            .name = "Instruction mix",
+            .title = "Instruction mix",
+            .explanation = "instructions executed, by extension and by what they do: " +
+                           model::count_text(list.totals.total),
+            .totals = list.totals,
+            .dropped = list.dropped,
+            .tables = {table.take()}};
 }
 
 }  // namespace
@@ -62,7 +70,7 @@ const ProfileType mix_type{
     .make_transition_profile = [](const ProfilerInputs&) -> std::unique_ptr<TransitionProfile> {
         return std::make_unique<MixProfile>();
     },
-    .table = table_of,
+    .chapter = model::chapter_of<MixSection, mix_chapter>,
 };
 
 }  // namespace shadowprof::profile

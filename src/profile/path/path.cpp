@@ -4,6 +4,8 @@
 #include <array>
 #include <span>
 
+#include "model/number_text.h"
+#include "model/shown_chapter.h"
 #include "profile/common/tally.h"
 #include "profile/common/walk.h"
 #include "profile/path/unfinished_path.h"
@@ -113,12 +115,50 @@ void PathProfiler::yield(Hotlists& into, Seen seen) {
     into.add(std::move(list));
 }
 
+model::ShownSteps steps_of(const PathSection::Entry& path) {
+    model::ShownSteps steps;
+    steps.reserve(path.blocks.size());
+    for (const auto& b : path.blocks) steps.push_back({b.start, b.end, b.instructions});
+    return steps;
+}
+
+namespace {
+
+model::ShownChapter path_chapter(const PathSection& list, const model::ChapterInputs& in) {
+    using enum model::ShownColumn::Kind;
+    using Column = model::ShownColumn;
+    using Entry = PathSection::Entry;
+    model::TableOf<Entry> table("paths", list, in);
+    table.share(&Entry::statistics, list.totals)
+        .count("count", 5)
+        .column(Column("length", "instructions", count).of(6),
+                [](const Entry& e) { return e.instructions(); })
+        .column(Column("work", "of all instructions", ratio),
+                [&](const Entry& e) {
+                    return in.all_instructions ? model::ShownCell(e.part_of(*in.all_instructions))
+                                               : model::ShownCell();
+                })
+        .column(Column("blocks", "through", path).wide(3), steps_of);
+    return {.key = "paths",
+            .name = "Paths",
+            .title = "Hot paths",
+            .explanation = model::count_text(list.totals.total) + " executions of paths",
+            .about = "Runs of blocks across calls up to a backward branch",
+            .totals = list.totals,
+            .dropped = list.dropped,
+            .tables = {table.take()}};
+}
+
+}  // namespace
+
 const ProfileType path_type{
     .name = "path",
     .section = section_type<PathSection>(),
     .make_profiler = [](const ProfilerInputs& in) -> std::unique_ptr<Profiler> {
         return std::make_unique<PathProfiler>(in.blocks, in.options.seed);
     },
+    .chapter = model::chapter_of<PathSection, path_chapter>,
+    .rank = 2,
 };
 
 }  // namespace shadowprof::profile

@@ -1,6 +1,7 @@
 // Profile type path: interprocedural paths, as path_rule.h defines them.
 #pragma once
 
+#include "model/shown_chapter.h"
 #include "profile/common/profile_type.h"
 #include "profile/common/profiler.h"
 #include "profile/path/path_facts.h"
@@ -31,6 +32,9 @@ class PathProfiler : public Profiler {
     PathStore store_;
     PathFacts facts_;
 };
+
+// As reports show a path.
+model::ShownSteps steps_of(const PathSection::Entry& path);
 
 extern const ProfileType path_type;
 

@@ -96,6 +96,12 @@ struct PathEntry {
         for (const auto& block : blocks) sum += block.instructions;
         return sum;
     }
+    // What part of this many instructions all its executions are.
+    double part_of(std::uint64_t all) const {
+        return model::fraction(
+            static_cast<double>(instructions()) * static_cast<double>(statistics.count),
+            static_cast<double>(all));
+    }
     static std::uint64_t instructions_of(const PathEntry& e) { return e.instructions(); }
     bool operator==(const PathEntry&) const = default;
 

@@ -1,5 +1,8 @@
 #include "profile/stack/stack.h"
 
+#include "model/number_text.h"
+#include "model/shown_chapter.h"
+
 namespace shadowprof::profile {
 
 std::unique_ptr<Reader> StackProfiler::open(const trace::TraceStart& start) {
@@ -34,6 +37,35 @@ void StackProfiler::yield(Hotlists& into, Seen seen) {
     into.add(std::move(list));
 }
 
+namespace {
+
+// Nobody asks for stacks, so nobody misses them where there are none.
+model::ShownChapter stack_chapter(const StackSection& list, const model::ChapterInputs& in) {
+    using enum model::ShownColumn::Kind;
+    using Column = model::ShownColumn;
+    using Entry = StackSection::Entry;
+    if (list.totals.total == 0) return {};
+    model::TableOf<Entry> table("stacks", list, in);
+    table.share(&Entry::statistics, list.totals)
+        .count("samples", 5)
+        .column(Column("frames", "stack", stack).wide(3), [](const Entry& e) {
+            model::ShownSteps steps;
+            for (auto frame = e.frames.rbegin(); frame != e.frames.rend(); ++frame)
+                steps.push_back({*frame, *frame, 1});
+            return steps;
+        });
+    return {.key = "stacks",
+            .name = "Stacks",
+            .title = "Stacks",
+            .explanation = "where samples began, outermost call first",
+            .about = model::counted("thread", list.totals.total) + " of samples",
+            .totals = list.totals,
+            .dropped = list.dropped,
+            .tables = {table.take()}};
+}
+
+}  // namespace
+
 const ProfileType stack_type{
     .name = "stack",
     .collected = ProfileType::Collected::always,
@@ -41,6 +73,8 @@ const ProfileType stack_type{
     .make_profiler = [](const ProfilerInputs&) -> std::unique_ptr<Profiler> {
         return std::make_unique<StackProfiler>();
     },
+    .chapter = model::chapter_of<StackSection, stack_chapter>,
+    .rank = 7,
 };
 
 }  // namespace shadowprof::profile

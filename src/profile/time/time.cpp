@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "profile/time/time_words.h"
+
 namespace shadowprof::profile {
 
 std::size_t TimeProfiler::KeyHash::operator()(const Key& key) const {
@@ -60,6 +62,8 @@ const ProfileType time_type{
     .make_profiler = [](const ProfilerInputs& in) -> std::unique_ptr<Profiler> {
         return std::make_unique<TimeProfiler>(in.functions);
     },
+    .chapter = model::chapter_of<TimeSection, time_chapter>,
+    .rank = 0,
 };
 
 }  // namespace shadowprof::profile

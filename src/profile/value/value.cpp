@@ -25,6 +25,7 @@
 #include "profile/common/walk.h"
 #include "profile/value/top_value_table.h"
 #include "profile/value/value_slots.h"
+#include "profile/value/value_words.h"
 
 namespace shadowprof::profile {
 
@@ -529,6 +530,8 @@ const ProfileType value_type{
         options.seed = in.options.seed;
         return make_value_profiler(in.blocks, options);
     },
+    .chapter = model::chapter_of<ValueSection, value_chapter>,
+    .rank = 5,
 };
 
 std::size_t most_memory_per_value_location() {

@@ -8,9 +8,9 @@
 #include <tuple>
 
 #include "model/utf8.h"
+#include "profile/latency/latency_words.h"
+#include "profile/value/value_words.h"
 #include "report/text/format.h"
-#include "report/text/latency_notes.h"
-#include "report/text/value_notes.h"
 #include "report/views/shares.h"
 
 namespace shadowprof::report {

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "report/text/format.h"
-#include "report/text/latency_notes.h"
 
 namespace shadowprof::report {
 

@@ -7,6 +7,7 @@
 #include "model/profile.h"
 #include "model/statistics.h"
 #include "profile/call/call_section.h"
+#include "profile/common/instruction_text.h"
 #include "profile/edge/edge_section.h"
 #include "profile/latency/latency_section.h"
 #include "profile/method/method_section.h"
@@ -33,6 +34,8 @@ using ValueEntry = ValueSection::Entry;
 using machine::memory_levels;
 using profile::AddressPattern, profile::EdgeKind, profile::LatencyScale, profile::Stride,
     profile::ValueKind, profile::ValueShare;
-using profile::latency_bins, profile::level_names;
+using profile::InstructionText, profile::RegisterFamily, profile::is_memory, profile::is_number,
+    profile::mentions, profile::parse_instruction, profile::register_family, profile::registers_in,
+    profile::vector_family;
 
 }  // namespace shadowprof::report

@@ -35,7 +35,7 @@ BlockText text_of(const Location& start, const Location& end) {
 
 }  // namespace
 
-std::vector<std::string> path_steps(const Profile& profile, const PathEntry& path) {
+std::vector<std::string> path_steps(const Profile& profile, const ShownSteps& path) {
     std::vector<std::string> steps;
     std::string function, file, last;
     std::size_t repeated = 1;
@@ -43,12 +43,12 @@ std::vector<std::string> path_steps(const Profile& profile, const PathEntry& pat
         if (repeated > 1) steps.back() += fmt::format(" ×{}", repeated);
         repeated = 1;
     };
-    for (const auto& block : path.blocks) {
-        const auto& start = profile.at(block.start);
+    for (const auto& block : path) {
+        const auto& start = profile.at(block.first);
         // Without a function the range of offsets says where it is.
         const auto label = start.function_offset ? function_label(profile, start)
                                                  : file_name(profile.modules[start.module].path);
-        const auto [block_file, where] = text_of(start, profile.at(block.end));
+        const auto [block_file, where] = text_of(start, profile.at(block.last));
         const bool same_function = !steps.empty() && label == function;
         if (same_function && block_file == file && where == last) {
             ++repeated;
@@ -71,12 +71,12 @@ std::vector<std::string> path_steps(const Profile& profile, const PathEntry& pat
     return steps;
 }
 
-std::vector<std::string> stack_steps(const Profile& profile, const StackEntry& stack) {
+std::vector<std::string> stack_steps(const Profile& profile, const ShownSteps& stack) {
     std::vector<std::string> steps;
-    for (auto frame = stack.frames.rbegin(); frame != stack.frames.rend(); ++frame) {
-        const auto& at = profile.at(*frame);
-        const bool innermost = frame + 1 == stack.frames.rend();
-        steps.push_back(innermost ? full_label(profile, at) : function_label(profile, at));
+    for (const auto& frame : stack) {
+        const auto& at = profile.at(frame.first);
+        steps.push_back(&frame == &stack.back() ? full_label(profile, at)
+                                                : function_label(profile, at));
     }
     return steps;
 }

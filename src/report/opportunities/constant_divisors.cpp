@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 
+#include "profile/value/value_words.h"
 #include "report/opportunities/finders.h"
 #include "report/opportunities/last_writers.h"
 #include "report/text/format.h"

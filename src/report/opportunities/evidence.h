@@ -12,8 +12,8 @@
 #include <tuple>
 #include <vector>
 
+#include "profile/common/instruction_text.h"
 #include "report/model/profile.h"
-#include "report/symbols/instruction_text.h"
 #include "report/views/shares.h"
 
 namespace shadowprof::report {

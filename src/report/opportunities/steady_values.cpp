@@ -2,6 +2,7 @@
 // for the usual value first and have a version of the following code for it.
 #include <fmt/format.h>
 
+#include "profile/value/value_words.h"
 #include "report/opportunities/finders.h"
 #include "report/opportunities/last_writers.h"
 #include "report/opportunities/program_loads.h"

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 
+#include "profile/value/value_words.h"
 #include "report/opportunities/finders.h"
 #include "report/opportunities/last_writers.h"
 #include "report/opportunities/program_loads.h"

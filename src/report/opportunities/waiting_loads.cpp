@@ -8,8 +8,8 @@
 #include <set>
 #include <tuple>
 
+#include "profile/latency/latency_words.h"
 #include "report/text/format.h"
-#include "report/text/latency_notes.h"
 
 namespace shadowprof::report {
 

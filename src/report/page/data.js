@@ -19,47 +19,33 @@ const Data = (() => {
   // Without lines of source a place is where it is in its function: "f+0x12". A file's name may begin
   // with that of the function as well.
   const isOffset = (p) => p.where === p.function || p.where.startsWith(`${p.function}+0x`) || p.where.startsWith(`${p.function}-0x`);
-  function fullLabel(p) {
-    return isOffset(p) ? p.where : `${p.function} ${p.where}`;
-  }
+  // What follows the function's name in the label of a place.
+  const placeIn = (p) => (isOffset(p) ? p.where.slice(p.function.length) : ` ${p.where}`);
+  const fullLabel = (p) => p.function + placeIn(p);
 
-  const estimate = ([count, share, low, high]) => ({count, share, low, high});
+  const estimate = ([share, low, high]) => ({share, low, high});
+  const chunks = (list, size) => Array.from({length: list.length / size}, (_, i) => list.slice(size * i, size * (i + 1)));
+  const placeOrWords = (v) => (typeof v === "string" ? {function: v, where: v, text: ""}
+    : Array.isArray(v) ? {...place(v[0]), caller: place(v[1])} : place(v));
+  // A cell as page_data.cpp writes it, by the kind of its column. An empty one is null.
   const decode = {
-    functions: (r) => ({...estimate(r), at: place(r[4]), calls: r[5], tailCalls: r[6], loops: r[7]}),
-    paths: (r) => {
-      const blocks = [];
-      for (let i = 0; i < r[6].length; i += 3) {
-        blocks.push({start: place(r[6][i]), end: place(r[6][i + 1]), instructions: r[6][i + 2]});
-      }
-      return {...estimate(r), length: r[4], work: r[5], blocks};
-    },
-    edges: (r) => ({...estimate(r), from: place(r[4]), to: place(r[5]), kind: string(r[6])}),
-    calls: (r) => ({...estimate(r), from: place(r[4]), to: place(r[5])}),
-    values: (r) => ({
-      executions: r[0], at: place(r[1]), operand: string(r[2]), context: r[3] === null ? null : place(r[3]),
-      step: r[4], stepShare: r[5],
-      top: r[6].map(([text, share, low, high]) => ({text, share, low, high})),
-    }),
-    latencies: (r) => {
-      const histogram = [];
-      for (let i = 0; i < r[17].length; i += 2) histogram.push([r[17][i], r[17][i + 1]]);
-      return {
-        ...estimate(r), at: place(r[4]), operand: string(r[5]), loads: r[6], timed: r[7], disturbed: r[8],
-        mean: r[9], p50: r[10], p99: r[11], pattern: string(r[12]), modelled: r[13], pageWalks: r[14],
-        byTime: r[15], byModel: r[16], histogram,
-      };
-    },
-    stacks: (r) => ({...estimate(r), frames: r[4].map(place)}),
+    text: string, word: string, code: string,
+    share: estimate,
+    function: placeOrWords, place: placeOrWords, source: placeOrWords, instruction: placeOrWords,
+    parts: (v) => chunks(v, 4).map(([name, ...share]) => ({name, ...estimate(share)})),
+    path: (v) => chunks(v, 3).map(([start, end, instructions]) => ({start: place(start), end: place(end), instructions})),
+    stack: (v) => v.map(place),
+    pairs: (v) => chunks(v, 2),
   };
-  // Everything of an entry that a search may hit, in lower case.
+  // What of a cell a search may hit.
+  const named = (p) => [p.function, p.where, p.text];
   const searched = {
-    functions: (e) => [e.at.function, e.at.where, raw.modules[e.at.module]],
-    paths: (e) => e.blocks.flatMap((b) => [b.start.function, b.start.where]),
-    edges: (e) => [e.from.function, e.from.where, e.from.text, e.to.function, e.to.where, e.kind],
-    calls: (e) => [e.from.function, e.from.where, e.to.function, e.to.where],
-    values: (e) => [e.at.function, e.at.where, e.at.text, e.operand, ...e.top.map((v) => v.text)],
-    latencies: (e) => [e.at.function, e.at.where, e.at.text, e.operand, e.pattern],
-    stacks: (e) => e.frames.flatMap((f) => [f.function, f.where]),
+    text: (v) => [v], word: (v) => [v], code: (v) => [v],
+    function: named, place: named, instruction: named,
+    source: (p) => [...named(p), raw.modules[p.module]],
+    parts: (v) => v.map((part) => part.name),
+    path: (v) => v.flatMap((b) => [b.start.function, b.start.where]),
+    stack: (v) => v.flatMap((f) => [f.function, f.where]),
   };
 
   // Entries are decoded when they are first looked at.
@@ -71,14 +57,24 @@ const Data = (() => {
       this.decoded = new Array(this.length);
       this.texts = new Array(this.length);
     }
+    // An object: the entry's part of the total as `count`, and its cells by the keys of the columns.
     entry(i) {
-      if (!this.decoded[i]) this.decoded[i] = decode[this.name](this.rows[i]);
+      if (!this.decoded[i]) {
+        const [count, ...cells] = this.rows[i];
+        this.decoded[i] = {count};
+        for (const [c, {key, kind}] of this.columns.entries()) {
+          this.decoded[i][key] = cells[c] === null ? null : (decode[kind] || ((v) => v))(cells[c]);
+        }
+      }
       return this.decoded[i];
+    }
+    textsOf(entry) {
+      return this.columns.flatMap(({key, kind}) => (entry[key] === null || !searched[kind] ? [] : searched[kind](entry[key])));
     }
     matches(words) {
       const found = [];
       for (let i = 0; i < this.length; ++i) {
-        if (!this.texts[i]) this.texts[i] = [...new Set(searched[this.name](this.entry(i)))].join("\n").toLowerCase();
+        if (!this.texts[i]) this.texts[i] = [...new Set(this.textsOf(this.entry(i)))].join("\n").toLowerCase();
         if (words.every((w) => this.texts[i].includes(w))) found.push(i);
       }
       return found;
@@ -101,5 +97,5 @@ const Data = (() => {
 
   const findings = raw.findings.map((f) => ({...f, ...raw.kinds[f.kind], at: place(f.at)}));
   const command = raw.targets.map((t) => t.command.join(" ")).join(" · ");
-  return {raw, string, place, isOffset, fullLabel, lists, code, findings, command};
+  return {raw, string, place, isOffset, placeIn, fullLabel, lists, code, findings, command};
 })();

@@ -27,6 +27,13 @@ function shareBar({share, low, high}, most) {
   return bar;
 }
 
+// A function's name, of which the scopes make way first, and what follows it.
+function nameCell(name, ...rest) {
+  const at = name.lastIndexOf("::");
+  const scopes = at < 0 ? 0 : at + 2;
+  return element("span.name", {}, element("span.scopes", {}, name.slice(0, scopes)), element("span", {}, name.slice(scopes), rest));
+}
+
 function shareCell(estimate, most) {
   const interval = Text.interval(estimate.low, estimate.high);
   return element("span.share", {title: interval ? `95 % interval: ${interval}` : "exact"},

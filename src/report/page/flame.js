@@ -48,7 +48,7 @@ function flamePart() {
 
   // The program itself, the C library, other libraries: a hue each; a function's name shades it.
   const programs = new Set(Data.raw.targets.map((t) => t.command[0]?.split("/").pop()));
-  const heaviest = Data.raw.lists.functions?.rows.length ? Data.place(Data.raw.lists.functions.rows[0][4]).module : -1;
+  const heaviest = Data.lists.functions?.length ? Data.lists.functions.entry(0).at.module : -1;
   function family(module) {
     const name = base(module);
     if (programs.has(name)) return 0;
@@ -102,11 +102,8 @@ function flamePart() {
       }
       if (room > 28) {
         pen.fillStyle = colors.text;
-        let label = node.name;
         const fits = Math.floor((room - 8) / 6.4);
-        // Of "ns::Class::function" the end tells more than the beginning.
-        if (label.length > fits) label = fits <= 3 ? "" : label.includes("::") ? "…" + label.slice(1 - fits) : label.slice(0, fits - 1) + "…";
-        pen.fillText(label, left + 5, top + rowHeight / 2, room - 8);
+        pen.fillText(fits <= 3 && node.name.length > fits ? "" : Text.shortName(node.name, fits), left + 5, top + rowHeight / 2, room - 8);
       }
       node.children.forEach(visit);
     };

@@ -1,20 +1,12 @@
-// Loads and how long they wait: a table, and of one load the times it took, as a histogram.
+// How long a load waits: the times it took, as a histogram, and where its data came from.
 
-function loadsPart(show) {
+function loadPicture(show) {
   const levels = ["L1", "L2", "L3", "memory"];
-  const limits = Data.raw.scale?.limits || [];
-  let side;
+  const limits = Data.raw.level_limits || [];
 
   // Bins grow by a quarter of their logarithm to base 2; the first is for what took no time that could be seen.
   const binBegin = (bin) => (bin === 0 ? 0 : 2 ** ((bin - 1) / 4));
   const binOf = (ns) => (ns < 1 ? 0 : 1 + 4 * Math.log2(ns));
-
-  // Where data came from, the farthest first: shares side by side.
-  function levelStrip(counts, all) {
-    return element("span.strip.levels", {"aria-hidden": "true"}, levels.map((name, i) => [name, counts[i] / all])
-      .reverse().filter(([, share]) => share > 0.004)
-      .map(([name, share]) => element("span", {class: `level-${name}`, style: {width: `${(100 * share).toFixed(1)}%`}})));
-  }
 
   function histogram(e) {
     const bins = e.histogram.map(([bin]) => bin);
@@ -40,14 +32,15 @@ function loadsPart(show) {
   }
 
   function levelTable(e) {
-    const columns = [e.timed ? ["by time", e.byTime, e.timed] : null, e.modelled ? ["by the model", e.byModel, e.modelled] : null].filter(Boolean);
+    const columns = [["by time", e.by_time], ["by the model", e.by_model]].filter(([, parts]) => parts.length);
     if (!columns.length) return null;
+    const shareOf = (parts, name) => parts.find((part) => part.name === name)?.share ?? 0;
     return element("table.histogram.by-level", {},
       element("thead", {}, element("tr", {}, element("th"), columns.map(([title]) => element("th", {scope: "col", colspan: "2"}, title)))),
-      element("tbody", {}, levels.map((name, i) => element("tr", {}, element("th", {scope: "row"}, name),
-        columns.map(([, counts, all]) => [
-          element("td.number", {}, Text.share(counts[i] / all)),
-          element("td.chart", {}, shareBar({share: counts[i] / all, low: 0, high: 0}, 1)),
+      element("tbody", {}, levels.map((name) => element("tr", {}, element("th", {scope: "row"}, name),
+        columns.map(([, parts]) => [
+          element("td.number", {}, Text.share(shareOf(parts, name))),
+          element("td.chart", {}, shareBar({share: shareOf(parts, name), low: 0, high: 0}, 1)),
         ])))));
   }
 
@@ -65,35 +58,10 @@ function loadsPart(show) {
       e.timed > 0 && histogram(e),
       levelTable(e),
       e.pattern && element("p", {}, "Addresses: ", element("strong", {}, e.pattern),
-        e.modelled && e.pageWalks ? `; a walk of the page tables in ${Text.share(e.pageWalks / e.modelled)}` : "", "."),
+        e.page_walks ? `; a walk of the page tables in ${Text.share(e.page_walks)}` : "", "."),
       Data.code.has(e.at.key) && element("button.link", {type: "button", onclick: () => show("code", e.at.key, e.at.offset)}, "Show the code"),
     ].filter(Boolean);
   }
 
-  const time = (e, ns) => (e.timed ? Text.seconds(ns * 1e-9) : "–");
-  const part = tablePart({
-    id: "latencies",
-    title: "Loads",
-    explain: () => `Loads by their part of all waiting; ${Data.raw.scale.text}.`,
-    columns: (list) => [
-      {title: "Waiting", width: "150px", narrow: "head", cell: (e) => shareCell(e, mostOf(list))},
-      {title: "Where", width: "minmax(0, 1.3fr)", narrow: "head", cell: (e) => element("strong", {}, Data.fullLabel(e.at))},
-      {title: "Mean", width: "72px", align: "right", narrow: "tail", cell: (e) => element("strong", {}, time(e, e.mean)), brief: (e) => `${time(e, e.mean)} each`},
-      {title: "99 %", width: "72px", align: "right", cell: (e) => time(e, e.p99)},
-      {title: "From (model)", width: "100px", cell: (e) => (e.modelled ? levelStrip(e.byModel, e.modelled) : "")},
-      {title: "Addresses", width: "minmax(0, 0.9fr)", narrow: "tail", cell: (e) => element("span.muted", {}, e.pattern)},
-      {title: "Loads", width: "76px", align: "right", cell: (e) => Text.count(e.loads)},
-    ],
-    open: (i) => openSide(side, describe(Data.lists.latencies.entry(i))),
-    detail: () => (side = sidePanel("Choose a load to see the times it took.")),
-  });
-  return part && {
-    ...part,
-    build() {
-      const built = part.build();
-      if (!isNarrow() && Data.lists.latencies.length) part.list().choose(0, true);
-      return built;
-    },
-    open: (i) => part.list().chooseEntry(Number(i)),
-  };
+  return {hint: "Choose a load to see the times it took.", describe};
 }

@@ -6,11 +6,9 @@
   const search = document.getElementById("search");
   const help = document.getElementById("help");
   const parts = [
-    overviewPart(show), opportunitiesPart(show), flamePart(), functionsPart(show), pathsPart(show),
-    edgesPart(), callsPart(), valuesPart(show), loadsPart(show), stacksPart(), codePart(),
-    ...shownTableParts(),
+    overviewPart(show), opportunitiesPart(show), flamePart(), ...chapterParts(show), codePart(),
   ].filter(Boolean);
-  const keysOfParts = "1234567890-";
+  const keysOfParts = "1234567890-=";
   const built = new Map();
   let active = null;
   let words = [];
@@ -114,7 +112,7 @@
   systemIsDark.addEventListener("change", applyTheme);
 
   const keys = [
-    ["1 … 9, 0, -", "the parts, in their order"], ["← →", "the next part, when a tab has the focus"],
+    ["1 … 9, 0, -, =", "the parts, in their order"], ["← →", "the next part, when a tab has the focus"],
     ["/", "search"], ["Esc", "clear the search, close what is open"], ["↓ ↑, j k", "rows of a table"],
     ["Enter", "open the row"], ["arrows, Enter, 0", "in a flame graph: go to a frame, look into it, see all"],
     ["t", "light or dark"], ["?", "this help"],

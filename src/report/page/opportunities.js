@@ -30,7 +30,8 @@ function opportunitiesPart(show) {
       box = element("div.findings");
       draw(findings.map((_, i) => i));
       return element("div.page", {}, element("p.intro", {},
-        "Ranked by the share of all instructions that a change would touch, or, where loads wait, of instructions and waiting; what it saves is for a trial to tell."), box);
+        "Ranked by the share of all instructions that a change would touch, or, where loads wait, of instructions and waiting; what it saves is for a trial to tell.",
+        raw.all_code ? "" : " Libraries of the system without debug information are left out (--all-code)."), box);
     },
     search(words) {
       const found = findings.map((_, i) => i).filter((i) => {

@@ -26,10 +26,10 @@ function overviewPart(show) {
         ? "all there were"
         : `in ${Text.counted("sample", coverage.samples)}, ${Text.counted("block", coverage.blocks)}`),
       cost.slowdown !== null && tile(Text.percent(cost.slowdown), "% slower", `what profiling cost: ${Text.counted("stop", cost.stops)}`),
-      tile(exhaustive ? "exact" : hottest ? `± ${Text.percent((hottest.high - hottest.low) / 2)}` : "–",
+      tile(exhaustive ? "exact" : hottest ? `± ${Text.percent((hottest.share.high - hottest.share.low) / 2)}` : "–",
         !exhaustive && hottest ? "points" : null,
         exhaustive ? "every path, edge and call was counted"
-          : hottest ? `95 % interval of the hottest function’s ${Text.share(hottest.share)}` : "no functions were counted"),
+          : hottest ? `95 % interval of the hottest function’s ${Text.share(hottest.share.share)}` : "no functions were counted"),
       tile(Text.seconds(run.duration), null, `mode ${run.mode}, ${run.started.replace("T", " ").replace("Z", " UTC")}`));
   }
 
@@ -69,24 +69,24 @@ function overviewPart(show) {
   function topFunctions() {
     const list = lists.functions;
     if (!list?.length) return null;
-    const top = Array.from({length: Math.min(8, list.length)}, (_, i) => list.entry(i)).filter((e) => e.share >= 0.001);
+    const top = Array.from({length: Math.min(8, list.length)}, (_, i) => list.entry(i)).filter((e) => e.share.share >= 0.001);
     if (!top.length) return null;
     return section("Hot functions", "functions", element("ol.top", {}, top.map((e) => element("li", {},
       element("button.link", {type: "button", onclick: () => Data.code.has(e.at.key) ? show("code", e.at.key) : show("functions")},
         e.at.function),
       element("span.muted.where", {}, Data.isOffset(e.at) ? raw.modules[e.at.module].split("/").pop() : e.at.where),
-      shareCell(e, top[0].high || 1)))));
+      shareCell(e.share, top[0].share.high || 1)))));
   }
 
   function topLoads() {
     const list = lists.latencies;
     if (!list?.total) return null;
-    const top = Array.from({length: Math.min(5, list.length)}, (_, i) => list.entry(i)).filter((e) => e.share >= 0.01);
+    const top = Array.from({length: Math.min(5, list.length)}, (_, i) => list.entry(i)).filter((e) => e.share.share >= 0.01);
     if (!top.length) return null;
     return section("Loads that wait", "latencies", element("ol.top", {}, top.map((e, i) => element("li", {},
       element("button.link", {type: "button", onclick: () => show("latencies", i)}, Data.fullLabel(e.at)),
       element("span.muted.where", {}, `${Text.seconds(e.mean * 1e-9)} each${e.pattern ? `, ${e.pattern}` : ""}`),
-      shareCell(e, top[0].high || 1)))));
+      shareCell(e.share, top[0].share.high || 1)))));
   }
 
   // In place of shares, all of which would be noise.
@@ -109,12 +109,12 @@ function overviewPart(show) {
   }
 
   function confidence() {
-    const names = {functions: "Functions", paths: "Paths", edges: "Edges", calls: "Calls", values: "Values", latencies: "Loads", stacks: "Stacks"};
-    const rows = Object.values(lists).map((list) => {
-      const best = list.length && list.name !== "values" ? list.entry(0) : null;
+    const rows = raw.chapters.filter((chapter) => chapter.lists.length).map((chapter) => {
+      const list = lists[chapter.lists[0]];
+      const best = list.length && chapter.key !== "values" ? list.entry(0).share : null;
       return element("tr", {},
-        element("th", {scope: "row"}, element("button.link", {type: "button", onclick: () => show(list.name)}, names[list.name])),
-        element("td", {}, list.name === "latencies" ? Text.seconds(list.total * 1e-9) : Text.count(list.total)),
+        element("th", {scope: "row"}, element("button.link", {type: "button", onclick: () => show(chapter.key)}, chapter.name)),
+        element("td", {}, list.is_of_time ? Text.seconds(list.total * 1e-9) : Text.count(list.total)),
         element("td", {}, list.length < list.entries ? `${list.length} of ${list.entries + list.dropped}`
           : list.dropped ? `${list.entries} of ${list.entries + list.dropped}` : String(list.entries)),
         element("td", {}, Text.share(list.elsewhere)),

@@ -1,25 +1,22 @@
 #include "report/page/page_data.h"
 
 #include <algorithm>
+#include <variant>
 
 #include "model/json_output.h"
 #include "model/utf8.h"
-#include "profile/registry.h"
 #include "report/opportunities/opportunities.h"
 #include "report/page/page_code.h"
 #include "report/page/page_index.h"
 #include "report/text/format.h"
-#include "report/text/latency_notes.h"
-#include "report/text/value_notes.h"
 #include "report/views/certainty.h"
+#include "report/views/chapters.h"
 #include "report/views/flame_tree.h"
 #include "report/views/shares.h"
 
 namespace shadowprof::report {
 
 namespace {
-
-constexpr std::size_t most_values = 12;  // of one instruction
 
 class PageWriter {
   public:
@@ -33,18 +30,8 @@ class PageWriter {
         certainty();
         numbers();
         findings();
-        out_.break_line();
-        out_.key("lists").open_object();
-        if (p_.find<MethodSection>()) functions(*p_.find<MethodSection>());
-        if (p_.find<PathSection>()) paths(*p_.find<PathSection>());
-        if (p_.find<EdgeSection>()) edges(*p_.find<EdgeSection>());
-        if (p_.find<CallSection>()) calls(*p_.find<CallSection>());
-        if (p_.find<ValueSection>()) values(*p_.find<ValueSection>());
-        if (p_.find<LatencySection>()) latencies(*p_.find<LatencySection>());
-        if (p_.find<StackSection>()) stacks(*p_.find<StackSection>());
-        out_.close_object();
-        if (p_.find<LatencySection>()) scale(p_.find<LatencySection>()->scale);
-        tables();
+        chapters();
+        if (const auto* loads = p_.find<LatencySection>()) level_limits(loads->scale);
         flames();
         write_code(out_, p_, symbols_, index_, limits_);
         out_.break_line();
@@ -57,43 +44,6 @@ class PageWriter {
     }
 
   private:
-    // Of profile types that have no part of their own on the page.
-    void tables() {
-        std::vector<std::pair<std::string_view, ShownTable>> shown;
-        for (const auto* type : profile::profile_types())
-            if (const auto* section = p_.sections.find(type->section.key); section && type->table)
-                shown.emplace_back(type->name, type->table(*section));
-        if (shown.empty()) return;
-        out_.break_line();
-        out_.key("tables").open_array();
-        for (const auto& [name, t] : shown) table(name, t);
-        out_.close_array();
-    }
-    void table(std::string_view name, const ShownTable& t) {
-        out_.open_object();
-        out_.key("id").text(name);
-        out_.key("title").text(t.title);
-        out_.key("explanation").text(t.explanation);
-        out_.key("total").number(t.totals.total);
-        texts("columns", t.columns);
-        out_.key("rows").open_array();
-        for (const auto& row : t.rows) {
-            out_.open_array();
-            for (const auto& c : row) cell(c);
-            out_.close_array();
-        }
-        out_.close_array();
-        out_.close_object();
-    }
-    // A text, a count, or a share with its interval.
-    void cell(const ShownCell& c) {
-        if (c.kind == ShownCell::Kind::text) return out_.text(printable(c.words));
-        if (c.kind == ShownCell::Kind::count) return out_.number(c.count);
-        out_.open_array();
-        for (const auto part : {c.estimate.share, c.estimate.low, c.estimate.high})
-            out_.rounded(part);
-        out_.close_array();
-    }
     void texts(std::string_view key, const std::vector<std::string>& items) {
         out_.key(key).open_array();
         for (const auto& item : items) out_.text(printable(item));
@@ -177,6 +127,7 @@ class PageWriter {
             .text(!weighted_instructions(p_)    ? unknown_total_text
                   : certainty_of(p_).is_noise() ? "None can be founded on so few samples."
                                                 : "");
+        out_.key("all_code").boolean(limits_.all_code);
         out_.key("kinds").open_object();
         for (const auto* kind : finding_kinds()) {
             out_.key(kind->name).open_object();
@@ -188,7 +139,8 @@ class PageWriter {
         out_.close_object();
         out_.break_line();
         out_.key("findings").open_array();
-        for (const auto& f : find_opportunities(p_, symbols_)) {
+        for (const auto& f :
+             find_opportunities(p_, symbols_, limits_.all_code ? Code::all : Code::of_the_user)) {
             out_.break_line();
             out_.open_object();
             out_.key("kind").text(f.kind->name);
@@ -202,210 +154,151 @@ class PageWriter {
         out_.close_array();
     }
 
-    // --- hotlists: {total, unknown, …, rows}
+    // --- chapters, and their tables by key
 
-    template <class Entry, class Count, class Row>
-    void list(std::string_view key, const Totals& totals, std::uint64_t dropped,
-              const std::vector<const Entry*>& entries, std::size_t all, std::size_t rows,
-              Count count, Row row) {
+    void chapters() {
+        const auto shown = chapters_of(p_, limits_.rows);
         out_.break_line();
-        out_.key(key).open_object();
-        out_.key("total").number(totals.total);
-        out_.key("unknown").number(totals.unknown);
-        out_.key("exhaustive").boolean(totals.exhaustive);
-        out_.key("entries").number(all);
-        out_.key("dropped").number(dropped);
-        std::uint64_t rest = 0;
-        for (std::size_t i = rows; i < entries.size(); ++i) rest += count(*entries[i]);
+        out_.key("chapters").open_array();
+        for (const auto& chapter : shown) {
+            out_.open_object();
+            out_.key("key").text(chapter.key);
+            out_.key("name").text(chapter.name);
+            out_.key("about").text(chapter.about);
+            out_.key("explanation").text(printable(chapter.explanation));
+            texts("notes", chapter.notes);
+            out_.key("lists").open_array();
+            for (const auto& table : chapter.tables) out_.text(table.key);
+            out_.close_array();
+            out_.close_object();
+        }
+        out_.close_array();
+        out_.break_line();
+        out_.key("lists").open_object();
+        for (const auto& chapter : shown)
+            for (const auto& table : chapter.tables) list(chapter, table);
+        out_.close_object();
+    }
+
+    // Rows begin with their part of the total; then come the cells.
+    void list(const ShownChapter& chapter, const ShownTable& table) {
+        std::size_t rows = 0, steps = 0;
+        while (rows < table.rows.size() && steps < limits_.path_blocks)
+            for (const auto& cell : table.rows[rows++].cells)
+                if (const auto* path = std::get_if<ShownSteps>(&cell)) steps += path->size();
+        auto rest = table.rest;
+        for (std::size_t i = rows; i < table.rows.size(); ++i) rest += table.rows[i].count;
+        out_.break_line();
+        out_.key(table.key).open_object();
+        out_.key("total").number(chapter.totals.total);
+        out_.key("unknown").number(chapter.totals.unknown);
+        out_.key("exhaustive").boolean(chapter.totals.exhaustive);
+        out_.key("is_of_time").boolean(chapter.is_of_time);
+        out_.key("entries").number(table.entries);
+        out_.key("dropped").number(chapter.dropped);
         out_.key("rest").number(rest);
+        out_.key("columns").open_array();
+        for (const auto& c : table.columns)
+            if (is_shown(c)) column(c);
+        out_.close_array();
         out_.key("rows").open_array();
-        for (std::size_t i = 0; i < std::min(rows, entries.size()); ++i) {
+        for (std::size_t i = 0; i < rows; ++i) {
             out_.break_line();
             out_.open_array();
-            row(*entries[i]);
+            out_.number(table.rows[i].count);
+            for (std::size_t c = 0; c < table.columns.size(); ++c)
+                if (is_shown(table.columns[c])) cell(table.columns[c], table.rows[i].cells[c]);
             out_.close_array();
         }
         out_.close_array();
         out_.close_object();
     }
 
-    template <class Entry, class Row>
-    void list(std::string_view key, const Hotlist<Entry>& from, std::size_t rows, Row row) {
-        std::vector<const Entry*> entries;
-        entries.reserve(from.entries.size());
-        for (const auto& e : from.entries) entries.push_back(&e);
-        list(
-            key, from.totals, from.dropped, entries, entries.size(), rows,
-            [](const Entry& e) { return e.statistics.count; }, row);
+    static bool is_shown(const ShownColumn& column) {
+        return column.on != ShownColumn::On::terminal;
     }
 
-    void estimate(const Share& e) {
+    void column(const ShownColumn& c) {
+        out_.open_object();
+        out_.key("key").text(c.key);
+        out_.key("kind").text(name_of(c.kind));
+        if (c.on != ShownColumn::On::pictures) {
+            out_.key("title").text(c.title);
+            out_.key("stress").text(name_of(c.stress));
+            out_.key("importance").number(static_cast<std::uint64_t>(c.importance));
+            out_.key("stretch").number(c.stretch);
+        }
+        out_.close_object();
+    }
+
+    void cell(const ShownColumn& column, const ShownCell& cell) {
+        using enum ShownColumn::Kind;
+        if (std::holds_alternative<std::monostate>(cell)) return out_.null();
+        switch (column.kind) {
+            case text:
+            case word:
+            case code:
+                return out_.number(index_.string(cell_text(p_, column, cell)));
+            case count:
+                return out_.number(std::get<std::uint64_t>(cell));
+            case nanoseconds:
+            case ratio:
+                return out_.rounded(std::get<double>(cell));
+            case function:
+            case place:
+            case source:
+            case instruction:
+                return this->place(column, cell);
+            default:
+                break;
+        }
+        out_.open_array();
+        if (column.kind == share) estimate(std::get<Estimate>(cell));
+        if (column.kind == parts)
+            for (const auto& part : std::get<ShownParts>(cell)) {
+                out_.text(printable(part.name));
+                estimate(part.share);
+            }
+        if (column.kind == stack)
+            for (const auto& frame : std::get<ShownSteps>(cell))
+                out_.number(index_.location(frame.first));
+        if (column.kind == path)
+            for (const auto& block : std::get<ShownSteps>(cell)) {
+                out_.number(index_.location(block.first));
+                out_.number(index_.location(block.last));
+                out_.number(block.instructions);
+            }
+        if (column.kind == pairs)
+            for (const auto& [a, b] : std::get<ShownPairs>(cell)) {
+                out_.number(a);
+                out_.number(b);
+            }
+        out_.close_array();
+    }
+
+    // The index of a location, with that of a caller if there is one; or words instead.
+    void place(const ShownColumn& column, const ShownCell& cell) {
+        const auto* place = std::get_if<ShownPlace>(&cell);
+        if (!place) return out_.text(cell_text(p_, column, cell));
+        if (!place->caller) return out_.number(index_.location(place->at));
+        out_.open_array();
+        out_.number(index_.location(place->at));
+        out_.number(index_.location(*place->caller));
+        out_.close_array();
+    }
+
+    void estimate(const Estimate& e) {
         out_.rounded(e.share);
         out_.rounded(e.low);
         out_.rounded(e.high);
     }
-    void shares(const Statistics& s, const Totals& totals) {
-        out_.number(s.count);
-        estimate(share_of(s, totals));
-    }
 
-    void functions(const MethodSection& from) {
-        std::vector<const MethodEntry*> order;
-        for (const auto& e : from.entries)
-            if (e.instructions.count + e.statistics.count > 0) order.push_back(&e);
-        std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-            return a->instructions.count > b->instructions.count;
-        });
-        list(
-            "functions", from.instructions, from.dropped, order, order.size(), limits_.rows,
-            [](const MethodEntry& e) { return e.instructions.count; },
-            [&](const MethodEntry& e) {
-                shares(e.instructions, from.instructions);
-                out_.number(index_.location(e.function));
-                out_.number(e.calls);
-                out_.number(e.tail_calls);
-                out_.number(e.back_edges);
-            });
-    }
-
-    void paths(const PathSection& from) {
-        std::size_t rows = 0, blocks = 0;
-        while (rows < std::min(from.entries.size(), limits_.rows) && blocks < limits_.path_blocks)
-            blocks += from.entries[rows++].blocks.size();
-        list("paths", from, rows, [&](const PathEntry& e) {
-            shares(e.statistics, from.totals);
-            out_.number(e.instructions());
-            const auto work = work_of(e, p_);
-            work ? out_.rounded(*work) : out_.null();
-            out_.open_array();
-            for (const auto& b : e.blocks) {
-                out_.number(index_.location(b.start));
-                out_.number(index_.location(b.end));
-                out_.number(b.instructions);
-            }
-            out_.close_array();
-        });
-    }
-
-    void edges(const EdgeSection& from) {
-        list("edges", from, limits_.rows, [&](const EdgeEntry& e) {
-            shares(e.statistics, from.totals);
-            out_.number(index_.location(e.from));
-            out_.number(index_.location(e.to));
-            out_.number(index_.string(std::string(name_of(e.kind))));
-        });
-    }
-
-    void calls(const CallSection& from) {
-        list("calls", from, limits_.rows, [&](const CallEntry& e) {
-            shares(e.statistics, from.totals);
-            out_.number(index_.location(e.from));
-            out_.number(index_.location(e.to));
-        });
-    }
-
-    // Those that vary, the most predictable work first.
-    void values(const ValueSection& from) {
-        struct Row {
-            const ValueEntry* entry;
-            double weight;
-        };
-        std::vector<Row> found;
-        for (const auto& e : from.entries)
-            if (!is_constant_by_construction(p_, e))
-                found.push_back(
-                    {&e, regularity_of(p_, e).share * static_cast<double>(e.all_executions())});
-        std::stable_sort(found.begin(), found.end(),
-                         [](const auto& a, const auto& b) { return a.weight > b.weight; });
-        std::vector<const ValueEntry*> order;
-        order.reserve(found.size());
-        for (const auto& row : found) order.push_back(row.entry);
-        list(
-            "values", from.all_executions(), from.dropped, order, from.entries.size(), limits_.rows,
-            [](const ValueEntry& e) { return e.all_executions(); },
-            [&](const ValueEntry& e) { value(e); });
-    }
-
-    void value(const ValueEntry& e) {
-        out_.number(e.all_executions());
-        out_.number(index_.location(e.location));
-        out_.number(index_.string(operand_label(e)));
-        e.context ? out_.number(index_.location(*e.context)) : out_.null();
-        const bool steps = tells_step(p_, e);
-        out_.signed_number(steps ? e.stride->step : 0);
-        out_.rounded(steps ? e.stride->share : 0);
-        out_.open_array();
-        for (std::size_t i = 0; i < std::min(e.top.size(), most_values); ++i) {
-            out_.open_array();
-            out_.text(value_text(e.top[i].value, e));
-            estimate(share_of(e.top[i], e));
-            out_.close_array();
-        }
-        out_.close_array();
-    }
-
-    // Those that wait, or whose data the model has outside the near caches.
-    void latencies(const LatencySection& from) {
-        std::vector<const LatencyEntry*> order;
-        for (const auto& e : from.entries)
-            if (e.statistics.count + e.by_model[2] + e.by_model[3] > 0) order.push_back(&e);
-        list(
-            "latencies", from.totals, from.dropped, order, order.size(), limits_.rows,
-            [](const LatencyEntry& e) { return e.statistics.count; },
-            [&](const LatencyEntry& e) { latency(e, from.totals); });
-    }
-
-    void latency(const LatencyEntry& e, const Totals& totals) {
-        shares(e.statistics, totals);
-        out_.number(index_.location(e.location));
-        out_.number(index_.string(printable(e.operand)));
-        out_.number(e.loads);
-        out_.number(e.timed);
-        out_.number(e.disturbed);
-        out_.rounded(e.mean_ns());
-        out_.rounded(profile::latency_quantile(e.histogram, 0.5));
-        out_.rounded(profile::latency_quantile(e.histogram, 0.99));
-        out_.number(index_.string(pattern_text(p_, e)));
-        out_.number(e.modelled);
-        out_.number(e.page_walks);
-        numbers(e.by_time);
-        numbers(e.by_model);
-        out_.open_array();
-        for (std::size_t bin = 0; bin < latency_bins; ++bin)
-            if (e.histogram[bin] != 0) {
-                out_.number(bin);
-                out_.number(e.histogram[bin]);
-            }
-        out_.close_array();
-    }
-
-    template <class Counts>
-    void numbers(const Counts& counts) {
-        out_.open_array();
-        for (const auto n : counts) out_.number(n);
-        out_.close_array();
-    }
-
-    void scale(const LatencyScale& s) {
-        out_.break_line();
-        out_.key("scale").open_object();
-        out_.key("text").text(printable(scale_text(s)));
-        // Up to which time a load is said to hit each level; empty if nothing was timed.
-        out_.key("limits").open_array();
+    // Up to which time a load is said to hit each level; empty if nothing was timed.
+    void level_limits(const LatencyScale& s) {
+        out_.key("level_limits").open_array();
         if (s.clock_is_usable)
             for (const auto limit : s.limits_ns) out_.rounded(limit);
         out_.close_array();
-        out_.close_object();
-    }
-
-    void stacks(const StackSection& from) {
-        list("stacks", from, limits_.rows, [&](const StackEntry& e) {
-            shares(e.statistics, from.totals);
-            out_.open_array();
-            const std::vector<LocationIndex> outermost_first(e.frames.rbegin(), e.frames.rend());
-            for (const auto f : outermost_first) out_.number(index_.location(f));
-            out_.close_array();
-        });
     }
 
     // --- flame graphs

@@ -19,6 +19,7 @@ struct PageLimits {
     std::size_t path_blocks = 100000;  // of all paths together
     std::size_t functions = 100;       // with their code
     std::size_t code_lines = 40000;    // of all functions together
+    bool all_code = false;             // opportunities in libraries of the system as well
 };
 
 std::string page_data(const Profile& profile, const SymbolOptions& symbols,

@@ -1,14 +1,6 @@
-// Hot paths: a table, and the chosen one drawn through its blocks, a column a call deeper.
+// A hot path, drawn through its blocks, a column a call deeper.
 
-function pathsPart(show) {
-  let side;
-
-  const steps = (e) => {
-    const names = [];
-    for (const b of e.blocks) if (names[names.length - 1] !== b.start.function) names.push(b.start.function);
-    return names.join(" → ");
-  };
-
+function pathPicture(show) {
   const mnemonic = (text) => text.replace(/^(bnd|notrack) /, "").split(" ")[0];
 
   // How control goes on from a block to the next.
@@ -98,34 +90,12 @@ function pathsPart(show) {
 
   function describe(e) {
     return [
-      element("h2", {}, Text.share(e.share), element("small", {}, " of path executions")),
-      element("p.muted", {}, [Text.interval(e.low, e.high), `${Text.count(e.count)} × ${Text.counted("instruction", e.length)}`,
+      element("h2", {}, Text.share(e.share.share), element("small", {}, " of path executions")),
+      element("p.muted", {}, [Text.interval(e.share.low, e.share.high), `${Text.count(e.count)} × ${Text.counted("instruction", e.length)}`,
         e.work !== null && `${Text.share(e.work)} of all instructions`].filter(Boolean).join(" · ")),
       drawing(e),
     ];
   }
 
-  const part = tablePart({
-    id: "paths",
-    title: "Paths",
-    explain: (list) => `Runs of blocks across calls up to a backward branch, ${Text.count(list.total)} executions.`,
-    columns: (list) => [
-      shareColumn(list),
-      countColumn("Count", "×"),
-      {title: "Length", width: "70px", align: "right", narrow: "tail", cell: (e) => String(e.length), brief: (e) => Text.counted("instruction", e.length)},
-      {title: "Work", width: "76px", align: "right", cell: (e) => (e.work === null ? "–" : Text.share(e.work))},
-      {title: "Through", width: "minmax(0, 1fr)", narrow: "head", cell: steps},
-    ],
-    open: (i) => openSide(side, describe(Data.lists.paths.entry(i))),
-    detail: () => (side = sidePanel("Choose a path to see it drawn through its blocks.")),
-  });
-  return part && {
-    ...part,
-    build() {
-      const built = part.build();
-      if (!isNarrow() && Data.lists.paths.length) part.list().choose(0, true);
-      return built;
-    },
-    open: (i) => part.list().chooseEntry(Number(i)),
-  };
+  return {hint: "Choose a path to see it drawn through its blocks.", describe};
 }

@@ -44,6 +44,15 @@ const Text = {
     return s < 1000 ? `${Text.threeDigits(s)} s` : `${s.toFixed(0)} s`;
   },
 
+  // Of "ns::Class::function" the end tells more than the beginning; as shorten_name() in model/utf8.h.
+  shortName(name, length) {
+    if (name.length <= length) return name;
+    for (let at = name.indexOf("::"); at >= 0; at = name.indexOf("::", at + 2)) {
+      if (name.length - at - 1 <= length) return "…" + name.slice(at + 2);
+    }
+    return name.slice(0, Math.max(0, length - 1)) + "…";
+  },
+
   hex(n) {
     return n.toString(16);
   },

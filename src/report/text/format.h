@@ -1,23 +1,14 @@
-// Formats numbers and names for people, in the same way in every report.
+// Formats shares and names for people, in the same way in every report; numbers are in
+// model/number_text.h.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
+#include "model/number_text.h"
 #include "report/model/profile.h"
 
 namespace shadowprof::report {
-
-std::string count_text(std::uint64_t n);                  // "950", "12.3k", "4.00M"
-std::string counted(const char* thing, std::uint64_t n);  // "1 call", "2 calls"
-std::string share_text(double share);                     // "61.3 %", "0.042 %", "<0.01 %"
-std::string interval_text(double low, double high);       // "58.1–64.5 %"
-std::string seconds_text(double seconds);                 // "3.21 s", "12.0 ms"
-std::string hex_text(std::uint64_t n);                    // "0x2a"
-
-// "0x2a (42)", "0xffffffff (-1)", "2.5": the bits, and what they are likely to mean: an integer of
-// the operand's width, or a floating-point number if it is in a vector register.
-std::string value_text(std::uint64_t value, const ValueEntry& entry);
 
 // An entry's share of its hotlist as text, with an interval if the share is an estimate.
 struct ShareTexts {
@@ -26,7 +17,7 @@ struct ShareTexts {
     std::string interval;  // empty if exact
 };
 ShareTexts share_texts(const Statistics& entry, const Totals& totals);
-ShareTexts share_texts(const ValueShare& value, const ValueEntry& entry);
+ShareTexts share_texts(const Estimate& share);
 
 // Why the counts below are not those of what was seen; empty if they are.
 std::string weights_text(const Profile& profile);

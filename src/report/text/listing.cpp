@@ -3,15 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "model/utf8.h"
+#include "profile/path/path.h"
 #include "report/model/steps.h"
 #include "report/symbols/demangle.h"
 #include "report/symbols/find_function.h"
 #include "report/symbols/source_text.h"
 #include "report/text/format.h"
-#include "report/text/latency_notes.h"
 #include "report/text/text_table.h"
 #include "report/views/annotated_code.h"
 
@@ -22,6 +23,14 @@ namespace {
 constexpr std::size_t count_columns = 8, share_columns = 7, gap = 2;
 constexpr std::size_t shortest_gap_shown = 6;  // instructions never seen, in a row
 constexpr std::size_t callers_shown = 4;
+
+std::string share_bar(double share) {  // "██████··"
+    constexpr int cells = 8;
+    const auto full = static_cast<int>(std::ceil(share * cells));
+    std::string text;
+    for (int i = 0; i < cells; ++i) text += i < full ? "█" : "·";
+    return text;
+}
 
 class Listing {
   public:
@@ -208,7 +217,7 @@ class Listing {
             const auto share = share_texts(e.statistics, p_.find<PathSection>()->totals);
             out_ += "  " + paint_.heat(share.share, pad_left(share.text, 7)) +
                     paint_.dim("  " + count_text(e.statistics.count) + " ×") + "\n";
-            out_ += wrap_steps(path_steps(p_, e), 6, width_, 3);
+            out_ += wrap_steps(path_steps(p_, profile::steps_of(e)), 6, width_, 3);
         }
     }
 

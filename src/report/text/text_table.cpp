@@ -7,13 +7,15 @@
 
 namespace shadowprof::report {
 
-using model::columns_of, model::shorten_end, model::shorten_middle;
+using model::columns_of, model::shorten_end, model::shorten_name;
 
 namespace {
 
 constexpr std::size_t gap = 2;
 constexpr std::size_t indentation = 2;
 constexpr std::size_t comfortable_name = 16;
+constexpr std::size_t step_indentation = 6;
+constexpr std::size_t most_step_lines = 5;
 constexpr const char* arrow = " → ";
 constexpr std::size_t arrow_columns = 3;
 
@@ -44,7 +46,7 @@ std::vector<std::string> fill_lines(const std::vector<std::string>& steps, std::
     for (std::size_t i = 0; i < steps.size(); ++i) {
         const bool last = i + 1 == steps.size();
         const auto room = width - (last ? 0 : std::min(width - 1, arrow_columns - 1));
-        const auto step = shorten_middle(steps[i], room);
+        const auto step = shorten_name(steps[i], room);
         const auto wide = columns_of(step);
         if (lines.empty() || used + arrow_columns + wide + (last ? 0 : 2) > width) {
             if (!lines.empty()) lines.back() += " →";
@@ -139,7 +141,7 @@ std::string TextTable::render(std::size_t width, const Paint& paint) const {
             const Cell cell = cell_of(c);
             // On a very narrow terminal the remaining text is cut.
             const auto room = width > used + pending ? width - used - pending : 0;
-            const auto text = shorten_middle(cell.text, std::min(widths[c], room));
+            const auto text = shorten_name(cell.text, std::min(widths[c], room));
             const auto blank = widths[c] - std::min(widths[c], columns_of(text));
             const bool right = columns_[c].align == Column::Align::right;
             if (!text.empty()) {
@@ -156,7 +158,11 @@ std::string TextTable::render(std::size_t width, const Paint& paint) const {
         return out + "\n";
     };
     std::string out = line([&](std::size_t c) { return Cell{columns_[c].title, Tint::dim}; });
-    for (const auto& row : rows_) out += line([&](std::size_t c) { return row[c]; });
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+        out += line([&](std::size_t c) { return rows_[r][c]; });
+        if (!steps_[r].empty())
+            out += wrap_steps(steps_[r], step_indentation, width, most_step_lines);
+    }
     return out;
 }
 

@@ -42,7 +42,11 @@ struct Column {
 class TextTable {
   public:
     explicit TextTable(std::vector<Column> columns) : columns_(std::move(columns)) {}
-    void add(std::vector<Cell> row) { rows_.push_back(std::move(row)); }
+    // `steps` are written on lines of their own, below the row.
+    void add(std::vector<Cell> row, std::vector<std::string> steps = {}) {
+        rows_.push_back(std::move(row));
+        steps_.push_back(std::move(steps));
+    }
     bool empty() const { return rows_.empty(); }
     std::string render(std::size_t width, const Paint& paint) const;
 
@@ -50,6 +54,7 @@ class TextTable {
     std::vector<std::size_t> fit(std::size_t width, std::vector<bool>& shown) const;
     std::vector<Column> columns_;
     std::vector<std::vector<Cell>> rows_;
+    std::vector<std::vector<std::string>> steps_;  // of each row
 };
 
 // Pads to a width in terminal columns.

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "report/symbols/instruction_text.h"
+#include "profile/common/instruction_text.h"
 #include "report/text/format.h"
 
 namespace shadowprof::report {

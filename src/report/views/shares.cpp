@@ -1,7 +1,5 @@
 #include "report/views/shares.h"
 
-#include <algorithm>
-
 namespace shadowprof::report {
 
 bool saw_everything(const Profile& p) {
@@ -24,10 +22,6 @@ Share share_of(const ValueShare& value, const ValueEntry& entry) {
                                        entry.probability_inverse);
 }
 
-double fraction(double part, double whole) {
-    return whole > 0 ? std::min(1.0, part / whole) : 0;
-}
-
 std::optional<std::uint64_t> weighted_instructions(const Profile& p) {
     if (p.coverage.weighted_instructions) return p.coverage.weighted_instructions;
     if (const auto* methods = p.find<MethodSection>()) return methods->instructions.total;
@@ -38,9 +32,7 @@ std::optional<std::uint64_t> weighted_instructions(const Profile& p) {
 std::optional<double> work_of(const PathEntry& path, const Profile& p) {
     const auto all = weighted_instructions(p);
     if (!all) return {};
-    return fraction(
-        static_cast<double>(path.instructions()) * static_cast<double>(path.statistics.count),
-        static_cast<double>(*all));
+    return path.part_of(*all);
 }
 
 }  // namespace shadowprof::report

@@ -24,9 +24,6 @@ Share share_of(const ValueShare& value, const ValueEntry& entry);
 // executions is an estimate.
 bool saw_everything(const Profile& profile);
 
-// 0 of an empty whole. No more than 1, although a file that was made by hand may contradict itself.
-double fraction(double part, double whole);
-
 // How many instructions all samples stand for; nothing if the profile does not say. Profiles
 // written before the file had this number say it where functions were profiled or where everything
 // was seen.

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace shadowprof::report {
+namespace shadowprof::profile {
 
 struct InstructionText {
     std::string_view mnemonic;               // without prefixes such as lock
@@ -48,4 +48,4 @@ bool is_pure_load(const InstructionText& i);
 // All registers of the destination operand are written without being read.
 bool only_writes_destination(const InstructionText& i);
 
-}  // namespace shadowprof::report
+}  // namespace shadowprof::profile

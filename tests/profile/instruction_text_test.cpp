@@ -1,8 +1,8 @@
-#include "report/symbols/instruction_text.h"
+#include "profile/common/instruction_text.h"
 
 #include <doctest/doctest.h>
 
-namespace shadowprof::report {
+namespace shadowprof::profile {
 
 using enum RegisterFamily;
 
@@ -58,4 +58,4 @@ TEST_CASE("kinds of instructions") {
     CHECK_FALSE(is(only_writes_destination, "add ecx, 0x1"));
 }
 
-}  // namespace shadowprof::report
+}  // namespace shadowprof::profile

@@ -1,9 +1,9 @@
-#include "report/symbols/instruction_text.h"
+#include "profile/common/instruction_text.h"
 
 #include <algorithm>
 #include <array>
 
-namespace shadowprof::report {
+namespace shadowprof::profile {
 
 namespace {
 
@@ -134,4 +134,4 @@ bool only_writes_destination(const InstructionText& i) {
            i.mnemonic.starts_with("set") || i.mnemonic.starts_with("cvt");
 }
 
-}  // namespace shadowprof::report
+}  // namespace shadowprof::profile
