@@ -1,4 +1,4 @@
-"""attach, 100 times, to a program with 50 threads, half of which sleep while the others come and go. The
+"""attach, 40 times or ROUNDS, to a program with 50 threads, half of which sleep while the others come and go. The
 program notices nothing, and afterwards nothing is left in it."""
 
 import os
@@ -18,7 +18,7 @@ from vocabulary import (
 )
 
 TARGET = os.path.abspath(sys.argv[1])
-ROUNDS = int(os.environ.get("ROUNDS", "100"))
+ROUNDS = int(os.environ.get("ROUNDS", "40"))
 
 with scratch():
     with undisturbed_threads(TARGET) as target:

@@ -181,7 +181,8 @@ std::unique_ptr<SharedMemory> SharedMemory::create(ptrace::Tracer& tracer, ptrac
     };
     const inject::PlannedCall make_file{
         SYS_memfd_create, {inject::PlannedArgument::the_text(), MFD_CLOEXEC | MFD_ALLOW_SEALING}};
-    if (!inject::carry_out(tracer, thread, {{make_file}, "shadowprof"}, open_file, why)) return nullptr;
+    if (!inject::carry_out(tracer, thread, {{make_file}, "shadowprof"}, open_file, why))
+        return nullptr;
 
     std::vector<inject::PlannedCall> calls;
     if (failure.empty())
