@@ -123,8 +123,7 @@ void CacheTraffic::answer(GuestThread& guest) {
 void CacheTraffic::go_on_at(GuestThread& guest, Address place) {
     auto& area = cache_.memory().area(*guest.area);
     area.resume = place.value;
-    area.behind_call = 0;
-    area.calls_began = area.calls_over_low = area.calls_over_high = 0;
+    forget_calls(area);
     std::atomic_ref{area.answered}.store(Answered::goes_on);
     if (std::atomic_ref{area.sleeps}.load() != 0)
         syscall(SYS_futex, &area.answered, FUTEX_WAKE, 1, nullptr, nullptr, 0);

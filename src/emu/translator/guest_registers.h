@@ -101,7 +101,13 @@ inline ptrace::Registers enter_cache(SharedMemory& memory, std::uint32_t area, s
     return native;
 }
 
-// The same for a burst: the thread notes when it does so (FixedCode::go_on).
+// A thread is about to go on in the cache.
+inline void forget_calls(ThreadArea& area) {
+    area.behind_call = 0;
+    area.calls_began = area.calls_over_low = area.calls_over_high = 0;
+}
+
+// As enter_cache(), for a burst: the thread notes when it does so (FixedCode::go_on).
 inline ptrace::Registers enter_cache_for_burst(SharedMemory& memory, std::uint32_t number,
                                                std::uint64_t stream, Address place, Address go_on,
                                                const ptrace::Registers& native) {
@@ -118,8 +124,7 @@ inline ptrace::Registers enter_cache_for_burst(SharedMemory& memory, std::uint32
     area.stream = stream;
     area.resume = place.value;
     area.pc = raw.rip;
-    area.behind_call = 0;
-    area.calls_began = area.calls_over_low = area.calls_over_high = 0;
+    forget_calls(area);
     return enter_cache(memory, number, stream, go_on, native);
 }
 
