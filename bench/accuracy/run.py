@@ -5,13 +5,14 @@
                           [PROGRAM...]
 
 Runs every program natively, once in mode full, which yields the perfect profile, and with each of the
-configurations, and compares. Three sets of them:
+configurations, and compares. Four sets of them:
 
     defaults   the sampled modes as they come, on all programs (--scale: at 1 they run for some ten
                seconds)
     grid       sample sizes 1M, 10M and 100M at loads 0.0625 to 1, as the shadow-profiling paper has
                them, and
     bursts     burst lengths at several budgets; both on a few programs, at --grid-scale
+    windows    duration and period as the paper on instant profiling has them, on all programs at --scale
 
 Columns: accuracy of paths and edges, Diff-Top, overlaps of calls and methods (`shadowprof compare` and
 its manual say what they are), coverage; the slowdown that the profile itself states; extra CPU, the
@@ -41,12 +42,15 @@ from workloads import Redis, workloads
 SIZES, LOADS = ["1M", "10M", "100M"], ["0.0625", "0.125", "0.25", "0.5", "1"]
 GRID_PROGRAMS = ["gzip", "sqlite3", "lua5.4"]
 # The budget does not limit replicas whose load is given.
+ON_ALL = ("defaults", "windows")
 SETS = {
     "defaults": {mode: f"-m {mode}" for mode in ("auto", "instant", "shadow", "burst")},
     "grid": {f"{size} at {load}": f"-m shadow --sample-size {size} --load {load} --overhead 50%"
              for size in SIZES for load in LOADS},
     "bursts": {f"{size} at {budget}": f"-m burst --sample-size {size} --overhead {budget}"
                for size in ("500", "5k", "50k") for budget in ("0.2%", "1%", "5%")},
+    "windows": {f"{size}/{period}": f"-m instant --all-threads --sample-size {size} --period {period} --overhead 100%"
+                for size, period in (("2ms", "4s"), ("1ms", "1s"), ("2ms", "1s"), ("4ms", "1s"), ("2ms", "250ms"))},
 }
 MEASURES = ["path", "edge", "Diff-Top", "call", "method", "coverage", "slowdown", "extra CPU", "faults/s"]
 FINE = ("Diff-Top", "slowdown", "coverage")
@@ -123,10 +127,10 @@ class Bench:
 
     def run(self):
         for name in self.options.only or SETS:
-            scale = self.options.scale if name == "defaults" else self.options.grid_scale
+            scale = self.options.scale if name in ON_ALL else self.options.grid_scale
             with tempfile.TemporaryDirectory(prefix="bench-accuracy-") as folder:
                 for program, make in workloads(folder, scale).items():
-                    chosen = self.options.programs or (None if name == "defaults" else GRID_PROGRAMS)
+                    chosen = self.options.programs or (None if name in ON_ALL else GRID_PROGRAMS)
                     if chosen is None or program in chosen:
                         self.run_program(name, program, make, folder, scale)
 
@@ -193,6 +197,10 @@ class Bench:
                 lines(file, f"{measure} (%) by {'load' if name == 'grid' else 'budget (%)'}", curves)
                 text += f"![{measure}]({os.path.basename(file)})\n"
             text += "\n"
+        if "windows" in results:
+            rows = {config: {m: median(list(of_config.values()), m) for m in [*MEASURES, "samples"]}
+                    for config, of_config in results["windows"].items()}
+            text += f"## Duration/period of windows in place: medians\n\n{table('window', rows)}\n"
         with open(self.options.out + ".md", "w", encoding="utf-8") as file:
             file.write(text)
 

@@ -79,7 +79,9 @@ sampling::Options sampling_options(const ProfilingOptions& options) {
     sampling.insists_on_latencies = has(options.profiles, latency);
     sampling.sample_size = options.sample_size.value_or(
         sampling.insists_on_latencies ? row.sample_size_for_latencies : row.sample_size);
-    sampling.may_be_shorter = !options.sample_size;
+    sampling.may_be_shorter = !options.sample_size && !options.sample_time;
+    if (options.sample_time) sampling.sample_time = Seconds{*options.sample_time};
+    sampling.all_threads = options.all_threads;
     sampling.load = options.load;
     sampling.exhaustive = options.exhaustive;
     sampling.randomise_addresses = options.aslr;
@@ -145,6 +147,9 @@ model::RunFacts facts_of(const ProfilingOptions& options, const sampling::Option
     run.options = {{"sample-size", std::to_string(sampling.sample_size)},
                    {"overhead", fmt::format("{:g}%", sampling.overhead * 100)},
                    {"limit", std::to_string(options.limit)}};
+    if (sampling.sample_time)
+        run.options["sample-size"] = fmt::format("{:g}us", sampling.sample_time->count() * 1e6);
+    if (sampling.all_threads) run.options["all-threads"] = "true";
     if (options.exhaustive) run.options["exhaustive"] = "true";
     if (sampling::row_of(sampling.mode).is_repeatable)
         run.options["aslr"] = options.aslr ? "true" : "false";
@@ -196,7 +201,7 @@ bool may_follow_everything(const ModeRow& row) {
 void check(const ProfilingOptions& options, const sampling::Options& sampling, bool attaches) {
     const auto& row = sampling::row_of(sampling.mode);
     const auto refuse = [](const std::string& why) { throw UserError(why, ExitStatus::bad_usage); };
-    if (!row.sample && options.sample_size)
+    if (!row.sample && (options.sample_size || options.sample_time))
         refuse(fmt::format("--mode {} has no samples: it runs the whole program", row.name));
     if (options.aslr && !row.is_repeatable)
         refuse(fmt::format("--aslr is for --mode {}: other modes leave addresses as they are",
@@ -204,6 +209,14 @@ void check(const ProfilingOptions& options, const sampling::Options& sampling, b
     if (options.load && !row.forks)
         refuse(fmt::format("--load is for --mode {}: other modes have no replicas",
                            names_of_modes(&ModeRow::forks)));
+    if (options.sample_time && !row.has_windows)
+        refuse(
+            fmt::format("--sample-size is a time only with --mode {}: elsewhere it is a number "
+                        "of instructions",
+                        names_of_modes(&ModeRow::has_windows)));
+    if (options.all_threads && !row.has_windows)
+        refuse(fmt::format("--all-threads is for --mode {}: elsewhere a sample is of one thread",
+                           names_of_modes(&ModeRow::has_windows)));
     if (sampling.sample_size == 0 && !row.follow_everything)
         refuse(
             fmt::format("--sample-size 0 is for --mode {}: the whole program, step by step; "
@@ -264,9 +277,22 @@ void ProfilingOptions::add_to(CLI::App& command) {
         command.add_option_function<std::string>(
             name, [&into](const std::string& text) { into = parse_seconds(text); }, help);
     };
-    count("--sample-size", sample_size,
-          fmt::format("Instructions a sample (10k, 1M; 0, with mode {}: the whole program)",
-                      names_of_modes(may_follow_everything)));
+    command.add_option_function<std::string>(
+        "--sample-size",
+        [this](const std::string& text) {
+            sample_time.reset();
+            sample_size.reset();
+            if (!text.ends_with('s'))
+                sample_size = parse_count(text);
+            else if (sample_time = parse_seconds(text); sample_time == 0.0)
+                throw CLI::ValidationError("'" + text + "' is no time to look at anything");
+        },
+        fmt::format("Instructions a sample (10k, 1M; 0, with mode {}: the whole program), or,\n"
+                    "with mode {}, its time (2ms, 100us)",
+                    names_of_modes(may_follow_everything), names_of_modes(&ModeRow::has_windows)));
+    command.add_flag("--all-threads", all_threads,
+                     fmt::format("Mode {}: every thread that runs takes part in each sample",
+                                 names_of_modes(&ModeRow::has_windows)));
     command.add_option_function<std::string>(
         "--overhead", [this](const std::string& text) { overhead = parse_share(text); },
         "Budget for the target's slowdown (1%)");

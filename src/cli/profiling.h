@@ -18,6 +18,8 @@ struct ProfilingOptions {
     std::string mode;  // empty: the default
     std::vector<std::string> profiles;
     std::optional<std::uint64_t> sample_size;
+    std::optional<double> sample_time;  // seconds, instead
+    bool all_threads = false;
     double overhead = 0.01;
     std::optional<double> load;
     std::optional<double> period;

@@ -18,6 +18,10 @@ struct Options {
     Mode mode = Mode::step;  // the table of modes is modes/modes.h
     // Instructions a sample has; 0: no samples, the whole program.
     std::uint64_t sample_size = 0;
+    // … or, instead, how much of the program's time.
+    std::optional<Seconds> sample_time;
+    // Every thread that runs takes part in each sample.
+    bool all_threads = false;
     // Samples may be shorter where long ones would miss some of the code more often than the rest.
     bool may_be_shorter = true;
     // Budget for the target's slowdown, as a fraction.

@@ -22,6 +22,8 @@
 
 namespace shadowprof::sampling {
 
+class ProgramClock;
+
 // When a mode's preferred kind of sample had another stand in for it, in all chapters so far.
 struct WithoutPreferredKind {
     Seconds time{0};
@@ -45,6 +47,7 @@ struct SamplerContext {
     Foothold& foothold;
     machine::HostCharges& host;
     PlacesSeen& places;
+    ProgramClock* clock;  // if it is to be run
     Random random;
 
     // For a part of it that is to have random numbers of its own.

@@ -164,9 +164,10 @@ void Session::trace_chapter(ptrace::Tracer& tracer, Random random) {
     emu::GuestCode code{tracer.pid(), chapter_->blocks, modules_, digester_->captures()};
     Foothold foothold{tracer};
     machine::HostCharges host{tracer.pid()};
-    const auto sampling = make_sampling(
-        {options_, tracer, code, *digester_, chapter_->blocks, modules_, chapter_->segments,
-         numbers_, precision_, without_preferred_, foothold, host, places_, std::move(random)});
+    const auto sampling =
+        make_sampling({options_, tracer, code, *digester_, chapter_->blocks, modules_,
+                       chapter_->segments, numbers_, precision_, without_preferred_, foothold, host,
+                       places_, clock_.get(), std::move(random)});
     run_loop(tracer, *sampling, code);
     result_.cost += sampling->cost();
     result_.exhaustive = sampling->saw_everything();

@@ -55,6 +55,9 @@ refused(["attach", "-o", "x", "--", "-5"], 2, "'-5' is not the id of a process")
 refused(["report", "--top", "-3", "x"], 2, "'-3' is not a count")
 refused(["compare", "--top", "-3", "x", "y"], 2, "'-3' is not a count")
 refused(["run", "--sample-size", "0", "true"], 125, "--sample-size 0 is for --mode step", "--mode full")
+refused(["run", "--sample-size", "2ms", "true"], 125, "--sample-size is a time only with --mode instant")
+refused(["run", "-m", "instant", "--sample-size", "0s", "true"], 125, "'0s' is no time")
+refused(["run", "--all-threads", "true"], 125, "--all-threads is for --mode instant")
 
 # An option that takes a list takes one word, not the program.
 outcome = run("run", "-q", "-m", "full", "-p", "edge", "sh", "-c", "exit 3")

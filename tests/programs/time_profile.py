@@ -1,5 +1,5 @@
 """A profile says where the time goes: in which functions, in which system calls, and what threads wait for. Where
-the kernel's clock is refused it says so, and the program is profiled all the same."""
+the kernel's clock is refused it says so, and where threads run is known from samples."""
 
 import ctypes
 import errno
@@ -101,6 +101,11 @@ with scratch():
     profile = read_profile("refused.json")
     check(any("perf_event_open" in warning for warning in profile["run"]["warnings"]), f"{profile['run']}")
     check_waiting(profile)
+    # Samples are seen instead of looks, and are few.
+    in_mix = share_of(profile, lambda e: e["frames"] and function_of(profile, e["frames"][0]) == "mix")
+    in_kernel = share_of(profile, lambda e: e["state"] == "kernel")
+    check(in_mix + in_kernel > 0.8, f"mix {in_mix:.3f}, kernel {in_kernel:.3f}")
+    check(in_mix > 0.4, f"mix {in_mix:.3f}")
 
     outcome = run([SHADOWPROF, "run", "-m", "full", "-p", "time", "-o", "full.json", "true"])
     check_equal("the status of what makes no sense", outcome.status, 125)

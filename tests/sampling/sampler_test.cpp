@@ -26,7 +26,8 @@ struct World {
     std::list<ptrace::Thread> threads;
     // The thread that runs in each millisecond of a period.
     std::vector<std::size_t> runs_in;
-    ptrace::Thread* asked = nullptr;
+    bool all_run = false;  // instead
+    std::vector<ptrace::Thread*> asked;
 
     struct Sample {
         const char* kind;
@@ -34,6 +35,7 @@ struct World {
         Seconds at, waited;
     };
     std::vector<Sample> samples;
+    std::vector<pid_t> joined;  // by these threads
     int let_go = 0;
     bool is_forgotten = false;
 };
@@ -54,6 +56,7 @@ class Threads : public ThreadList {
         return nullptr;
     }
     bool is_running(const ptrace::Thread& thread) override {
+        if (world_.all_run) return true;
         const auto milliseconds = static_cast<std::size_t>(world_.passed() / Seconds{0.001});
         const auto turn = world_.runs_in[milliseconds % world_.runs_in.size()];
         return static_cast<pid_t>(turn) == thread.tid();
@@ -61,7 +64,7 @@ class Threads : public ThreadList {
     // So nobody is displaced.
     std::optional<proc::ThreadStat> stat(pid_t) override { return {}; }
     bool ask_to_stop(ptrace::Thread& thread) override {
-        world_.asked = &thread;
+        world_.asked.push_back(&thread);
         return true;
     }
     std::optional<ptrace::Registers> place_to_begin(ptrace::Thread&) override {
@@ -109,6 +112,7 @@ class TestKind : public SampleKind {
           world_(world),
           name_(name),
           wish_(std::move(wish)),
+          all_threads_(options.all_threads),
           last_(world.time) {}
 
     const char* name() const override { return name_; }
@@ -125,6 +129,11 @@ class TestKind : public SampleKind {
         pacer().finished(price);
         last_ = world_.time;
     }
+    bool lets_others_join() const override { return all_threads_; }
+    void join(ptrace::Thread& thread, const ptrace::Registers&) override {
+        world_.joined.push_back(thread.tid());
+        pacer().held_again(wish_.price());
+    }
     void end(const std::string&) override {}
     Seconds risk_of_next() const override { return wish_.risk(); }
     const char* what_is_dear() const override { return "forking it, or tracing it at all,"; }
@@ -134,6 +143,7 @@ class TestKind : public SampleKind {
     World& world_;
     const char* name_;
     Wish wish_;
+    bool all_threads_;
     Clock::time_point last_;
     Seconds waited_{0};
 };
@@ -170,7 +180,7 @@ class Scene {
             if (next > end) break;
             world.time = std::max(world.time, next);
             sampler->tick();
-            if (auto* const thread = std::exchange(world.asked, nullptr)) {
+            for (auto* const thread : std::exchange(world.asked, {})) {
                 world.pass(Seconds{20e-6});
                 sampler->take({.kind = ptrace::EventKind::interrupted, .thread = thread});
             }
@@ -315,6 +325,27 @@ TEST_CASE("threads are chosen in proportion to their CPU time") {
     CHECK(samples[0] / all == doctest::Approx(0.6).epsilon(0.05));
     CHECK(samples[1] / all == doctest::Approx(0.3).epsilon(0.1));
     CHECK(samples[2] / all == doctest::Approx(0.1).epsilon(0.15));
+}
+
+TEST_CASE("all threads that run take part in each sample, and the budget is for all of them") {
+    Options options;
+    options.all_threads = true;
+    Scene scene{priced(0.001), {}, options};
+    scene.world.all_run = true;
+    scene.run_for(Seconds{400});
+    const auto& samples = scene.world.samples;
+    CHECK(samples.size() > 100);
+    CHECK(scene.world.joined.size() == 2 * samples.size());
+    for (std::size_t n = 0; n < samples.size(); ++n)
+        CHECK(samples[n].tid + scene.world.joined[2 * n] + scene.world.joined[2 * n + 1] == 3);
+    CHECK(scene.slowdown() == doctest::Approx(0.01).epsilon(0.15));
+
+    scene.world.all_run = false;
+    scene.world.samples.clear();
+    scene.world.joined.clear();
+    scene.run_for(Seconds{100});
+    CHECK(scene.world.samples.size() > 25);
+    CHECK(scene.world.joined.empty());
 }
 
 TEST_CASE("no sample is taken of a program whose threads all sleep") {

@@ -110,6 +110,13 @@ void GuestThreads::expect_in_windows() {
     }
 }
 
+// Threads may take part in the same sample.
+bool GuestThreads::is_any_open_of(trace::SampleId sample) const {
+    return std::ranges::any_of(guests_, [sample](const auto& entry) {
+        return entry.second.has_open_trace && entry.second.sample == sample;
+    });
+}
+
 void GuestThreads::end(GuestThread& guest, std::string reason, bool exited,
                        std::optional<Address> continuation) {
     if (std::exchange(guest.has_open_trace, false)) {
@@ -131,7 +138,7 @@ void GuestThreads::end(GuestThread& guest, std::string reason, bool exited,
             end.continuation_place = place_.code.place_of(*continuation);
         }
         place_.sink.end(std::move(end));
-        if (guest.burst) place_.sink.end_sample(guest.sample);
+        if (guest.burst && !is_any_open_of(guest.sample)) place_.sink.end_sample(guest.sample);
         guest.untranslated = true;
     }
     guest.state = GuestThread::State::native;

@@ -119,6 +119,7 @@ class GuestThreads {
 
   private:
     void expect_in_windows();
+    bool is_any_open_of(trace::SampleId sample) const;
     bool makes_ask_behind_call(GuestThread& guest) const;
     // It will ask behind its call, of which a part may have been done.
     bool may_not_be_interrupted(const GuestThread& guest) const;

@@ -25,6 +25,16 @@ std::uint64_t period_for(Seconds price, double most_cost) {
     return std::max(tuning::between_clock_looks, nanoseconds_in(price / most_cost));
 }
 
+std::uint64_t nanoseconds_a_tick() {
+    static const auto tick = 1'000'000'000 / static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
+    return tick;
+}
+
+std::uint64_t user_ticks_of(pid_t pid) {
+    const auto counts = proc::usage_counts(pid);
+    return counts ? counts->user : 0;
+}
+
 ptrace::StackSnapshot snapshot_of(pid_t pid, const proc::ThreadClock::Look& look) {
     ptrace::StackSnapshot stack;
     stack.pid = pid;
@@ -49,6 +59,7 @@ ProgramClock::ProgramClock(pid_t pid, Digester& digester, PlacesSeen& places, do
       entries_(pid),
       began_at_(proc::process_cpu_time(pid).value_or(0)),
       last_time_(began_at_),
+      user_ticks_(user_ticks_of(pid)),
       worker_([this] { run(); }) {}
 
 ProgramClock::~ProgramClock() {
@@ -118,6 +129,22 @@ void ProgramClock::take(const proc::ThreadClock::Look& look) {
     if (look.has_registers) seen.stack = snapshot_of(pid_, look);
     looks_.push_back(std::move(seen));
     if (maps_ && !maps_->mapping_at(at)) maps_are_old_ = true;
+}
+
+// It stands for what the program has computed since the sample before: the sampler chooses threads
+// in proportion to that.
+void ProgramClock::sample_begins(const ptrace::Thread& stopped,
+                                 const ptrace::Registers& registers) {
+    const std::lock_guard lock{mutex_};
+    if (!clock_.is_refused()) return;
+    const auto ticks = user_ticks_of(pid_);
+    if (ticks <= user_ticks_) return;
+    StackLook seen;
+    seen.facts.thread = thread(stopped.tid()).name;
+    seen.facts.state = ThreadState::user;
+    seen.facts.nanoseconds = (ticks - std::exchange(user_ticks_, ticks)) * nanoseconds_a_tick();
+    seen.stack = ptrace::snapshot_stack(pid_, registers);
+    looks_.push_back(std::move(seen));
 }
 
 // What the program has been given by us: a thread that is there works for us.
@@ -207,7 +234,7 @@ void ProgramClock::look_at_sleeper(pid_t tid, Thread& of, std::uint64_t nanoseco
 void ProgramClock::note_kernel_time(pid_t tid, Thread& of) {
     const auto counts = proc::usage_counts(pid_, tid);
     if (!counts) return;
-    static const auto tick = 1'000'000'000 / static_cast<std::uint64_t>(sysconf(_SC_CLK_TCK));
+    const auto tick = nanoseconds_a_tick();
     const auto period_in_ticks = std::max<std::uint64_t>(1, period_ / tick);
     for (; counts->system >= of.kernel_ticks + period_in_ticks; of.kernel_ticks += period_in_ticks)
         note(of, ThreadState::kernel, period_in_ticks * tick);
@@ -287,9 +314,10 @@ Seconds ProgramClock::cost() const {
 std::string ProgramClock::warning() const {
     const std::lock_guard lock{mutex_};
     if (clock_.is_refused())
-        return "the kernel refuses its clock (perf_event_open): where time goes is known only of "
-               "threads that wait; sysctl kernel.perf_event_paranoid=2 or less, or CAP_PERFMON, "
-               "allows it";
+        return "the kernel refuses its clock (perf_event_open): of threads that run, where time "
+               "goes is "
+               "known from samples only, and not in which system calls; sysctl "
+               "kernel.perf_event_paranoid=2 or less, or CAP_PERFMON, allows it";
     return {};
 }
 

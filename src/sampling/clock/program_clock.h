@@ -24,6 +24,7 @@
 #include "proc/maps.h"
 #include "proc/process_info.h"
 #include "proc/thread_clock.h"
+#include "ptrace/thread.h"
 #include "sampling/clock/kernel_entry.h"
 #include "sampling/clock/places_seen.h"
 #include "sampling/digester.h"
@@ -44,6 +45,9 @@ class ProgramClock {
     void stop();
     // It executes another program now.
     void program_is_new();
+    // A thread is stopped for a sample, at a random time, in the program's code. Where the kernel
+    // refuses its clock that is all there is to see of threads that run.
+    void sample_begins(const ptrace::Thread& stopped, const ptrace::Registers& registers);
     // What looks cost a thread that always runs, and what they have cost the program so far.
     double share_of_time() const;
     Seconds cost() const;
@@ -99,6 +103,7 @@ class ProgramClock {
     std::vector<StackLook> looks_;
     std::uint64_t began_at_, seen_ = 0;  // nanoseconds of the process; looks
     std::uint64_t last_time_;
+    std::uint64_t user_ticks_;  // that have been seen in samples
     std::thread worker_;
 };
 

@@ -56,15 +56,35 @@ void InstantSamples::begin(ptrace::Thread& thread, const ptrace::Registers& regi
         pacer().finished(Seconds{0});
         return;
     }
-    const auto length = next_length();
-    auto start = next_sample(place_, pacer());
-    start.weight_of_counts = weight_of(length);
-    start.contents = trace::Contents::counts;
-    place_.digester.begin(start, ptrace::snapshot_stack(place_.tracer.pid(), registers),
-                          place_.code.maps());
-    process_.begin_burst(thread, registers, start, length);
+    length_of_last_ = next_length();
+    last_ = next_sample(place_, pacer());
+    last_->weight_of_counts = weight_of(length_of_last_);
+    last_->contents = trace::Contents::counts;
+    begin_burst(thread, registers, *last_);
     pacer().finished(Clock::now() - stopped);
     attend();
+}
+
+// Its Trace is one more of the same sample: what threads do at the same time is no independent
+// evidence.
+void InstantSamples::join(ptrace::Thread& thread, const ptrace::Registers& registers) {
+    const auto stopped = Clock::now();
+    if (!last_) {
+        thread.resume();
+        return;
+    }
+    auto start = *last_;
+    start.trace = place_.numbers.next_trace();
+    begin_burst(thread, registers, start);
+    pacer().held_again(Clock::now() - stopped);
+    attend();
+}
+
+void InstantSamples::begin_burst(ptrace::Thread& thread, const ptrace::Registers& registers,
+                                 const trace::TraceStart& start) {
+    place_.digester.begin(start, ptrace::snapshot_stack(place_.tracer.pid(), registers),
+                          place_.code.maps());
+    process_.begin_burst(thread, registers, start, length_of_last_);
     next_look_ = after(Clock::now(), tuning::between_looks_at_bursts);
 }
 
@@ -98,6 +118,8 @@ std::optional<Clock::time_point> InstantSamples::prepare_program(ptrace::Thread&
 }
 
 emu::translator::BurstLength InstantSamples::next_length() const {
+    if (const auto& time = place_.options.sample_time)
+        return {sample_size_, time->count() * nanoseconds_a_second};
     if (!place_.options.may_be_shorter) return {sample_size_, 0};
     return {sample_size_, static_cast<double>(sample_size_) / tuning::most_per_nanosecond};
 }

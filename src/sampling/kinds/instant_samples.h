@@ -4,6 +4,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 
 #include "emu/common/known_code.h"
@@ -22,9 +24,14 @@ class InstantSamples : public SampleKind {
     bool prepare() override;
     bool may_begin_in(const ptrace::Thread& thread) const override;
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
+    bool lets_others_join() const override { return place_.options.all_threads; }
+    void join(ptrace::Thread& thread, const ptrace::Registers& registers) override;
     void answer() override { process_.answer(); }
     bool take(const ptrace::Event& event) override { return process_.take(event); }
-    void program_is_new() override { process_.program_is_new(); }
+    void program_is_new() override {
+        last_.reset();
+        process_.program_is_new();
+    }
     Clock::time_point next_look() const override { return next_look_; }
     void look_after() override;
     bool has_open_samples() const override { return process_.has_open_bursts(); }
@@ -45,8 +52,13 @@ class InstantSamples : public SampleKind {
     emu::translator::BurstLength next_length() const;
     std::uint32_t weight_of(const emu::translator::BurstLength& length);
 
+    void begin_burst(ptrace::Thread& thread, const ptrace::Registers& registers,
+                     const trace::TraceStart& start);
+
     SamplerContext place_;
     std::uint64_t sample_size_;
+    std::optional<trace::TraceStart> last_;  // the sample that others may join
+    emu::translator::BurstLength length_of_last_;
     emu::KnownCode known_;
     emu::translator::TranslatedProcess process_;
     unsigned refusals_ = 0;  // one after the other

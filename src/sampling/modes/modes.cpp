@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "sampling/clock/program_clock.h"
 #include "sampling/kinds/best_samples.h"
 #include "sampling/kinds/burst_samples.h"
 #include "sampling/kinds/instant_samples.h"
@@ -37,7 +38,11 @@ std::unique_ptr<Sampling> sampler(SamplerContext& place, std::unique_ptr<SampleK
             .random = place.random.fork(),
             .without_preferred = place.without_preferred,
             .is_behind = [&digester = place.digester] { return digester.is_behind(); },
-            .forget = [&digester = place.digester] { digester.forget(); }},
+            .forget = [&digester = place.digester] { digester.forget(); },
+            .begins =
+                [clock = place.clock](const auto& thread, const auto& at) {
+                    if (clock) clock->sample_begins(thread, at);
+                }},
         std::move(preferred), std::move(make_stand_in));
 }
 
@@ -130,6 +135,7 @@ constexpr std::array<ModeRow, 6> table{{
      .holds = false,
      .injects = true,
      .asks_where_it_is = true,
+     .has_windows = true,
      .is_repeatable = false,
      .sample = sample_in_place,
      .follow_everything = nullptr},

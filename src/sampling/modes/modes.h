@@ -31,6 +31,8 @@ struct ModeRow {
     bool holds;             // keeps a thread stopped while it looks at it
     bool injects;           // puts code into it
     bool asks_where_it_is;  // … and translates what is there before it is executed
+    // Samples may be given in time, and all threads may take part in one.
+    bool has_windows = false;
     // Two runs see the same: nothing random matters, addresses are fixed by default, and the
     // program waits for whoever reads what it does.
     bool is_repeatable;

@@ -43,6 +43,9 @@ class SampleKind {
     // The thread is stopped, in 64-bit code, and free of side effects of having been interrupted.
     // The kind lets it go, now or later, and then calls pacer().finished().
     virtual void begin(ptrace::Thread& thread, const ptrace::Registers& registers) = 0;
+    // Another thread, stopped likewise, takes part in the sample that has begun last.
+    virtual bool lets_others_join() const { return false; }
+    virtual void join(ptrace::Thread& /*thread*/, const ptrace::Registers& /*registers*/) {}
     // It goes on holding that thread: no other sample begins meanwhile.
     virtual bool is_holding() const { return false; }
     // … for long.

@@ -108,7 +108,18 @@ void Sampler::look_and_ask() {
     const bool asked = thread && !stopper_.has_asked(*thread) && kind().may_begin_in(*thread) &&
                        stopper_.ask(attempt);
     stopper_.release();
-    if (asked) kind().has_asked(*thread);
+    if (!asked) return;
+    kind().has_asked(*thread);
+    may_be_joined_ = false;
+    if (with_.options.all_threads && kind().lets_others_join()) ask_others();
+}
+
+// Whoever stops first begins the sample, and the others join it.
+void Sampler::ask_others() {
+    for (auto* const other : with_.threads->all())
+        if (!other->stopped() && !stopper_.has_asked(*other) && kind().may_begin_in(*other) &&
+            with_.threads->is_running(*other))
+            stopper_.ask({false, other, {}});
 }
 
 void Sampler::answer() {
@@ -134,7 +145,8 @@ bool Sampler::take_or_count(const ptrace::Event& event) {
     if (kind().take(event)) return true;
     if (const auto asked = stopper_.answer(event)) {
         pacer.prices().stopped(asked->when, asked->displaced);
-        if (event.kind == ptrace::EventKind::interrupted && !kind().is_holding() && !has_enough()) {
+        if (event.kind == ptrace::EventKind::interrupted && !kind().is_holding() &&
+            (may_be_joined_ || !has_enough())) {
             use_stop(*event.thread);
             return true;
         }
@@ -154,6 +166,11 @@ void Sampler::use_stop(ptrace::Thread& thread) {
     const auto stopped = with_.now();
     auto& pacer = kind().pacer();
     if (const auto registers = with_.threads->place_to_begin(thread)) {
+        if (std::exchange(may_be_joined_, kind().lets_others_join())) {
+            kind().join(thread, *registers);
+            return;
+        }
+        with_.begins(thread, *registers);
         pacer.wait(tuning::patience);
         kind().begin(thread, *registers);
         if (!stand_in_) give_up_what_does_not_pay();

@@ -39,6 +39,9 @@ class Sampler : public Sampling {
         std::function<bool()> is_behind;
         // What samples have shown so far is to be forgotten.
         std::function<void()> forget;
+        // A sample begins in this thread, which is stopped there.
+        std::function<void(const ptrace::Thread&, const ptrace::Registers&)> begins =
+            [](const auto&, const auto&) {};
         TimeSource now = Clock::now;
     };
     using MakeKind = std::function<std::unique_ptr<SampleKind>()>;
@@ -67,6 +70,7 @@ class Sampler : public Sampling {
     void act();
     void get_ready();
     void look_and_ask();
+    void ask_others();
     bool take_or_count(const ptrace::Event& event);
     void use_stop(ptrace::Thread& thread);
 
@@ -88,7 +92,8 @@ class Sampler : public Sampling {
     MakeKind make_stand_in_;
     std::unique_ptr<SampleKind> stand_in_;  // meanwhile, or for good
     bool is_prepared_ = false;
-    bool lets_go_ = false;  // did so, between samples
+    bool may_be_joined_ = false;  // the sample has begun that all threads are to take part in
+    bool lets_go_ = false;        // did so, between samples
 
     Clock::time_point began_, stand_in_began_;
     Clock::time_point again_at_ = Clock::time_point::max();
