@@ -21,6 +21,7 @@ constexpr std::array<std::string_view, 10> zeroing{"xor",   "sub",    "pxor",   
                                                    "vpxor", "vxorps", "vxorpd", "vpxord", "vpxorq"};
 constexpr double worth_a_note = 0.05;
 constexpr std::size_t most_values = 12;  // of one operand, on the page
+constexpr double worst_reach = 0.25;     // a share that is known no better than ± this is no news
 
 using Entry = ValueSection::Entry;
 
@@ -37,17 +38,6 @@ std::string step_text(std::int64_t step) {
 bool is_floating(const std::string_view mnemonic) {
     return mnemonic.ends_with("sd") || mnemonic.ends_with("ss") || mnemonic.ends_with("pd") ||
            mnemonic.ends_with("ps");
-}
-
-// It adds a number of the code to what is there: a counter of a loop, whose step the code says.
-bool is_counting(const InstructionText& i) {
-    if (i.operands.empty() || is_memory(i.operands[0])) return false;
-    if (i.mnemonic == "inc" || i.mnemonic == "dec") return true;
-    if (i.operands.size() != 2) return false;
-    if (i.mnemonic == "add" || i.mnemonic == "sub") return is_number(i.operands[1]);
-    if (i.mnemonic != "lea") return false;
-    const auto registers = registers_in(i.operands[1]);
-    return registers.size() == 1 && register_family(i.operands[0]) == registers.front();
 }
 
 // Where the kernel puts stacks.
@@ -139,8 +129,10 @@ std::string operand_label(const Entry& entry) {
 bool tells_step(const model::Profile& profile, const Entry& e) {
     if (!e.stride || e.stride->step == 0) return false;
     if (e.kind == ValueKind::address) return true;
+    // What goes by steps in a register is the counter of a loop.
+    if (e.kind == ValueKind::register_) return false;
     const auto i = parse_instruction(profile.at(e.location).text);
-    return !is_floating(i.mnemonic) && !is_vector_register(e.operand) && !is_counting(i);
+    return !is_floating(i.mnemonic) && !is_vector_register(e.operand);
 }
 
 Regularity regularity_of(const model::Profile& profile, const Entry& e) {
@@ -175,11 +167,20 @@ model::ShownChapter value_chapter(const ValueSection& list, const model::Chapter
     using model::ShownCell, model::ShownPlace;
     const auto& profile = in.profile;
     std::vector<std::pair<double, const Entry*>> found;  // by the executions that it is regular in
+    bool is_any_known = false;
+    const auto is_known = [&](const Entry& e) {
+        return model::reach_of(regularity_of(profile, e).share) <= worst_reach;
+    };
     for (const auto& e : list.entries) {
         if (is_constant_by_construction(profile, e)) continue;
         const auto share = regularity_of(profile, e).share.share;
-        if (share > 0) found.emplace_back(share * static_cast<double>(e.all_executions()), &e);
+        if (share == 0) continue;
+        found.emplace_back(share * static_cast<double>(e.all_executions()), &e);
+        is_any_known |= is_known(e);
     }
+    // Beside those that are known the others are no news.
+    if (is_any_known)
+        std::erase_if(found, [&](const auto& value) { return !is_known(*value.second); });
     std::stable_sort(found.begin(), found.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });
     std::vector<const Entry*> order;
@@ -222,8 +223,9 @@ model::ShownChapter value_chapter(const ValueSection& list, const model::Chapter
     return {.key = "values",
             .name = "Values",
             .title = "Predictable values",
-            .explanation = fmt::format("of {}; those that cannot vary are left out",
-                                       model::counted("operand", list.entries.size())),
+            .explanation =
+                fmt::format("of {}; those that cannot vary, or are hardly known, are left out",
+                            model::counted("operand", list.entries.size())),
             .about = "What instructions yield, the most predictable work first",
             .totals = list.all_executions(),
             .dropped = list.dropped,

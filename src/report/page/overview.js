@@ -39,6 +39,7 @@ function overviewPart(show) {
     return element("dl.facts", {},
       raw.targets.map((t) => fact("Program", element("code", {}, t.command.join(" ")),
         element("div.muted", {}, targetText(t)))),
+      raw.known && fact("Known", raw.known),
       run.runs > 1 && fact("Merged", `${Text.counted("run", run.runs)} on ${Text.counted("machine", run.machines)}`),
       fact("Machine", `${host.cpu}, ${Text.counted("core", host.cores)}, Linux ${host.kernel}`),
       fact("Profiles", run.profiles.join(", ")),

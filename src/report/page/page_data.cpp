@@ -83,6 +83,7 @@ class PageWriter {
     void certainty() {
         out_.break_line();
         out_.key("everything").boolean(saw_everything(p_));
+        out_.key("known").text(known_text(p_));
         out_.key("shortage").open_object();
         out_.key("text").text(printable(shortage_text(p_)));
         out_.key("is_noise").boolean(certainty_of(p_).is_noise());

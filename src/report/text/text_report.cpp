@@ -40,15 +40,16 @@ class TextReport {
 
     std::string render() {
         shortage();
-        header();
+        verdict();
         const auto shown = chapters_of(p_, top_);
         chapters(shown, false);
         if (!anyway_ && certainty_of(p_).is_noise()) {
             certain();
-            return std::move(out_);
+        } else {
+            opportunities();
+            chapters(shown, true);
         }
-        opportunities();
-        chapters(shown, true);
+        about();
         return std::move(out_);
     }
 
@@ -59,7 +60,7 @@ class TextReport {
                 out_ += chapter_text(p_, chapter, width_, paint_);
     }
 
-    // --- whether there is anything to say
+    // --- what ran, how well it is known, and what limits that
 
     void shortage() {
         auto text = shortage_text(p_);
@@ -68,6 +69,20 @@ class TextReport {
         line_of(text, Tint::bold, 0);
         for (const auto& remedy : remedies_for(p_)) line_of("→ " + remedy, Tint::accent, 2);
         out_ += "\n";
+    }
+
+    void verdict() {
+        for (const auto& t : p_.targets) {
+            fact("Program", joined(t.command, " "), Tint::bold);
+            fact("", target_text(t));
+        }
+        fact("Known", known_text(p_));
+        if (p_.cost.slowdown) fact("Cost", share_text(*p_.cost.slowdown) + " of its time");
+        if (p_.run.interrupted)
+            fact("Cut short", "by " + *p_.run.interrupted + ": what was seen until then",
+                 Tint::accent);
+        for (const auto& w : p_.run.warnings) fact("Warning", w, Tint::accent);
+        for (const auto& f : p_.run.failures) fact("Failed", f, Tint::accent);
     }
 
     // In place of tables, all of whose shares would be noise.
@@ -79,13 +94,10 @@ class TextReport {
         line_of("tables would be noise and are left out: --anyway shows them", Tint::dim, 2);
     }
 
-    // --- what ran, what was seen, what it cost
+    // --- how it was come by
 
-    void header() {
-        for (const auto& t : p_.targets) {
-            fact("Program", joined(t.command, " "), Tint::bold);
-            fact("", target_text(t));
-        }
+    void about() {
+        out_ += heading_text("About this profile", "", width_, paint_);
         const auto& run = p_.run;
         fact("Run", fmt::format("mode {}, {}; {}; {}", run.mode, joined(run.profiles, " "),
                                 run.started, p_.tool));
@@ -99,11 +111,6 @@ class TextReport {
         fact("Ended", ended_text());
         if (run.sampling) fact("Samples", *run.sampling);
         fact("Cost", cost_text());
-        if (run.interrupted)
-            fact("Cut short", "by " + *run.interrupted + ": what was seen until then",
-                 Tint::accent);
-        for (const auto& w : run.warnings) fact("Warning", w, Tint::accent);
-        for (const auto& f : run.failures) fact("Failed", f, Tint::accent);
     }
 
     void fact(const std::string& label, const std::string& text, Tint tint = Tint::none) {

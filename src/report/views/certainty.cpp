@@ -74,6 +74,21 @@ double worst_reach(const SharesOfProfile& of, std::uint64_t times_as_many) {
     return worst;
 }
 
+// Of the share that is known worst: a half.
+double reach_of_half(const Totals& totals) {
+    auto half =
+        Statistics{totals.samples, totals.total, totals.total_squares, totals.total_squares};
+    half.samples /= 2;
+    half.count /= 2;
+    half.squares /= 2;
+    half.products /= 2;
+    return model::reach_of(share_of(half, totals));
+}
+
+std::string points_text(double reach) {
+    return fmt::format("±{:.0f} points", std::ceil(reach * 100));
+}
+
 // Two digits are more than is known.
 std::string rough_seconds(double seconds) {
     if (seconds < 90) return fmt::format("{:.0f} s", std::max(1.0, seconds));
@@ -123,6 +138,20 @@ Certainty certainty_of(const Profile& profile) {
     return c;
 }
 
+std::string known_text(const Profile& profile) {
+    if (saw_everything(profile)) return "everything: all counts are exact";
+    std::string text;
+    if (const auto* time = profile.find<TimeSection>(); time && time->totals.samples > 1)
+        text = fmt::format("where time goes to {} ({})", points_text(reach_of_half(time->totals)),
+                           counted("look", time->totals.samples));
+    const auto certainty = certainty_of(profile);
+    if (profile.coverage.samples > 0 && certainty.reach > 0 && certainty.reach < 0.5)
+        text +=
+            fmt::format("{}what is executed to {} ({})", text.empty() ? "" : ", ",
+                        points_text(certainty.reach), counted("sample", profile.coverage.samples));
+    return text;
+}
+
 std::string shortage_text(const Profile& profile) {
     const auto certainty = certainty_of(profile);
     if (certainty.is_enough()) return {};
@@ -145,8 +174,8 @@ std::string shortage_text(const Profile& profile) {
     if (certainty.reach >= 0.5)
         return fmt::format("too few samples ({}): nothing is known about shares",
                            profile.coverage.samples);
-    return fmt::format("too few samples ({}): shares are known to ±{:.0f} points at best",
-                       profile.coverage.samples, std::ceil(certainty.reach * 100));
+    return fmt::format("too few samples ({}): shares are known to {} at best",
+                       profile.coverage.samples, points_text(certainty.reach));
 }
 
 std::vector<std::string> remedies_for(const Profile& profile) {
