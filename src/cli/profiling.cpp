@@ -23,6 +23,7 @@
 #include "model/profile_file.h"
 #include "proc/identity.h"
 #include "proc/process_info.h"
+#include "profile/common/profile_type.h"
 #include "profile/registry.h"
 #include "report/model/assemble.h"
 #include "report/model/host_facts.h"
@@ -40,7 +41,6 @@ using sampling::ModeRow, sampling::names_of_modes;
 constexpr std::uint64_t default_repeatable_seed = 1;
 
 constexpr const char* latency = "latency";
-constexpr const char* time_type = "time";
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -56,12 +56,18 @@ bool can_have_clock(const sampling::Options& sampling) {
     return !sampling::follows_everything(sampling);
 }
 
+bool reads_clock(const std::string& name) {
+    return std::ranges::any_of(profile::profile_types(), [&](const auto* type) {
+        return type->name == name && type->reads_clock;
+    });
+}
+
 std::vector<std::string> profiles_asked_for(const std::vector<std::string>& names,
                                             const sampling::Options& sampling) {
     if (!names.empty() && !has(names, "all")) return names;
     auto all = names.empty() ? profile::default_profile_names() : profile::profile_names();
     if (!can_time_loads(sampling)) std::erase(all, latency);
-    if (!can_have_clock(sampling)) std::erase(all, time_type);
+    if (!can_have_clock(sampling)) std::erase_if(all, reads_clock);
     return all;
 }
 
@@ -227,10 +233,12 @@ void check(const ProfilingOptions& options, const sampling::Options& sampling, b
     if (has(options.profiles, latency) && !can_time_loads(sampling))
         refuse(fmt::format("--profile latency needs --mode {}, without --exhaustive",
                            names_of_modes(&ModeRow::times_loads)));
-    if (has(options.profiles, time_type) && !can_have_clock(sampling))
+    const auto of_clock = std::ranges::find_if(options.profiles, reads_clock);
+    if (of_clock != options.profiles.end() && !can_have_clock(sampling))
         refuse(
-            "--profile time needs a mode that takes samples: where the whole program is followed "
-            "it takes other times");
+            fmt::format("--profile {} needs a mode that takes samples: where the whole program is "
+                        "followed it takes other times",
+                        *of_clock));
 }
 
 std::vector<std::string> mode_names() {
@@ -356,7 +364,8 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
     const auto started = now_utc();
 
     const auto names = profiles_asked_for(options.profiles, sampling);
-    sampling.clock = has(names, time_type) || sampling::row_of(sampling.mode).asks_where_it_is;
+    sampling.clock =
+        std::ranges::any_of(names, reads_clock) || sampling::row_of(sampling.mode).asks_where_it_is;
     machine::LatencyScale latency_scale;
     std::string why_not_timed;
     if (has(names, latency)) {

@@ -20,7 +20,7 @@ class Hundreds : public FunctionMap {
 };
 
 ClockLook look(ThreadState state, std::vector<std::uint64_t> stack, std::uint64_t time = period) {
-    ClockLook look{"worker", state, state == ThreadState::kernel ? "read" : "", time, {}};
+    ClockLook look{"worker", state, state == ThreadState::kernel ? "read" : "", time, 0, {}};
     for (const auto offset : stack) look.stack.push_back(at(offset));
     return look;
 }

@@ -51,6 +51,9 @@ struct ProfileType {
     std::unique_ptr<Profiler> (*make_profiler)(const ProfilerInputs&) = nullptr;
     std::unique_ptr<TransitionProfile> (*make_transition_profile)(const ProfilerInputs&) = nullptr;
 
+    // It is made of what the clock sees: there is none where the whole program is followed.
+    bool reads_clock = false;
+
     // Its chapter of reports, and where among the others: the lowest rank comes first.
     model::ShownChapter (*chapter)(const model::Section&, const model::ChapterInputs&) = nullptr;
     int rank = 9;

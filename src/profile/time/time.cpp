@@ -62,6 +62,7 @@ const ProfileType time_type{
     .make_profiler = [](const ProfilerInputs& in) -> std::unique_ptr<Profiler> {
         return std::make_unique<TimeProfiler>(in.functions);
     },
+    .reads_clock = true,
     .chapter = model::chapter_of<TimeSection, time_chapter>,
     .rank = 0,
 };

@@ -9,6 +9,7 @@ namespace {
 constexpr std::array table{
     Exporter{"collapsed", "stacks, one a line: flamegraph.pl, inferno", export_collapsed},
     Exporter{"speedscope", "stacks: www.speedscope.app", export_speedscope},
+    Exporter{"trace", "the timeline: ui.perfetto.dev, speedscope", export_trace},
     Exporter{"pprof", "stacks and instructions: go tool pprof", export_pprof},
     Exporter{"callgrind", "instructions and calls: KCachegrind, callgrind_annotate",
              export_callgrind},

@@ -37,6 +37,7 @@ std::span<const Exporter> exporters();
 
 Exported export_collapsed(const Profile& profile, const ExportOptions& options);
 Exported export_speedscope(const Profile& profile, const ExportOptions& options);
+Exported export_trace(const Profile& profile, const ExportOptions& options);
 Exported export_pprof(const Profile& profile, const ExportOptions& options);
 Exported export_callgrind(const Profile& profile, const ExportOptions& options);
 Exported export_bolt(const Profile& profile, const ExportOptions& options);

@@ -14,6 +14,7 @@
 #include "profile/path/path_section.h"
 #include "profile/stack/stack_section.h"
 #include "profile/time/time_section.h"
+#include "profile/timeline/timeline_section.h"
 #include "profile/value/value_section.h"
 
 namespace shadowprof::report {

@@ -8,6 +8,7 @@
 #include "report/opportunities/opportunities.h"
 #include "report/page/page_code.h"
 #include "report/page/page_index.h"
+#include "report/page/page_timeline.h"
 #include "report/text/format.h"
 #include "report/views/certainty.h"
 #include "report/views/chapters.h"
@@ -33,6 +34,7 @@ class PageWriter {
         chapters();
         if (const auto* loads = p_.find<LatencySection>()) level_limits(loads->scale);
         flames();
+        write_timeline(out_, p_);
         write_code(out_, p_, symbols_, index_, limits_);
         out_.break_line();
         out_.key("modules").open_array();

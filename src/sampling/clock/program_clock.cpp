@@ -277,6 +277,8 @@ void ProgramClock::hand_over() {
     if (looks_.empty()) return;
     refresh_maps();
     leave_out_ours();
+    const Seconds since = Clock::now() - began_;
+    for (auto& look : looks_) look.facts.at = since.count();
     if (digester_.is_behind()) forget_stacks();
     digester_.look({std::exchange(looks_, {}), maps_});
 }

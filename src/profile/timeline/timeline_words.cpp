@@ -1,0 +1,172 @@
+#include "profile/timeline/timeline_words.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <utility>
+
+#include "model/number_text.h"
+
+namespace shadowprof::profile {
+
+namespace {
+
+using model::LocationIndex, model::ShownCell, model::ShownPlace;
+
+// Two neighbours are different where chance would hardly explain it: what each does of its time is
+// known by looks, and varies by itself.
+constexpr double certainly_different = 4;
+constexpr std::size_t most_phases = 12;
+constexpr double worth_telling = 0.03;
+
+using PartKey = std::pair<ThreadState, std::optional<LocationIndex>>;
+using Parts = std::map<PartKey, Phase::Part>;
+
+struct Building {
+    std::uint64_t first = 0, end = 0;
+    Parts parts;
+    double looks = 0, nanoseconds = 0;
+
+    void add(const Phase::Part& part) {
+        auto& sum = parts[{part.state, part.function}];
+        sum.state = part.state;
+        sum.function = part.function;
+        sum.nanoseconds += part.nanoseconds;
+        sum.looks += part.looks;
+        looks += static_cast<double>(part.looks);
+        nanoseconds += static_cast<double>(part.nanoseconds);
+    }
+    void append(const Building& next) {
+        end = next.end;
+        for (const auto& [key, part] : next.parts) add(part);
+    }
+    double share(const PartKey& key) const {
+        const auto found = parts.find(key);
+        return found == parts.end() || nanoseconds == 0
+                   ? 0
+                   : static_cast<double>(found->second.nanoseconds) / nanoseconds;
+    }
+};
+
+// How different two neighbours are, by how well each is known.
+double difference(const Building& a, const Building& b) {
+    if (a.looks == 0 || b.looks == 0) return a.looks == b.looks ? 0 : certainly_different;
+    double distance = 0;
+    for (const auto& [key, part] : a.parts) distance += std::abs(a.share(key) - b.share(key));
+    for (const auto& [key, part] : b.parts)
+        if (!a.parts.contains(key)) distance += b.share(key);
+    distance /= 2;
+    return distance * distance * a.looks * b.looks / (a.looks + b.looks);
+}
+
+}  // namespace
+
+std::uint64_t Phase::on_processors() const {
+    std::uint64_t sum = 0;
+    for (const auto& part : parts)
+        if (!is_waiting(part.state)) sum += part.nanoseconds;
+    return sum;
+}
+
+// The two neighbours that are most alike become one, again and again.
+std::vector<Phase> phases_of(const TimelineSection& timeline) {
+    std::vector<Building> building;
+    for (const auto& e : timeline.entries) {
+        if (e.column >= building.size()) building.resize(e.column + 1);
+        // A thread that waits says little of what the program does.
+        if (is_waiting(e.state)) continue;
+        building[e.column].add({e.state, e.function, e.statistics.count, e.statistics.samples});
+    }
+    for (std::size_t n = 0; n < building.size(); ++n) {
+        building[n].first = n;
+        building[n].end = n + 1;
+    }
+    while (building.size() > 1) {
+        double least = std::numeric_limits<double>::infinity();
+        std::size_t at = 0;
+        for (std::size_t n = 0; n + 1 < building.size(); ++n)
+            if (const auto d = difference(building[n], building[n + 1]); d < least) {
+                least = d;
+                at = n;
+            }
+        if (least >= certainly_different && building.size() <= most_phases) break;
+        building[at].append(building[at + 1]);
+        building.erase(building.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+    }
+    std::vector<Phase> phases;
+    for (const auto& b : building) {
+        Phase phase{b.first, b.end, {}};
+        for (const auto& [key, part] : b.parts) phase.parts.push_back(part);
+        std::stable_sort(phase.parts.begin(), phase.parts.end(), [](const auto& a, const auto& c) {
+            return a.nanoseconds > c.nanoseconds;
+        });
+        phases.push_back(std::move(phase));
+    }
+    return phases;
+}
+
+model::ShownChapter timeline_chapter(const TimelineSection& timeline,
+                                     const model::ChapterInputs& in) {
+    using enum model::ShownColumn::Kind;
+    using Column = model::ShownColumn;
+    const auto phases = phases_of(timeline);
+    // One phase is what "where time goes" has told.
+    if (phases.size() < 2) return {};
+    const auto width = static_cast<double>(timeline.column_width) * 1e-3;
+    const auto seconds = [&](std::uint64_t column) {
+        return model::seconds_text(static_cast<double>(column) * width);
+    };
+    std::vector<const Phase*> order;
+    order.reserve(phases.size());
+    for (const auto& phase : phases) order.push_back(&phase);
+    model::TableOf<Phase> table("phases", std::move(order), in,
+                                [](const Phase& p) { return p.on_processors(); });
+    table.column(Column("from", "from").of(8), [&](const Phase& p) { return seconds(p.first); })
+        .column(Column("to", "to").of(8), [&](const Phase& p) { return seconds(p.end); })
+        .column(Column("processors", "processors").of(7), [&](const Phase& p) {
+            const auto time = static_cast<double>(p.end - p.first) * width * 1e9;
+            return fmt::format("{:.2f}", static_cast<double>(p.on_processors()) / time);
+        });
+    for (std::size_t n = 0; n < 3; ++n) {
+        const auto part = [n](const Phase& p) -> const Phase::Part* {
+            const auto all = static_cast<double>(p.on_processors());
+            return n < p.parts.size() &&
+                           static_cast<double>(p.parts[n].nanoseconds) >= worth_telling * all
+                       ? &p.parts[n]
+                       : nullptr;
+        };
+        static constexpr std::string_view shares[] = {"share1", "share2", "share3"};
+        static constexpr std::string_view places[] = {"at1", "at2", "at3"};
+        table
+            .column(Column(shares[n], n == 0 ? "mostly" : "", ratio)
+                        .of(n == 0 ? 9 : static_cast<int>(5 - n)),
+                    [&](const Phase& p) {
+                        const auto* const found = part(p);
+                        return found ? ShownCell(static_cast<double>(found->nanoseconds) /
+                                                 static_cast<double>(p.on_processors()))
+                                     : ShownCell();
+                    })
+            .column(Column(places[n], n == 0 ? "in" : "", function)
+                        .of(n == 0 ? 9 : static_cast<int>(5 - n))
+                        .wide(2),
+                    [&](const Phase& p) {
+                        const auto* const found = part(p);
+                        if (!found) return ShownCell();
+                        if (!found->function) return ShownCell("(not known)");
+                        return ShownCell(ShownPlace{*found->function});
+                    });
+    }
+    return {.key = "phases",
+            .name = "Phases",
+            .title = "Phases",
+            .explanation = fmt::format("what is told apart in columns of {}", seconds(1)),
+            .about = "What the program did when",
+            .totals = {},
+            .is_of_time = true,
+            .needs_samples = false,
+            .tables = {table.take()}};
+}
+
+}  // namespace shadowprof::profile

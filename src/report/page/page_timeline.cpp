@@ -1,0 +1,65 @@
+#include "report/page/page_timeline.h"
+
+#include <map>
+#include <string>
+
+#include "model/utf8.h"
+#include "report/text/format.h"
+
+namespace shadowprof::report {
+
+namespace {
+
+// Texts that occur often are written once, and else their numbers.
+class Numbers {
+  public:
+    std::uint64_t of(const std::string& text) {
+        const auto [known, is_new] = numbers_.try_emplace(text, numbers_.size());
+        if (is_new) texts_.push_back(text);
+        return known->second;
+    }
+    void write(JsonOutput& out) const {
+        out.open_array();
+        for (const auto& text : texts_) out.text(text);
+        out.close_array();
+    }
+
+  private:
+    std::map<std::string, std::uint64_t> numbers_;
+    std::vector<std::string> texts_;
+};
+
+}  // namespace
+
+void write_timeline(JsonOutput& out, const Profile& p) {
+    out.break_line();
+    out.key("timeline");
+    const auto* const list = p.find<profile::TimelineSection>();
+    if (!list || list->entries.empty()) {
+        out.null();
+        return;
+    }
+    Numbers threads, states, functions;
+    out.open_object();
+    out.key("width").number(list->column_width);
+    out.key("entries").open_array();
+    for (const auto& e : list->entries) {
+        auto state = std::string{model::name_of(e.state)};
+        if (!e.call.empty()) state += " (" + printable(e.call) + ")";
+        out.number(e.column);
+        out.number(threads.of(printable(e.thread)));
+        out.number(states.of(state));
+        out.boolean(profile::is_waiting(e.state));
+        out.number(functions.of(e.function ? function_label(p, p.at(*e.function)) : ""));
+        out.number(e.statistics.count);
+    }
+    out.close_array();
+    for (const auto& [key, texts] : {std::pair{"threads", &threads}, std::pair{"states", &states},
+                                     std::pair{"functions", &functions}}) {
+        out.key(key);
+        texts->write(out);
+    }
+    out.close_object();
+}
+
+}  // namespace shadowprof::report

@@ -1,0 +1,102 @@
+// Timelines against what was put into them, and phases that are planted.
+#include "profile/timeline/timeline.h"
+
+#include <doctest/doctest.h>
+
+#include "base/random.h"
+#include "profile/timeline/timeline_words.h"
+
+using namespace shadowprof;
+using namespace shadowprof::profile;
+
+namespace {
+
+class EachIsAFunction : public FunctionMap {
+  public:
+    Location function_of(Location location) override { return location; }
+};
+
+ClockLook look_at(std::uint64_t place, double at, std::uint64_t nanoseconds = 5'000'000,
+                  ThreadState state = ThreadState::user) {
+    ClockLook look;
+    look.thread = "main";
+    look.state = state;
+    look.at = at;
+    look.nanoseconds = nanoseconds;
+    look.stack = {Location{{}, place, {}}};
+    return look;
+}
+
+TimelineHotlist list_of(TimelineProfiler& profiler) {
+    Hotlists lists;
+    profiler.yield(lists, Seen::samples);
+    return *lists.find<TimelineHotlist>();
+}
+
+// Places become their own indices.
+TimelineSection section_of(const TimelineHotlist& list) {
+    TimelineSection section;
+    section.column_width = list.column_width;
+    section.totals = list.totals;
+    for (const auto& e : list.entries) {
+        std::optional<model::LocationIndex> function;
+        if (e.function) function = static_cast<model::LocationIndex>(e.function->offset);
+        section.entries.push_back({e.column, e.thread, e.state, e.call, function, e.statistics});
+    }
+    return section;
+}
+
+}  // namespace
+
+TEST_CASE("each look is in the column of the time that it stands for") {
+    EachIsAFunction functions;
+    TimelineProfiler profiler{functions};
+    profiler.look(look_at(1, 0.05));
+    profiler.look(look_at(1, 0.06));
+    profiler.look(look_at(2, 0.101));  // 0.0985 s in its middle
+    profiler.look(look_at(2, 0.75, 100'000'000, ThreadState::sleep));
+    const auto list = list_of(profiler);
+    CHECK(list.column_width == 100);
+    CHECK(list.totals.total == 115'000'000);
+    REQUIRE(list.entries.size() == 3);
+    CHECK(list.entries[0].column == 7);
+    CHECK(list.entries[0].state == ThreadState::sleep);
+    CHECK(list.entries[1].column == 0);
+    CHECK(list.entries[1].statistics.count == 10'000'000);
+    CHECK(list.entries[1].statistics.samples == 2);
+    CHECK(list.entries[2].column == 0);
+}
+
+TEST_CASE("a long run has wider columns, and nothing is lost") {
+    EachIsAFunction functions;
+    TimelineProfiler profiler{functions};
+    for (int n = 0; n < 6000; ++n) profiler.look(look_at(n < 3000 ? 1 : 2, 0.01 * (n + 1)));
+    const auto list = list_of(profiler);
+    CHECK(list.column_width == 800);
+    CHECK(list.totals.total == 6000 * 5'000'000UL);
+    std::uint64_t sum = 0;
+    for (const auto& e : list.entries) sum += e.statistics.count;
+    CHECK(sum == list.totals.total);
+    CHECK(list.entries.size() <= 77);
+}
+
+TEST_CASE("phases that differ are told apart, and noise is not") {
+    EachIsAFunction functions;
+    Random random{3};
+    TimelineProfiler two{functions}, one{functions};
+    for (int n = 0; n < 2000; ++n) {
+        const auto at = 0.005 * (n + 1);
+        // The first 3 s: nine tenths in 1; then two thirds in 2.
+        const auto place = at <= 3 ? (random.chance(0.9) ? 1U : 2U) : (random.chance(0.67) ? 2U : 3U);
+        two.look(look_at(place, at));
+        one.look(look_at(random.chance(0.5) ? 1 : random.chance(0.5) ? 2 : 3, at));
+    }
+    const auto phases = phases_of(section_of(list_of(two)));
+    REQUIRE(phases.size() == 2);
+    CHECK(phases[0].first == 0);
+    CHECK(phases[0].end == doctest::Approx(30).epsilon(0.04));
+    CHECK(phases[1].end == 100);
+    CHECK(phases[0].parts.front().function == 1U);
+    CHECK(phases[1].parts.front().function == 2U);
+    CHECK(phases_of(section_of(list_of(one))).size() == 1);
+}
