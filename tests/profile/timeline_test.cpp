@@ -87,7 +87,8 @@ TEST_CASE("phases that differ are told apart, and noise is not") {
     for (int n = 0; n < 2000; ++n) {
         const auto at = 0.005 * (n + 1);
         // The first 3 s: nine tenths in 1; then two thirds in 2.
-        const auto place = at <= 3 ? (random.chance(0.9) ? 1U : 2U) : (random.chance(0.67) ? 2U : 3U);
+        const auto place =
+            at <= 3 ? (random.chance(0.9) ? 1U : 2U) : (random.chance(0.67) ? 2U : 3U);
         two.look(look_at(place, at));
         one.look(look_at(random.chance(0.5) ? 1 : random.chance(0.5) ? 2 : 3, at));
     }
