@@ -226,6 +226,11 @@ def long_profile(profile, entries):
     p["time"] = dict(totals(), exhaustive=False, waiting=nothing, entries=[
         {"thread": f"thread {i}", "state": "user", "call": "", "frames": [i], **statistics(n), "waiting": statistics(0)}
         for i, n in enumerate(counts)])
+    columns = 90
+    p["timeline"] = {"total": columns, "unknown": 0, "exhaustive": False, "samples": columns, "total_squares": hex(columns),
+                     "column_width": 100, "entries": [
+                         {"column": i, "thread": "app", "state": "user", "call": "", "function": 1 if i < 30 else 2,
+                          "count": 1, "stats": {"samples": 1, "squares": "0x1", "products": "0x1"}} for i in range(columns)]}
     p["latencies"] = dict(p["latencies"], **totals(), loads=total, entries=[
         dict(p["latencies"]["entries"][0], location=i, origin=near(i), **statistics(n)) for i, n in enumerate(counts)])
     del p["values"]
@@ -255,6 +260,12 @@ def long_lists_are_quick(browser, folder, profile):
             box = f"document.querySelectorAll('.list')[{table}]"
             browser.run(f"{box}.scrollTop = 1e9")
             browser.wait_for(f"{box}.querySelector('[data-row=\"{entries - 1}\"]')")
+    browser.run("document.querySelector('#tab-timeline').click()")
+    check(browser.run("document.querySelectorAll('.lane-bar').length") == 90, "the timeline has not a bar for each column")
+    for column, function in ((10, "function_1"), (40, "function_2")):
+        browser.run(f"document.querySelectorAll('.lane-bar')[{column}].click()")
+        shown = browser.run("document.querySelector('.timeline-panel').textContent")
+        check(f"{column / 10:.2f} s to" in shown and function in shown, f"column {column} of the timeline: {shown}")
     took = browser.run(f"""(async () => {{
         const begin = performance.now();
         const search = document.querySelector('#search');

@@ -52,7 +52,7 @@ constexpr bool is_waiting(ThreadState state) {
 struct ClockLook {
     std::string thread;                // its name
     std::optional<ThreadState> state;  // if nothing: it had a processor
-    std::string call;               // the system call, or "page fault"; empty if none or not known
+    std::string call;  // the system call, "fault or interrupt"; empty if none or not known
     std::uint64_t nanoseconds = 0;  // that it stands for, until then
     double at = 0;                  // seconds since the clock began
     // Innermost first; all but the first are return addresses. Empty if nothing is known.

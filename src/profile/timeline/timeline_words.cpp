@@ -21,7 +21,7 @@ constexpr double certainly_different = 4;
 constexpr std::size_t most_phases = 12;
 constexpr double worth_telling = 0.03;
 
-using PartKey = std::pair<ThreadState, std::optional<LocationIndex>>;
+using PartKey = std::optional<LocationIndex>;
 using Parts = std::map<PartKey, Phase::Part>;
 
 struct Building {
@@ -30,8 +30,7 @@ struct Building {
     double looks = 0, nanoseconds = 0;
 
     void add(const Phase::Part& part) {
-        auto& sum = parts[{part.state, part.function}];
-        sum.state = part.state;
+        auto& sum = parts[part.function];
         sum.function = part.function;
         sum.nanoseconds += part.nanoseconds;
         sum.looks += part.looks;
@@ -65,8 +64,7 @@ double difference(const Building& a, const Building& b) {
 
 std::uint64_t Phase::on_processors() const {
     std::uint64_t sum = 0;
-    for (const auto& part : parts)
-        if (!is_waiting(part.state)) sum += part.nanoseconds;
+    for (const auto& part : parts) sum += part.nanoseconds;
     return sum;
 }
 
@@ -77,7 +75,7 @@ std::vector<Phase> phases_of(const TimelineSection& timeline) {
         if (e.column >= building.size()) building.resize(e.column + 1);
         // A thread that waits says little of what the program does.
         if (is_waiting(e.state)) continue;
-        building[e.column].add({e.state, e.function, e.statistics.count, e.statistics.samples});
+        building[e.column].add({e.function, e.statistics.count, e.statistics.samples});
     }
     for (std::size_t n = 0; n < building.size(); ++n) {
         building[n].first = n;

@@ -13,11 +13,10 @@ namespace shadowprof::profile {
 struct Phase {
     std::uint64_t first = 0, end = 0;  // columns
     struct Part {
-        ThreadState state{};
         std::optional<model::LocationIndex> function;
         std::uint64_t nanoseconds = 0, looks = 0;
     };
-    std::vector<Part> parts;  // of all threads, the longest first
+    std::vector<Part> parts;  // of all threads on processors, the longest first
 
     std::uint64_t on_processors() const;  // nanoseconds
 };

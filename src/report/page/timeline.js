@@ -13,15 +13,16 @@ function timelinePart() {
   const columns = 1 + Math.max(...entries.map((e) => e.column));
   const nanoseconds = width * 1e6;
   const sum = (list) => list.reduce((all, e) => all + e.time, 0);
-  const label = (e) => (e.waits ? `waiting: ${e.state}` : e.name || e.state);
+  const whereOf = (e) => e.name || e.state;
+  const label = (e) => (e.waits ? `waiting: ${e.state}` : e.name && e.state !== "user" ? `${e.name}: ${e.state}` : whereOf(e));
 
   // What takes most time has a colour of its own; the rest shares one.
   const mostColours = 8;
   const byLabel = new Map();
-  for (const e of entries) if (!e.waits) byLabel.set(label(e), (byLabel.get(label(e)) || 0) + e.time);
+  for (const e of entries) if (!e.waits) byLabel.set(whereOf(e), (byLabel.get(whereOf(e)) || 0) + e.time);
   const coloured = [...byLabel].sort((a, b) => b[1] - a[1]).slice(0, mostColours).map(([name]) => name);
   const colourOf = (e) => {
-    const nth = coloured.indexOf(label(e));
+    const nth = coloured.indexOf(whereOf(e));
     return nth < 0 ? "var(--muted)" : `hsl(${(nth * 360 / mostColours + 25) % 360} 62% 58%)`;
   };
 

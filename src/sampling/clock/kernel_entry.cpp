@@ -46,7 +46,7 @@ std::string KernelEntries::find(const proc::ThreadClock::Look& look) const {
                                syscall_instruction.data(), syscall_instruction.size()) == 0;
     // The instruction leaves where it goes on in rcx.
     if (look.general[rcx] != look.user_at.value || (is_read && !is_behind_syscall))
-        return "page fault";
+        return "fault or interrupt";
     const auto number = is_read ? number_loaded_in(code) : std::nullopt;
     return number ? name_of_call(*number) : "";
 }

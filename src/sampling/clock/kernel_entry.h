@@ -1,4 +1,4 @@
-// Why a thread is in the kernel that runs there on its behalf: a system call, or a page fault. The
+// Why a thread is in the kernel that runs there on its behalf: a system call, a page fault or an interrupt. The
 // kernel tells the registers with which the thread entered it, but not the number of the call. So
 // that is read from the code before the entry, which mostly loads a constant.
 #pragma once
@@ -24,7 +24,7 @@ class KernelEntries {
   public:
     explicit KernelEntries(pid_t pid) : memory_(pid) {}
 
-    // The name of the call, "page fault", or "" for a call of which that is not known.
+    // The name of the call, "fault or interrupt", or "" for a call of which that is not known.
     const std::string& name_of(const proc::ThreadClock::Look& look);
     void forget() { known_.clear(); }
 
