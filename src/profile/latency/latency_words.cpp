@@ -3,12 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "model/number_text.h"
 
 namespace shadowprof::profile {
 
 namespace {
+
+// A share that is known no better than ± this is little to act on.
+constexpr double worth_a_warning = 0.25;
 
 using Entry = LatencySection::Entry;
 using model::ShownCell, model::ShownPlace;
@@ -105,6 +113,14 @@ model::ShownChapter latency_chapter(const LatencySection& list, const model::Cha
     const auto quantile = [](double part) {
         return [part](const Entry& e) { return latency_quantile(e.histogram, part); };
     };
+    std::vector<std::string> notes{scale_text(list.scale)};
+    const auto worst = std::accumulate(order.begin(), order.end(), 0.0, [&](double reach, auto* e) {
+        return std::max(reach, model::reach_of(model::estimate_share(e->statistics, list.totals)));
+    });
+    if (worst > worth_a_warning)
+        notes.push_back(fmt::format(
+            "too few loads were timed: of all waiting, shares are known to ±{:.0f} points",
+            std::ceil(worst * 100)));
     model::TableOf<Entry> table("latencies", std::move(order), in,
                                 [](const Entry& e) { return e.statistics.count; });
     table.share(&Entry::statistics, list.totals, "waiting", 5)
@@ -147,7 +163,7 @@ model::ShownChapter latency_chapter(const LatencySection& list, const model::Cha
             .totals = list.totals,
             .dropped = list.dropped,
             .is_of_time = true,
-            .notes = {scale_text(list.scale)},
+            .notes = std::move(notes),
             .tables = {table.take()}};
 }
 
