@@ -5,7 +5,7 @@
 
 #include "base/error.h"
 #include "profile/common/convergence.h"
-#include "profile_types.h"  // made of types.txt: PROFILE_TYPES is X(stack) X(path) …
+#include "profile_types.h"  // made of types.txt: PROFILE_TYPES is X(time) X(path) …
 
 namespace shadowprof::profile {
 
@@ -69,7 +69,7 @@ std::vector<std::unique_ptr<Profiler>> make_profilers(const ProfileOptions& opti
         if (!is_always && options.names.count(std::string(type->name)) == 0) continue;
         if (type->make_profiler)
             (is_always ? always : profilers).push_back(type->make_profiler(inputs));
-        else
+        else if (type->make_transition_profile)
             of_transitions.push_back(type->make_transition_profile(inputs));
     }
     if (options.precision)

@@ -217,6 +217,8 @@ void Digester::read(trace::TraceChunk& chunk) {
 
 void Digester::read(trace::SegmentChunk& chunk) {
     const auto& open = open_.at(chunk.trace);
+    for (auto& reading : open.readings)
+        have(reading.profiler, [&] { reading.reader->digest(chunk, chapter_->segments); });
     auto& sample = samples_.at(open.sample);
     sample.counter->digest(chunk);
     if (sample.counter->should_be_drained()) drain(open.sample, sample);

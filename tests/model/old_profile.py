@@ -1,5 +1,6 @@
 """Profiles that an earlier release wrote (data/first.json and second.json, of two runs of a fixture;
-merged.json is what that release's merge made of them) are read and merged as that release did.
+merged.json is what that release's merge made of them, without a section that there is no more) are read and merged
+as that release did.
 
 old_profile.py SHADOWPROF DATA
 """

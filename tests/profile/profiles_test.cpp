@@ -4,21 +4,19 @@
 
 #include "base/error.h"
 #include "profile/registry.h"
-#include "profile/stack/stack.h"
 #include "test_program.h"
 
 namespace shadowprof::profile {
 
-TEST_CASE("profile types by name, and stacks always") {
+TEST_CASE("profile types by name") {
     TestProgram program;
     EvenlySpacedFunctions functions{0x1000};
     ProfileOptions options;
     options.names = {"value", "path"};
     const auto profilers = make_profilers(options, program.table, functions);
-    REQUIRE(profilers.size() == 3);
+    REQUIRE(profilers.size() == 2);
     CHECK(profilers[0]->name() == "path");
     CHECK(profilers[1]->name() == "value");
-    CHECK(profilers[2]->name() == "stack");
     CHECK(captures_of(profilers) == trace::CapturePlan{trace::Capture::destination_values});
     options.names = {"path", "edge", "call", "method"};
     CHECK(captures_of(make_profilers(options, program.table, functions)).empty());
@@ -32,9 +30,8 @@ TEST_CASE("transitions are counted once for all that follows from them") {
     options.names = {"edge", "call", "method"};
     options.precision = &precision;
     const auto profilers = make_profilers(options, program.table, functions);
-    REQUIRE(profilers.size() == 2);
+    REQUIRE(profilers.size() == 1);
     CHECK(profilers[0]->name() == "transitions");
-    CHECK(profilers[1]->name() == "stack");
     CHECK(precision == 1);
     const auto loop = program.block(0x1000, 1, BlockExit::conditional, 0x1000);
     for (std::uint32_t i = 0; i < 300; ++i) {
@@ -52,7 +49,7 @@ TEST_CASE("transitions are counted once for all that follows from them") {
 TEST_CASE("an unknown profile type is a mistake of usage that names the known ones") {
     TestProgram program;
     EvenlySpacedFunctions functions{0x1000};
-    for (const auto* name : {"edges", "pat", "", "path,edge", "stack"}) {
+    for (const auto* name : {"edges", "pat", "", "path,edge", "caller"}) {
         ProfileOptions options;
         options.names = {"path", name};
         try {
@@ -71,7 +68,7 @@ TEST_CASE("a run that saw the whole program has no intervals") {
     const auto loop = program.block(0x1000, 1, BlockExit::conditional, 0x1000, 1);
     EvenlySpacedFunctions functions{0x1000};
     ProfileOptions options;
-    options.names = {"path", "edge", "call", "method", "value"};
+    options.names = {"context", "path", "edge", "call", "method", "value"};
     TestTrace trace;
     trace.from_thread_start().run(loop, {1}).run(loop, {1}).stop_before(0x1004);
     Hotlists lists;
@@ -85,40 +82,11 @@ TEST_CASE("a run that saw the whole program has no intervals") {
           &lists.find<CallHotlist>()->totals, &lists.find<MethodHotlist>()->totals,
           &lists.find<ValueHotlist>()->totals,
           &lists.find<ValueHotlist>()->entries.at(0).executions,
-          &lists.find<StackHotlist>()->totals})
+          &lists.find<ContextHotlist>()->totals, &lists.find<CallerHotlist>()->totals})
         CHECK(totals->exhaustive);
     const auto taken = estimate_share(lists.find<EdgeHotlist>()->entries.at(0).statistics,
                                       lists.find<EdgeHotlist>()->totals);
     CHECK(taken.low == taken.high);
-}
-
-TEST_CASE("stacks: one event for each thread of a sample") {
-    StackProfiler profiler;
-    const std::vector<Location> stack{at(0x1004), at(0x2000)}, other{at(0x1008), at(0x2000)};
-    const auto begin = [&](std::uint32_t sample, std::uint32_t trace_id,
-                           const std::vector<Location>& frames, bool from_thread_start = false) {
-        TestTrace trace{sample, trace_id};
-        trace.start.call_stack = frames;
-        trace.start.from_thread_start = from_thread_start;
-        read(profiler, trace);
-    };
-    begin(0, 0, stack);
-    begin(0, 1, stack);
-    begin(0, 2, {}, true);  // a thread that began in the sample
-    begin(1, 3, other);
-    profiler.end_sample(trace::SampleId{0});
-    begin(1, 4, {});  // could not be unwound
-    profiler.end_sample(trace::SampleId{1});
-    Hotlists lists;
-    profiler.yield(lists, Seen::samples);
-    const auto& list = *lists.find<StackHotlist>();
-    CHECK(list.totals.samples == 2);
-    CHECK(list.totals.total == 4);
-    CHECK(list.totals.unknown == 1);
-    REQUIRE(list.entries.size() == 2);
-    CHECK(list.entries[0].frames == stack);
-    CHECK(list.entries[0].statistics.count == 2);
-    CHECK(list.entries[1].frames == other);
 }
 
 }  // namespace shadowprof::profile

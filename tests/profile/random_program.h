@@ -137,7 +137,7 @@ inline TestTrace random_trace(const RandomProgram& program, std::uint32_t sample
 
 inline ProfileOptions every_profile() {
     ProfileOptions options;
-    options.names = {"path", "edge", "call", "method", "value"};
+    options.names = {"context", "path", "edge", "call", "method", "value"};
     options.seed = 1;
     return options;
 }

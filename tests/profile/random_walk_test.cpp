@@ -213,7 +213,7 @@ TEST_CASE("every hotlist adds up, also where little room makes counts estimates"
             check_adds_up(*lists.find<EdgeHotlist>());
             check_adds_up(*lists.find<CallHotlist>());
             check_adds_up(*lists.find<MethodHotlist>());
-            check_adds_up(*lists.find<StackHotlist>());
+            check_adds_up(*lists.find<ContextHotlist>());
             std::uint64_t functions_instructions = 0;
             for (const auto& entry : lists.find<MethodHotlist>()->entries) {
                 functions_instructions += entry.instructions.count;

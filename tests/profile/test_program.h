@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "profile/call/call_section.h"
+#include "profile/caller/caller_section.h"
 #include "profile/common/profiler.h"
+#include "profile/context/context_section.h"
 #include "profile/edge/edge_section.h"
 #include "profile/latency/latency_section.h"
 #include "profile/method/method_section.h"
 #include "profile/path/path_section.h"
-#include "profile/stack/stack_section.h"
 #include "profile/value/value_section.h"
 #include "trace/block.h"
 #include "trace/trace.h"

@@ -117,7 +117,7 @@ def viewers():
 
 with scratch():
     check_equal("the exit status", run([SHADOWPROF, "run", "-q", "-m", "full", "--limit", "0", "-o", "profile.json",
-                                        "-p", "path,edge,call,method", "--", program]).status, 0)
+                                        "-p", "context,path,edge,call,method", "--", program]).status, 0)
     bolt()
     llvm()
     viewers()

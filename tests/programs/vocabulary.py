@@ -26,7 +26,7 @@ semtimedop: 0 EINTR, 0 unexpected
 recv: 0 EINTR, 0 unexpected
 0 wrong results
 """
-HOTLISTS = ("time", "timeline", "stacks", "paths", "edges", "calls", "methods", "values", "latencies")
+HOTLISTS = ("time", "timeline", "contexts", "paths", "edges", "calls", "methods", "values", "latencies")
 
 
 def check(condition, otherwise):

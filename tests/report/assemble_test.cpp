@@ -250,17 +250,24 @@ TEST_CASE("values: all executions count, whatever was read of them") {
     CHECK(p.find<ValueSection>()->all_executions().unknown == 1010);
 }
 
-TEST_CASE("stacks: the first frame is an instruction, the others are return addresses") {
+TEST_CASE("contexts: the list is cut where least is in them, callees before callers") {
     MadeUp run;
+    using Root = profile::ContextRoot;
+    const auto outer = run.at(0x1000), inner = run.at(0x1100);
     Hotlists lists;
-    lists.add(
-        profile::StackHotlist({totals(1), {{{run.at(0x1003), run.at(0x1003)}, exactly(1, 1)}}}));
-    const auto p = run.assemble(lists);
-    REQUIRE(p.locations.size() == 2);
-    const auto& frames = p.find<StackSection>()->entries[0].frames;
-    CHECK(!p.at(frames[0]).return_address);
-    CHECK(p.at(frames[0]).text == "cmp eax, 0x5");
-    CHECK(p.at(frames[1]).return_address);
+    lists.add(profile::ContextHotlist(
+        {totals(9),
+         {{Root::thread, {outer}, 0, exactly(4, 9), exactly(9, 9)},
+          {Root::thread, {outer, inner}, 1, exactly(0, 9), exactly(5, 9)},
+          {Root::thread, {outer, inner, inner}, 1, exactly(5, 9), exactly(5, 9)}}}));
+    const auto p = run.assemble(lists, {.limit = 2});
+    const auto& list = *p.find<ContextSection>();
+    REQUIRE(list.entries.size() == 2);
+    CHECK(list.entries[1].frames.size() == 2);
+    CHECK(list.entries[1].inclusive.count == 5);
+    CHECK(list.dropped == 1);
+    CHECK(list.totals.unknown == 5);
+    CHECK_FALSE(p.at(list.entries[1].frames[0]).return_address);
 }
 
 TEST_CASE("the machine has a name") {

@@ -19,7 +19,7 @@ namespace {
 // Samples of a thousand instructions, 733 of which are main's.
 Profile profile_of(int samples) {
     auto p = sample_profile();
-    p.remove<StackSection>();
+    p.remove<ContextSection>();
     p.remove<TimeSection>();
     p.remove<PathSection>();
     p.remove<EdgeSection>();

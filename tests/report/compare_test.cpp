@@ -63,11 +63,12 @@ Profile shuffled(Profile p, std::uint32_t seed) {
     const auto locations = permutation(p.locations.size());
     permute(tree["locations"], locations);
     const auto move = [&](nlohmann::json& index) { index = locations[index.get<std::size_t>()]; };
-    for (const char* list : {"stacks", "paths", "edges", "calls", "methods", "values"}) {
+    for (const char* list :
+         {"contexts", "callers", "paths", "edges", "calls", "methods", "values"}) {
         if (!tree.contains(list)) continue;
         for (auto& e : tree[list]["entries"])
-            for (const char* key :
-                 {"frames", "blocks", "ends", "from", "to", "function", "location", "context"}) {
+            for (const char* key : {"frames", "blocks", "ends", "from", "to", "function", "caller",
+                                    "location", "context"}) {
                 if (!e.contains(key)) continue;
                 if (e[key].is_array())
                     for (auto& index : e[key]) move(index);

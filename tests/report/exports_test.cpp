@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "report/exports/branches.h"
-#include "report/exports/call_graph.h"
 #include "report/exports/gzip.h"
 #include "report/exports/protobuf.h"
 #include "report/exports/weighted_stacks.h"
@@ -91,29 +90,34 @@ TEST_CASE("stacks are told outermost first, with functions that were expanded in
 
 TEST_CASE("collapsed: a stack a line") {
     CHECK(exported("collapsed", sample_profile()) ==
+          "[other contexts] 5\n"
           "main 15\n"
           "main;ns::parse<int>(std::string const&);outer();inner() 80\n");
     auto p = sample_profile();
-    p.remove<StackSection>();
+    p.remove<ContextSection>();
     const auto lines = exported("collapsed", p);
     CHECK(contains(lines, "main 210\n"));  // 70 times three instructions
     CHECK(contains(lines, "[runtime code]+0x7f0000001000 30\n"));
     p.remove<PathSection>();
     CHECK(contains(exported("collapsed", p), "main 50\n"));
     p.remove<MethodSection>();
-    CHECK(contains(why_not("collapsed", p), "no stacks and neither paths nor methods"));
+    CHECK(contains(why_not("collapsed", p), "-p context, path or method"));
 }
 
 TEST_CASE("speedscope: frames are told once") {
     const auto json = nlohmann::json::parse(exported("speedscope", sample_profile()));
-    CHECK(json["shared"]["frames"].size() == 4);
+    // main is on line 10 as a caller, and on 12 itself.
+    const auto frames = json["shared"]["frames"].size();
+    CHECK(frames == 6);
     const auto& profile = json["profiles"][0];
     CHECK(profile["type"] == "sampled");
-    CHECK(profile["samples"].size() == 2);
-    CHECK(profile["weights"] == nlohmann::json::array({80, 15}));
-    CHECK(profile["endValue"] == 95);
+    CHECK(profile["samples"].size() == profile["weights"].size());
+    std::uint64_t sum = 0;
+    for (const auto& weight : profile["weights"]) sum += weight.get<std::uint64_t>();
+    CHECK(sum == 100);
+    CHECK(profile["endValue"] == 100);
     for (const auto& sample : profile["samples"])
-        for (const auto& frame : sample) CHECK(frame < 4);
+        for (const auto& frame : sample) CHECK(frame < frames);
 }
 
 TEST_CASE("protocol buffers: varints, lengths, packed numbers") {
@@ -147,39 +151,38 @@ TEST_CASE("gzip: other programs unpack it") {
     }
 }
 
-TEST_CASE("what a function costs is divided among its callers by calls") {
-    // 0 calls 1 three times and 2 once; 1 calls 2 once; 2 costs 100, 1 costs 10, 0 costs 5.
-    std::vector<CallArc> arcs{{0, 1, 3, 0}, {0, 2, 1, 0}, {1, 2, 1, 0}};
-    const auto total = spread_costs({5, 10, 100}, arcs);
-    CHECK(total[0] == doctest::Approx(115));
-    CHECK(total[1] == doctest::Approx(60));
-    CHECK(arcs[0].cost == doctest::Approx(60));
-    CHECK(arcs[1].cost == doctest::Approx(50));
-}
-
-TEST_CASE("functions that call each other are one as seen from outside") {
-    std::vector<CallArc> arcs{{0, 1, 2, 0}, {1, 2, 7, 0}, {2, 1, 6, 0}, {2, 2, 9, 0}, {2, 3, 1, 0}};
-    const auto total = spread_costs({1, 10, 20, 100}, arcs);
-    CHECK(total[0] == doctest::Approx(131));
-    CHECK(total[1] == doctest::Approx(130));
-    CHECK(total[2] == doctest::Approx(130));
-    CHECK(arcs[0].cost == doctest::Approx(130));
-    CHECK(arcs[1].cost == 0);
-    CHECK(arcs[3].cost == 0);
-    // A chain of a million functions does not exhaust the stack.
-    std::vector<CallArc> chain;
-    for (std::size_t f = 0; f < 1'000'000; ++f) chain.push_back({f, f + 1, 1, 0});
-    CHECK(spread_costs(std::vector<std::uint64_t>(1'000'001, 1), chain)[0] ==
-          doctest::Approx(1'000'001));
-}
-
 TEST_CASE("callgrind: costs by line, calls with what they cost") {
     const auto text = exported("callgrind", sample_profile());
     CHECK(contains(text, "events: Ir\nsummary: 380\n"));
     CHECK(contains(text, "fn=main\n12 210\n"));
-    // parse, whose 140 instructions were all executed for main: 12 is the line of the call.
-    CHECK(contains(text, "cfn=ns::parse<int>(std::string const&)\ncalls=90 0\n12 140\n"));
+    // 12 is the line of the call.
+    CHECK(contains(text, "cfn=ns::parse<int>(std::string const&)\ncalls=90 0\n12 80\n"));
     CHECK(contains(text, "\ntotals: 380\n"));
+}
+
+TEST_CASE("callgrind: calls of a stub are on the lines where they are made") {
+    auto p = sample_profile();
+    auto stub = p.at(8);
+    stub.function = "ns::parse<int>(std::string const&)@plt";
+    p.locations.push_back(stub);
+    const auto at = static_cast<LocationIndex>(p.locations.size() - 1);
+    // 1 calls it 60 times, 3 (line 20) 30 times.
+    p.locations[3].line = 20;
+    p.find<CallSection>()->entries = {{1, at, times(60)}, {3, at, times(30)}};
+    p.find<CallSection>()->totals = {};
+    const auto text = exported("callgrind", p);
+    CHECK(contains(text, "calls=60 0\n12 53\n"));
+    CHECK(contains(text, "calls=30 0\n20 27\n"));  // of 80
+    p.remove<CallerSection>();
+    CHECK(!contains(exported("callgrind", p), "calls="));
+}
+
+TEST_CASE("callgrind: what recursion costs is in the calls from outside") {
+    auto p = sample_profile();
+    p.find<CallerSection>()->entries.push_back({5, 5, 7, times(20)});
+    const auto text = exported("callgrind", p);
+    CHECK(contains(text, "calls=7 0\n30 0\n"));
+    CHECK(contains(text, "calls=90 0\n12 80\n"));
 }
 
 TEST_CASE("ranges run from where edges lead to where the next one leaves") {

@@ -78,14 +78,23 @@ TEST_CASE("what is too light or too deep is summed up") {
     CHECK(tree.total == 60);
 }
 
-TEST_CASE("stacks are given innermost first and drawn outermost first") {
-    const auto p = sample_profile();
-    const auto tree = flame_of_stacks(p);
-    std::uint64_t samples = 0;
-    for (const auto& e : p.find<StackSection>()->entries) samples += e.statistics.count;
-    CHECK(tree.total == samples);
-    REQUIRE_FALSE(tree.nodes.empty());
-    CHECK(tree.nodes.front().depth == 0);
+TEST_CASE("contexts are drawn from main on, and what is not listed is named") {
+    auto p = sample_profile();
+    CHECK(text_of(flame_of_contexts(p)) ==
+          "main 95\n"
+          " ns::parse<int>(std::string const&) 80\n"
+          "[other contexts] 5\n");
+    // Called by 8, which is no more than how main came to be; and by a signal.
+    auto& list = *p.find<ContextSection>();
+    for (auto& e : list.entries) e.frames.insert(e.frames.begin(), 8);
+    list.entries.push_back({profile::ContextRoot::signal, {5}, 0, {1, 3, 9, 300}, {1, 5, 25, 500}});
+    list.totals.unknown = 2;
+    CHECK(text_of(flame_of_contexts(p)) ==
+          "main 95\n"
+          " ns::parse<int>(std::string const&) 80\n"
+          "[signal] 5\n"
+          " ns::parse<int>(std::string const&) 5\n"
+          "  [other contexts] 2\n");
 }
 
 }  // namespace shadowprof::report

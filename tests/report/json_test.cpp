@@ -112,6 +112,14 @@ TEST_CASE("what values stand for must follow from what was read") {
     }
 }
 
+TEST_CASE("sections of former versions are skipped") {
+    auto json = tree();
+    json["stacks"] = nlohmann::json::parse(
+        R"({"total": 1, "unknown": 0, "exhaustive": false, "samples": 1, "total_squares": "0x1",
+            "entries": [{"frames": [1, 2], "count": 1}]})");
+    CHECK(profile::from_json(json.dump()) == sample_profile());
+}
+
 TEST_CASE("numbers at their limits are read back") {
     auto p = sample_profile();
     p.run.seed = ~std::uint64_t{0};
@@ -120,7 +128,7 @@ TEST_CASE("numbers at their limits are read back") {
     p.targets[0].pid = -1;
     p.find<ValueSection>()->entries[2].stride = Stride{
         std::numeric_limits<std::int64_t>::min(), 1e-300, ~std::uint64_t{0}, ~std::uint64_t{0}};
-    p.find<StackSection>()->entries[0].statistics.squares = ~Wide{0};
+    p.find<ContextSection>()->entries[0].statistics.squares = ~Wide{0};
     CHECK(profile::from_json(to_json(p)) == p);
 }
 
@@ -133,7 +141,7 @@ TEST_CASE("another parser reads the same from it") {
     CHECK(json["paths"]["entries"][0]["instructions"] == 5);
     CHECK(json["paths"]["entries"][0]["share"] == doctest::Approx(0.7));
     CHECK(json["values"]["entries"][0]["invariance"] == doctest::Approx(0.9));
-    for (const auto* list : {"stacks", "paths", "edges", "calls", "methods"}) {
+    for (const auto* list : {"contexts", "paths", "edges", "calls", "methods"}) {
         std::uint64_t sum = json[list]["unknown"];
         for (const auto& e : json[list]["entries"]) sum += e["count"].get<std::uint64_t>();
         CHECK(sum == json[list]["total"]);
@@ -224,8 +232,11 @@ TEST_CASE("a key of a profile that is wrong is refused") {
         {"/run/seed", "0xg", "0x"},
         {"/run/warnings", nlohmann::json::array({1}), "expected a string"},
         {"/locations/0/module", 2, "refers to module 2, and there are 2"},
-        {"/stacks/entries/0/frames/0", 99, "refers to location 99"},
-        {"/stacks/entries/0/frames", nlohmann::json::array(), "without frames"},
+        {"/contexts/entries/0/frames/0", 99, "refers to location 99"},
+        {"/contexts/entries/0/frames", nlohmann::json::array(), "without frames"},
+        {"/contexts/entries/0/root", "nowhere", "unknown"},
+        {"/contexts/entries/1/inclusive/count", 1, "more in a context itself than in all"},
+        {"/callers/entries/2/caller", 99, "refers to location 99"},
         {"/paths/entries/0/blocks/0", 99, "refers to location 99"},
         {"/paths/entries/0/ends/0", 99, "refers to location 99"},
         {"/paths/entries/0/ends", nlohmann::json::array(), "not of one size"},

@@ -99,7 +99,16 @@ Profile sample_profile() {
     time.entries = {{"app", profile::ThreadState::user, "", {5, 9}, statistics(50, 20), none},
                     {"pool", profile::ThreadState::lock, "futex", {}, none, statistics(30, 40)},
                     {"app", profile::ThreadState::kernel, "read", {0}, statistics(5, 20), none}};
-    p.add<StackSection>() = {totals(5), {{{5, 9}, statistics(50, 30)}, {{2}, statistics(5, 10)}}};
+    // As `parse` is called by main alone, it costs the same in all as on behalf of main.
+    using Root = profile::ContextRoot;
+    p.add<ContextSection>() = {
+        totals(5),
+        {{Root::thread, {0}, 1, statistics(5, 10), statistics(55, 40)},
+         {Root::thread, {0, 5}, 90, statistics(50, 30), statistics(50, 30)}}};
+    p.add<CallerSection>() = {totals(0),
+                              {{0, {}, 1, statistics(55, 40)},
+                               {5, {}, 90, statistics(50, 30)},
+                               {5, 0, 90, statistics(50, 30)}}};
     p.add<PathSection>() = {totals(20),
                             {{{{1, 1, 1}, {5, 6, 2}, {2, 3, 2}}, statistics(50, 20)},
                              {{{7, 7, 1}, {7, 7, 1}, {7, 7, 1}}, statistics(6, 4)}}};

@@ -162,7 +162,7 @@ std::map<std::uint64_t, std::uint64_t> instructions_by_function(const Profile& p
 void check_exports(const Profile& p) {
     std::map<std::uint64_t, std::uint64_t> exported;
     for (const auto& stack : executed_instructions(p))
-        exported[*p.at(stack.frames.front().location).function_offset] += stack.weight;
+        exported[*p.at(*stack.frames.front().location).function_offset] += stack.weight;
     CHECK(exported == instructions_by_function(p));
     // What a call costs is no more than the program, and `totals` is what functions sum to.
     std::istringstream lines(export_callgrind(p, {}).text);

@@ -47,7 +47,7 @@ struct ProfileType {
     enum class Collected { always, by_default, if_asked_for } collected = Collected::by_default;
     model::SectionType section;
 
-    // What reads Traces for it: one of the two.
+    // What reads Traces for it: one of the two; or neither, if another type's does.
     std::unique_ptr<Profiler> (*make_profiler)(const ProfilerInputs&) = nullptr;
     std::unique_ptr<TransitionProfile> (*make_transition_profile)(const ProfilerInputs&) = nullptr;
 

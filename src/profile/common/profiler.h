@@ -8,6 +8,7 @@
 #include "profile/common/clock_look.h"
 #include "profile/common/counts.h"
 #include "profile/common/hotlists.h"
+#include "trace/segment.h"
 #include "trace/trace.h"
 
 namespace shadowprof::profile {
@@ -20,13 +21,15 @@ class FunctionMap {
     virtual Location function_of(Location location) = 0;
 };
 
-// Reads one Trace: one thread of one sample. Destroyed when the Trace has ended. Of Traces with
-// Contents::counts it sees the beginning and the end. Those of accesses and timings are read by
-// profilers that capture latency, and by no others.
+// Reads one Trace: one thread of one sample. Destroyed when the Trace has ended. Traces with
+// Contents::counts have segments in place of blocks, which only those read that need their order:
+// see Profiler::count. Those of accesses and timings are read by profilers that capture latency,
+// and by no others.
 class Reader {
   public:
     virtual ~Reader() = default;
     virtual void digest(const trace::TraceChunk& chunk) = 0;
+    virtual void digest(const trace::SegmentChunk&, const trace::SegmentTable&) {}
     virtual void finish(const trace::TraceEnd& end) = 0;
 };
 

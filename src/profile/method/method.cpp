@@ -7,6 +7,7 @@
 
 #include "model/number_text.h"
 #include "model/shown_chapter.h"
+#include "profile/caller/caller_section.h"
 #include "profile/path/path_rule.h"
 
 namespace shadowprof::profile {
@@ -107,11 +108,20 @@ model::ShownChapter method_chapter(const MethodSection& list, const model::Chapt
     std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
         return a->instructions.count > b->instructions.count;
     });
+    std::map<model::LocationIndex, model::Estimate> inclusive;
+    if (const auto* callers = in.profile.find<CallerSection>())
+        for (const auto& e : callers->entries)
+            if (!e.caller) inclusive[e.function] = estimate_share(e.inclusive, callers->totals);
     model::TableOf<Entry> table("functions", std::move(order), in,
                                 [](const Entry& e) { return e.instructions.count; });
-    table.share(&Entry::instructions, list.instructions)
-        .count("instructions", 4)
-        .column(Column("calls", "calls", count).of(6), [](const Entry& e) { return e.calls; })
+    table.share(&Entry::instructions, list.instructions).count("instructions", 4);
+    if (!inclusive.empty())
+        table.column(Column("inclusive", "with calls", ratio).of(8), [&](const Entry& e) {
+            const auto all = inclusive.find(e.function);
+            return all == inclusive.end() ? model::ShownCell()
+                                          : model::ShownCell(all->second.share);
+        });
+    table.column(Column("calls", "calls", count).of(6), [](const Entry& e) { return e.calls; })
         .column(Column("tail_calls", "tail calls", count).of(1),
                 [](const Entry& e) {
                     return e.tail_calls ? model::ShownCell(e.tail_calls) : model::ShownCell();

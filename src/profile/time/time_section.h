@@ -7,20 +7,26 @@
 
 #include "model/hotlist.h"
 #include "profile/common/clock_look.h"
-#include "profile/stack/stack_section.h"
+#include "profile/common/frames_field.h"
 
 namespace shadowprof::profile {
 
 template <class Place>
 struct TimeList;
 
-// Nothing may be known of the stack.
+// As the clock saw it: innermost first, with return addresses. Nothing may be known of it.
 template <class Owner, class Place>
-struct ContextField : FramesField<Owner, Place> {
+struct StackField : FramesField<Owner, Place> {
     using FramesField<Owner, Place>::FramesField;
     void describe(model::ObjectSchema& schema) const {
         schema.add("frames", R"({"type": "array", "items": {"$ref": "#/$defs/index"}})", true,
                    "innermost first; none if nothing is known of the stack");
+    }
+    template <class From, class FromField, class Map>
+    void copy(const From& from, const FromField& field, Owner& to, const Map& map) const {
+        auto& frames = to.*(this->member);
+        for (const auto& frame : from.*(field.member))
+            frames.push_back(map(frame, !frames.empty()));
     }
     std::optional<std::string> defect(const Owner&) const { return {}; }
 };
@@ -48,7 +54,7 @@ struct TimeEntry {
             model::identity_field("thread", &TimeEntry::thread),
             model::named_field("state", &TimeEntry::state),
             model::identity_field("call", &TimeEntry::call),
-            ContextField<TimeEntry, Place>(&TimeEntry::frames),
+            StackField<TimeEntry, Place>(&TimeEntry::frames),
             model::count_field(&TimeEntry::statistics),
             model::more_count_field("waiting", &TimeEntry::waiting, &TimeList<Place>::waiting));
     }

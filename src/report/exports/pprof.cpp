@@ -1,17 +1,15 @@
 // pprof's profile.proto (https://github.com/google/pprof/blob/main/proto/profile.proto): tables of
 // strings, functions, locations and mappings; samples are lists of locations, innermost first.
-// There are two kinds of value: samples, of stacks, and instructions, of functions by themselves.
+// A location is a place in code, or what stands for others in a stack.
 #include <algorithm>
 #include <map>
 #include <string>
 
-#include "base/error.h"
 #include "model/utf8.h"
 #include "report/exports/exports.h"
 #include "report/exports/gzip.h"
 #include "report/exports/protobuf.h"
 #include "report/exports/weighted_stacks.h"
-#include "report/text/format.h"
 
 namespace shadowprof::report {
 
@@ -26,8 +24,7 @@ enum Profile : unsigned {
     location = 4,
     function = 5,
     string_table = 6,
-    duration = 10,
-    default_sample_type = 14
+    duration = 10
 };
 enum ValueType : unsigned { type = 1, unit = 2 };
 enum Sample : unsigned { location_id = 1, value = 2 };
@@ -51,28 +48,17 @@ class PprofWriter {
   public:
     explicit PprofWriter(const Profile& p) : p_(p) { number_of(""); }
 
-    std::string write() {
-        value_type("samples");
+    Exported write() {
         value_type("instructions");
-        const auto sampled = p_.find<StackSection>() ? p_.find<StackSection>()->entries.size() : 0;
-        if (p_.find<StackSection>())
-            for (const auto& e : p_.find<StackSection>()->entries)
-                sample(e.frames, {e.statistics.count, 0});
-        std::map<LocationIndex, std::uint64_t> instructions;
-        for (const auto& stack : executed_instructions(p_))
-            instructions[stack.frames.front().location] += stack.weight;
-        for (const auto& [place, n] : instructions) sample({place}, {0, n});
-        if (sampled == 0 && instructions.empty())
-            throw UserError(
-                "nothing to export: the profile has no stacks and neither paths nor methods");
+        auto stacks = stacks_to_show(p_);
+        notes_ = std::move(stacks.notes);
+        for (const auto& stack : stacks.all) sample(stack);
         for (std::size_t i = 0; i < p_.modules.size(); ++i) mapping(i);
-        for (LocationIndex i = 0; i < p_.locations.size(); ++i)
-            if (used_.contains(i)) location(i);
+        for (const auto& [frames, id] : locations_) location(frames, id);
         out_.number(field::duration,
                     static_cast<std::uint64_t>(std::clamp(p_.run.duration, 0.0, 1e9) * 1e9));
-        out_.number(field::default_sample_type, number_of(sampled ? "samples" : "instructions"));
         for (const auto& s : strings_) out_.text(field::string_table, printable(s));
-        return gzip(out_.bytes());
+        return {gzip(out_.bytes()), std::move(notes_)};
     }
 
   private:
@@ -89,16 +75,22 @@ class PprofWriter {
         out_.message(field::sample_type, m);
     }
 
-    void sample(const std::vector<LocationIndex>& places,
-                const std::vector<std::uint64_t>& values) {
+    // Frames of one place are one location: functions that were expanded there.
+    void sample(const WeightedStack& stack) {
         ProtobufMessage m;
         std::vector<std::uint64_t> ids;
-        for (const auto i : places) {
-            used_[i] = true;
-            ids.push_back(i + 1);  // 0 is none
+        for (auto end = stack.frames.end(); end != stack.frames.begin();) {
+            auto begin = std::prev(end);
+            while (begin != stack.frames.begin() && begin->location &&
+                   std::prev(begin)->location == begin->location)
+                --begin;
+            const auto [known, is_new] = locations_.try_emplace(
+                std::vector<StackFrame>(begin, end), locations_.size() + 1);  // 0 is none
+            ids.push_back(known->second);
+            end = begin;
         }
         m.numbers(field::location_id, ids);
-        m.numbers(field::value, values);
+        m.numbers(field::value, {stack.weight});
         out_.message(field::sample, m);
     }
 
@@ -119,12 +111,13 @@ class PprofWriter {
         out_.message(field::mapping, m);
     }
 
-    void location(LocationIndex i) {
-        const auto frames = frames_of(p_, i);
+    void location(const std::vector<StackFrame>& frames, std::uint64_t id) {
         ProtobufMessage m;
-        m.number(field::place_id, i + 1);
-        m.number(field::of_mapping, p_.at(i).module + 1);
-        m.number(field::address, p_.at(i).offset);
+        m.number(field::place_id, id);
+        if (const auto place = frames.front().location) {
+            m.number(field::of_mapping, p_.at(*place).module + 1);
+            m.number(field::address, p_.at(*place).offset);
+        }
         for (auto f = frames.rbegin(); f != frames.rend(); ++f) {
             ProtobufMessage line;
             line.number(field::of_function, function(*f));
@@ -153,13 +146,14 @@ class PprofWriter {
     std::map<std::string, std::uint64_t> string_numbers_;
     std::vector<std::string> strings_;
     std::map<std::pair<std::string, std::string>, std::uint64_t> functions_;
-    std::map<LocationIndex, bool> used_;
+    std::map<std::vector<StackFrame>, std::uint64_t> locations_;
+    std::vector<std::string> notes_;
 };
 
 }  // namespace
 
 Exported export_pprof(const Profile& p, const ExportOptions&) {
-    return {PprofWriter(p).write(), {}};
+    return PprofWriter(p).write();
 }
 
 }  // namespace shadowprof::report

@@ -50,7 +50,7 @@ Exported export_speedscope(const Profile& p, const ExportOptions&) {
     out.key("profiles").open_array();
     out.open_object();
     out.key("type").text("sampled");
-    out.key("name").text(stacks.unit);
+    out.key("name").text("instructions");
     out.key("unit").text("none");
     out.key("startValue").number(0);
     out.key("endValue").number(total);

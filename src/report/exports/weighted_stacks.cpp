@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "report/text/format.h"
+#include "report/views/contexts.h"
 
 namespace shadowprof::report {
 
@@ -25,18 +26,6 @@ std::vector<StackFrame> frames_of(const Profile& p, LocationIndex i) {
         {l.function.empty() ? function_label(p, l) : l.function, std::move(file), line, i});
     std::reverse(frames.begin(), frames.end());
     return frames;
-}
-
-std::vector<WeightedStack> sampled_stacks(const Profile& p) {
-    std::vector<WeightedStack> all;
-    if (!p.find<StackSection>()) return all;
-    for (const auto& e : p.find<StackSection>()->entries) {
-        WeightedStack stack{{}, e.statistics.count};
-        for (auto frame = e.frames.rbegin(); frame != e.frames.rend(); ++frame)
-            for (auto& f : frames_of(p, *frame)) stack.frames.push_back(std::move(f));
-        all.push_back(std::move(stack));
-    }
-    return all;
 }
 
 namespace {
@@ -75,17 +64,87 @@ std::vector<WeightedStack> executed_instructions(const Profile& p) {
     return all;
 }
 
+namespace {
+
+// The instructions of a function, by place. In which of its contexts it executed which of them is
+// not known: each context has its part of all.
+class PlacesOfFunctions {
+  public:
+    explicit PlacesOfFunctions(const Profile& p) : p_(p) {
+        for (auto& stack : executed_instructions(p)) {
+            auto& of = by_function_[function_of(p.at(*stack.frames.front().location))];
+            of.total += stack.weight;
+            of.places.push_back(std::move(stack));
+        }
+    }
+    // The parts are as many as `instructions`.
+    template <class Use>
+    void divide(LocationIndex function, std::uint64_t instructions, Use use) const {
+        const auto found = by_function_.find(function_of(p_.at(function)));
+        if (found == by_function_.end() || found->second.total == 0)
+            return use(std::vector{frames_of(p_, function).front()}, instructions);
+        Wide before = 0;
+        std::uint64_t given = 0;
+        for (const auto& place : found->second.places) {
+            before += place.weight;
+            const auto until =
+                static_cast<std::uint64_t>(before * instructions / found->second.total);
+            if (until > given) use(place.frames, until - given);
+            given = until;
+        }
+    }
+
+  private:
+    struct OfFunction {
+        std::uint64_t total = 0;
+        std::vector<WeightedStack> places;
+    };
+    const Profile& p_;
+    std::map<FunctionKey, OfFunction> by_function_;
+};
+
+std::vector<WeightedStack> stacks_of_contexts(const Profile& p) {
+    const PlacesOfFunctions places(p);
+    std::vector<WeightedStack> all;
+    const auto named = [](std::string_view name) {
+        return StackFrame{std::string(name), {}, 0, {}};
+    };
+    for (const auto& part : context_parts(p)) {
+        WeightedStack stack{{}, part.instructions};
+        if (part.context) {
+            if (const auto root = root_frame(*part.context); !root.empty())
+                stack.frames.push_back(named(root));
+            for (const auto function : part.context->frames)
+                stack.frames.push_back(frames_of(p, function).front());
+        }
+        if (part.is_of_others) {
+            stack.frames.push_back(named(others_frame));
+            all.push_back(std::move(stack));
+            continue;
+        }
+        stack.frames.pop_back();
+        places.divide(part.context->frames.back(), part.instructions,
+                      [&](const std::vector<StackFrame>& frames, std::uint64_t instructions) {
+                          auto& of_place = all.emplace_back(stack);
+                          of_place.frames.insert(of_place.frames.end(), frames.begin(),
+                                                 frames.end());
+                          of_place.weight = instructions;
+                      });
+    }
+    return all;
+}
+
+}  // namespace
+
 Stacks stacks_to_show(const Profile& p) {
-    auto sampled = sampled_stacks(p);
-    if (!sampled.empty()) return {std::move(sampled), "samples", {}};
+    auto contexts = stacks_of_contexts(p);
+    if (!contexts.empty()) return {std::move(contexts), {}};
     auto executed = executed_instructions(p);
     if (executed.empty())
-        throw UserError(
-            "nothing to export: the profile has no stacks and neither paths nor methods");
+        throw UserError("nothing to export: profile with -p context, path or method");
     return {std::move(executed),
-            "instructions",
-            {"the profile has no stacks, so functions stand alone, with the instructions that they "
-             "executed themselves"}};
+            {"the profile has no contexts (-p context), so functions stand alone, with the "
+             "instructions that they executed themselves"}};
 }
 
 }  // namespace shadowprof::report

@@ -7,12 +7,13 @@
 #include "model/profile.h"
 #include "model/statistics.h"
 #include "profile/call/call_section.h"
+#include "profile/caller/caller_section.h"
 #include "profile/common/instruction_text.h"
+#include "profile/context/context_section.h"
 #include "profile/edge/edge_section.h"
 #include "profile/latency/latency_section.h"
 #include "profile/method/method_section.h"
 #include "profile/path/path_section.h"
-#include "profile/stack/stack_section.h"
 #include "profile/time/time_section.h"
 #include "profile/timeline/timeline_section.h"
 #include "profile/value/value_section.h"
@@ -21,15 +22,17 @@ namespace shadowprof::report {
 
 using namespace model;
 
-using profile::CallSection, profile::EdgeSection, profile::LatencySection, profile::MethodSection,
-    profile::PathSection, profile::StackSection, profile::TimeSection, profile::ValueSection;
+using profile::CallerSection, profile::CallSection, profile::ContextSection, profile::EdgeSection,
+    profile::LatencySection, profile::MethodSection, profile::PathSection, profile::TimeSection,
+    profile::ValueSection;
 using CallEntry = CallSection::Entry;
+using CallerEntry = CallerSection::Entry;
+using ContextEntry = ContextSection::Entry;
 using EdgeEntry = EdgeSection::Entry;
 using LatencyEntry = LatencySection::Entry;
 using MethodEntry = MethodSection::Entry;
 using PathBlock = profile::PathBlock<LocationIndex>;
 using PathEntry = PathSection::Entry;
-using StackEntry = StackSection::Entry;
 using ValueEntry = ValueSection::Entry;
 
 using machine::memory_levels;

@@ -309,10 +309,10 @@ class PageWriter {
     void flames() {
         out_.break_line();
         out_.key("flames").open_object();
+        if (const auto* contexts = p_.find<ContextSection>())
+            flame("contexts", flame_of_contexts(p_), contexts->totals.total);
         if (p_.find<PathSection>())
             flame("paths", flame_of_paths(p_), weighted_instructions(p_).value_or(0));
-        if (const auto* stacks = p_.find<StackSection>())
-            flame("stacks", flame_of_stacks(p_), stacks->totals.total);
         out_.close_object();
     }
 

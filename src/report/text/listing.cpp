@@ -68,7 +68,13 @@ class Listing {
         if (p_.find<MethodSection>())
             for (const auto& e : p_.find<MethodSection>()->entries)
                 if (is_inside(e.function)) fact("ran", method_text(e));
-        if (p_.find<CallSection>()) {
+        if (p_.find<CallerSection>()) {
+            fact("with all", with_callees_text());
+            fact("callers", costs_text([&](const CallerEntry& e) { return is_inside(e.function); },
+                                       [&](const CallerEntry& e) { return *e.caller; }));
+            fact("callees", costs_text([&](const CallerEntry& e) { return is_inside(*e.caller); },
+                                       [&](const CallerEntry& e) { return e.function; }));
+        } else if (p_.find<CallSection>()) {
             fact("callers", pairs_text([&](const CallEntry& e) { return is_inside(e.to); },
                                        [&](const CallEntry& e) { return e.from; }));
             fact("callees", pairs_text([&](const CallEntry& e) { return is_inside(e.from); },
@@ -98,6 +104,38 @@ class Listing {
         text += ", " + counted("call", e.calls);
         if (e.tail_calls) text += ", " + counted("tail call", e.tail_calls);
         return text + ", " + counted("loop", e.back_edges);
+    }
+
+    std::string with_callees_text() const {
+        const auto& list = *p_.find<CallerSection>();
+        for (const auto& e : list.entries) {
+            if (e.caller || !is_inside(e.function)) continue;
+            const auto share = share_texts(e.inclusive, list.totals);
+            auto text = share.text + " of instructions";
+            if (!share.interval.empty()) text += " (" + share.interval + ")";
+            return text + " with what it calls";
+        }
+        return {};
+    }
+
+    // The other ends of calls, each with its share of all instructions: of what callees do for
+    // this function, or of what this function and its callees do for a caller.
+    template <class Wanted, class Other>
+    std::string costs_text(Wanted wanted, Other other) const {
+        const auto& list = *p_.find<CallerSection>();
+        std::string text;
+        std::size_t more = 0, shown = 0;
+        for (const auto& e : list.entries) {
+            if (!e.caller || !wanted(e)) continue;
+            if (shown == callers_shown) {
+                ++more;
+                continue;
+            }
+            text += fmt::format(
+                "{}{} {} ({})", shown++ ? ", " : "", function_label(p_, p_.at(other(e))),
+                share_texts(e.inclusive, list.totals).text, counted("call", e.calls));
+        }
+        return more ? text + fmt::format(", {} more", more) : text;
     }
 
     // The other ends of calls: functions, each with its share of these calls.

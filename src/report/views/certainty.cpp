@@ -52,6 +52,7 @@ std::optional<SharesOfProfile> judged(const Profile& p) {
         for (const auto& e : methods->entries) all.entries.push_back(e.instructions);
         return all;
     }
+    if (const auto* list = p.find<ContextSection>()) return shares_of(*list);
     if (const auto* list = p.find<PathSection>()) return shares_of(*list);
     if (const auto* list = p.find<EdgeSection>()) return shares_of(*list);
     if (const auto* list = p.find<CallSection>()) return shares_of(*list);
@@ -60,7 +61,6 @@ std::optional<SharesOfProfile> judged(const Profile& p) {
         return SharesOfProfile{list->all_executions(), {}};
     if (const auto* list = p.find<TimeSection>(); list && list->totals.total > 0)
         return shares_of(*list);
-    if (const auto* list = p.find<StackSection>()) return shares_of(*list);
     return {};
 }
 

@@ -4,6 +4,7 @@
 
 #include "profile/common/instruction_text.h"
 #include "report/text/format.h"
+#include "report/views/contexts.h"
 
 namespace shadowprof::report {
 
@@ -19,15 +20,14 @@ class Builder {
 
     FrameIndex frame(LocationIndex i) {
         auto& known = frame_of_[i];
-        if (known == 0) {
-            const auto& l = p_.at(i);
-            const auto [entry, is_new] =
-                index_of_.try_emplace(FlameFrame{function_label(p_, l), l.module},
-                                      static_cast<FrameIndex>(frames_.size()));
-            if (is_new) frames_.push_back(entry->first);
-            known = entry->second + 1;
-        }
+        if (known == 0) known = frame(function_label(p_, p_.at(i)), p_.at(i).module) + 1;
         return known - 1;
+    }
+    FrameIndex frame(std::string function, ModuleIndex module) {
+        const auto [entry, is_new] = index_of_.try_emplace(FlameFrame{std::move(function), module},
+                                                           static_cast<FrameIndex>(frames_.size()));
+        if (is_new) frames_.push_back(entry->first);
+        return entry->second;
     }
 
     // Outermost first.
@@ -163,15 +163,26 @@ class UsualCallers {
 
 }  // namespace
 
-FlameTree flame_of_stacks(const Profile& profile, const FlameLimits& limits) {
+FlameTree flame_of_contexts(const Profile& profile, const FlameLimits& limits) {
     Builder builder(profile);
-    if (profile.find<StackSection>())
-        for (const auto& e : profile.find<StackSection>()->entries) {
-            std::vector<FrameIndex> stack;
-            for (const auto f : e.frames) stack.push_back(builder.frame(f));
-            std::reverse(stack.begin(), stack.end());
-            builder.add(stack, e.statistics.count);
+    for (const auto& part : context_parts(profile)) {
+        std::vector<FrameIndex> stack;
+        ModuleIndex module = 0;
+        if (part.context) {
+            const auto& functions = part.context->frames;
+            module = profile.at(functions.back()).module;
+            auto outermost = std::ranges::find_if(functions, [&](LocationIndex function) {
+                return profile.at(function).function == "main";
+            });
+            if (outermost == functions.end()) outermost = functions.begin();
+            if (const auto root = root_frame(*part.context); !root.empty())
+                stack.push_back(builder.frame(std::string(root), module));
+            for (; outermost != functions.end(); ++outermost)
+                stack.push_back(builder.frame(*outermost));
         }
+        if (part.is_of_others) stack.push_back(builder.frame(std::string(others_frame), module));
+        builder.add(stack, part.instructions);
+    }
     return builder.finish(limits);
 }
 

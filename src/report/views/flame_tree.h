@@ -1,10 +1,10 @@
 // Call trees for flame graphs: frames from the outermost call inwards, each with the weight of all
 // that went through it.
 //
-// A profile yields two trees. The tree of *stacks* says where samples began, with all callers. The
-// tree of *paths* says where instructions were executed, with the callers that are on the path
-// itself. A path has at most 32 blocks and ends with a backward branch, so its outermost frame may
-// have had callers. Where a path returns from the function it began in, the caller becomes known:
+// A profile yields two trees of instructions. That of *contexts* has all callers. That of *paths*
+// needs no contexts: it has the callers that are on the path itself. A path has at most 32 blocks
+// and ends with a backward branch, so its outermost frame may have had callers. Where a path
+// returns from the function it began in, the caller becomes known:
 //
 //     blocks of a path    f ret   g call   h          the frames of each:  g f   g   g h
 #pragma once
@@ -43,7 +43,8 @@ struct FlameLimits {
     std::size_t greatest_depth = 200;
 };
 
-FlameTree flame_of_stacks(const Profile& profile, const FlameLimits& limits = {});
+// From main on, if a context has it: what is above that says nothing.
+FlameTree flame_of_contexts(const Profile& profile, const FlameLimits& limits = {});
 FlameTree flame_of_paths(const Profile& profile, const FlameLimits& limits = {});
 
 }  // namespace shadowprof::report

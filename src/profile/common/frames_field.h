@@ -1,4 +1,4 @@
-// Call stacks in hotlists and profiles.
+// The functions of a calling context, as a field of an entry.
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 
 namespace shadowprof::profile {
 
-// The frames of a stack: all but the innermost are return addresses.
+// By their entries, outermost first.
 template <class Owner, class Place>
 struct FramesField : model::EntryField {
     std::vector<Place> Owner::*member;
@@ -26,7 +26,7 @@ struct FramesField : model::EntryField {
         }));
     }
     void describe(model::ObjectSchema& schema) const {
-        schema.add("frames", model::schema_ref("indices"), true, "innermost first");
+        schema.add("frames", model::schema_ref("indices"), true, "outermost first");
     }
     auto identity(const Owner& e) const { return std::tie(e.*member); }
     template <class Entry, class Use>
@@ -35,9 +35,7 @@ struct FramesField : model::EntryField {
     }
     template <class From, class FromField, class Map>
     void copy(const From& from, const FromField& field, Owner& to, const Map& map) const {
-        auto& frames = to.*member;
-        for (const auto& frame : from.*(field.member))
-            frames.push_back(map(frame, !frames.empty()));
+        for (const auto& frame : from.*(field.member)) (to.*member).push_back(map(frame, false));
     }
     std::optional<std::string> defect(const Owner& e) const {
         if ((e.*member).empty()) return ": an entry without frames";
@@ -45,30 +43,4 @@ struct FramesField : model::EntryField {
     }
 };
 
-template <class Place>
-struct StackEntry {
-    std::vector<Place> frames;  // innermost first
-    model::Statistics statistics;
-    bool operator==(const StackEntry&) const = default;
-
-    static constexpr auto fields() {
-        return std::tuple(FramesField<StackEntry, Place>(&StackEntry::frames),
-                          model::count_field(&StackEntry::statistics));
-    }
-};
-
-// One event a thread of a sample.
-template <class Place>
-struct StackList : model::Hotlist<StackEntry<Place>> {
-    static constexpr std::string_view section_key = "stacks";
-    static constexpr auto fields() { return StackList::fields_with(); }
-    bool operator==(const StackList&) const = default;
-};
-
-using StackHotlist = model::Found<StackList>;
-using StackSection = model::SectionOf<StackList>;
-
 }  // namespace shadowprof::profile
-
-extern template class shadowprof::model::Found<shadowprof::profile::StackList>;
-extern template class shadowprof::model::SectionOf<shadowprof::profile::StackList>;

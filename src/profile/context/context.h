@@ -1,0 +1,64 @@
+// Calling contexts: in which functions, called by which, instructions were executed. From the calls
+// and returns of Traces, beginning with the stack at which a Trace begins.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "profile/caller/caller_section.h"
+#include "profile/common/open_samples.h"
+#include "profile/common/profile_type.h"
+#include "profile/common/profiler.h"
+#include "profile/context/call_walk.h"
+
+namespace shadowprof::profile {
+
+class ContextProfiler : public Profiler {
+  public:
+    ContextProfiler(const trace::BlockTable& blocks, FunctionMap& functions,
+                    std::size_t most_nodes = CallTree::default_most_nodes)
+        : tree_(most_nodes), stretches_(blocks, functions, tree_) {}
+
+    std::string_view name() const override { return "context"; }
+    trace::CapturePlan captures() const override { return {}; }
+    std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
+    void end_sample(trace::SampleId sample) override;
+    // A list of contexts, and one of functions and their callers.
+    void yield(Hotlists& into, Seen seen) override;
+
+    Stretches& stretches() { return stretches_; }
+    void keep_small() {
+        if (tree_.has_too_many_nodes()) forget_rare_nodes();
+    }
+
+  private:
+    struct Sample {
+        CallCounts counts;
+        std::vector<std::unique_ptr<CallWalk>> walks;  // of its threads
+        std::uint64_t weight = 1;
+    };
+    struct OfNode {
+        Statistics self, inclusive;
+        std::uint64_t calls = 0;
+    };
+    struct OfCallee {
+        Statistics inclusive;
+        std::uint64_t calls = 0;
+    };
+    void fold(Sample& sample);
+    void forget_rare_nodes();
+    ContextHotlist contexts(Seen seen) const;
+    CallerHotlist callers(Seen seen) const;
+    Totals totals(Seen seen) const;
+
+    CallTree tree_;
+    Stretches stretches_;
+    OpenSamples<Sample> samples_;
+    std::vector<OfNode> nodes_;
+    std::vector<OfCallee> functions_, arcs_;
+    Totals totals_;
+};
+
+extern const ProfileType context_type;
+
+}  // namespace shadowprof::profile
