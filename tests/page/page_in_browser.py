@@ -14,8 +14,8 @@ from browser import Browser, find_browser
 
 SHADOWPROF = os.environ["SHADOWPROF"]
 SCREENSHOTS = os.environ.get("SHADOWPROF_SCREENSHOTS")
-# Of a profile in mode full: it has neither stacks nor times.
-PARTS = ["overview", "opportunities", "flame", "functions", "paths", "edges", "calls", "values", "latencies", "code"]
+# Of a profile in mode full, which has no times.
+PARTS = ["overview", "opportunities", "flame", "functions", "inclusive", "paths", "edges", "calls", "values", "latencies", "code"]
 WIDE, PHONE = (1440, 900), (390, 844)
 
 
@@ -107,8 +107,19 @@ def clicks_work(browser, page):
     for kind in ("mousePressed", "mouseReleased"):
         browser.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
     browser.wait_for("!document.querySelector('.crumbs').hidden")
+    chosen = browser.run("[...document.querySelectorAll('.crumbs button')].at(-1).textContent")
+    check(chosen == "main", f"the flame graph begins with {chosen}")
+    # What main calls stands below; a click on that looks into it, and names main as its caller.
+    callees = "document.querySelectorAll('.flame-around > div')[1].querySelectorAll('button')"
+    browser.wait_for(f"{callees}.length > 0")
+    callee = browser.run(f"{callees}[0].textContent")
+    browser.run(f"{callees}[0].click()")
+    browser.wait_for(f"[...document.querySelectorAll('.crumbs button')].at(-1).textContent === {json.dumps(callee)}")
+    callers = browser.run("[...document.querySelectorAll('.flame-around > div')[0].querySelectorAll('button')].map((b) => b.textContent)")
+    check("main" in callers, f"{callee} is called by {callers}")
     browser.click(".crumbs button")
     browser.wait_for("document.querySelector('.crumbs').hidden")
+    check(browser.run("document.querySelector('.flame-around').hidden"), "callers of nothing are shown")
     colours = browser.run("""(() => {
         const c = document.querySelector('canvas'), seen = new Set();
         const data = c.getContext('2d').getImageData(0, 5, c.width, 1).data;
@@ -221,7 +232,10 @@ def long_profile(profile, entries):
     p["methods"] = dict(totals(), instructions=totals(), entries=[
         {"function": i, "calls": n, "tail_calls": 0, "back_edges": 0, **statistics(n), "instructions": statistics(n)}
         for i, n in enumerate(counts)])
-    p["stacks"] = dict(totals(), entries=[{"frames": [i, near(i)], **statistics(n)} for i, n in enumerate(counts)])
+    p["contexts"] = dict(totals(), entries=[
+        {"root": "thread", "frames": [i], "calls": n, **statistics(n), "inclusive": statistics(n)} for i, n in enumerate(counts)])
+    p["callers"] = dict(totals(), entries=[
+        {"function": i, "calls": n, "inclusive": statistics(n)} for i, n in enumerate(counts)])
     nothing = {"total": 0, "unknown": 0, "exhaustive": False, "samples": 0, "total_squares": "0x0"}
     p["time"] = dict(totals(), exhaustive=False, waiting=nothing, entries=[
         {"thread": f"thread {i}", "state": "user", "call": "", "frames": [i], **statistics(n), "waiting": statistics(0)}
@@ -247,7 +261,7 @@ def long_lists_are_quick(browser, folder, profile):
     browser.open(page)
     opened = time.monotonic() - begin
     check(opened < 30, f"it took {opened:.1f} s to open {entries} entries")
-    for part in ("functions", "paths", "edges", "calls", "latencies", "stacks", "time"):
+    for part in ("functions", "paths", "edges", "calls", "latencies", "inclusive", "time"):
         took = browser.run(f"""(async () => {{
             const begin = performance.now();
             document.querySelector('#tab-{part}').click();

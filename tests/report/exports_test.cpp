@@ -181,7 +181,7 @@ TEST_CASE("callgrind: what recursion costs is in the calls from outside") {
     auto p = sample_profile();
     p.find<CallerSection>()->entries.push_back({5, 5, 7, times(20)});
     const auto text = exported("callgrind", p);
-    CHECK(contains(text, "calls=7 0\n30 0\n"));
+    CHECK(contains(text, "calls=7 0\n9 0\n"));
     CHECK(contains(text, "calls=90 0\n12 80\n"));
 }
 

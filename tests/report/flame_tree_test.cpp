@@ -82,18 +82,22 @@ TEST_CASE("contexts are drawn from main on, and what is not listed is named") {
     auto p = sample_profile();
     CHECK(text_of(flame_of_contexts(p)) ==
           "main 95\n"
-          " ns::parse<int>(std::string const&) 80\n"
+          " ns::parse 80\n"
           "[other contexts] 5\n");
     // Called by 8, which is no more than how main came to be; and by a signal.
     auto& list = *p.find<ContextSection>();
     for (auto& e : list.entries) e.frames.insert(e.frames.begin(), 8);
+    auto outermost = list.entries[0];
+    outermost.frames = {8};
+    outermost.statistics = {};
+    list.entries.insert(list.entries.begin(), outermost);
     list.entries.push_back({profile::ContextRoot::signal, {5}, 0, {1, 3, 9, 300}, {1, 5, 25, 500}});
     list.totals.unknown = 2;
     CHECK(text_of(flame_of_contexts(p)) ==
           "main 95\n"
-          " ns::parse<int>(std::string const&) 80\n"
+          " ns::parse 80\n"
           "[signal] 5\n"
-          " ns::parse<int>(std::string const&) 5\n"
+          " ns::parse 5\n"
           "  [other contexts] 2\n");
 }
 

@@ -235,6 +235,7 @@ TEST_CASE("a key of a profile that is wrong is refused") {
         {"/contexts/entries/0/frames/0", 99, "refers to location 99"},
         {"/contexts/entries/0/frames", nlohmann::json::array(), "without frames"},
         {"/contexts/entries/0/root", "nowhere", "unknown"},
+        {"/callers/entries/0/inclusive/count", 101, "more in an entry than in all"},
         {"/contexts/entries/1/inclusive/count", 1, "more in a context itself than in all"},
         {"/callers/entries/2/caller", 99, "refers to location 99"},
         {"/paths/entries/0/blocks/0", 99, "refers to location 99"},

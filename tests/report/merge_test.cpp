@@ -273,7 +273,7 @@ TEST_CASE("what does not belong together is not merged") {
     CHECK(contains(why_not(a, b), "-p call,edge,method,path,value, the other with -p"));
     b = a;
     b.remove<EdgeSection>();
-    CHECK(contains(why_not(a, b), "one has calls,edges"));
+    CHECK(contains(why_not(a, b), "one has callers,calls,contexts,edges"));
     b = a;
     b.targets[0].command[0] = "/bin/ls";
     CHECK(contains(why_not(a, b), "app and ls are different programs"));

@@ -36,7 +36,7 @@ struct CallerEntry {
 template <class Place>
 struct CallerList : model::Hotlist<CallerEntry<Place>> {
     static constexpr std::string_view section_key = "callers";
-    static constexpr auto fields() { return CallerList::fields_with(); }
+    static constexpr auto fields() { return CallerList::fields_with(InclusiveIsInTotal{}); }
     bool operator==(const CallerList&) const = default;
 };
 

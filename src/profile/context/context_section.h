@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -33,6 +34,25 @@ struct InclusiveField : model::MoreCountField<Entry, Section> {
     using model::MoreCountField<Entry, Section>::MoreCountField;
     template <class S, class Use>
     void each_count(S&, Use) const {}
+};
+
+// No key of the file: what must hold of a section whose entries have inclusive counts.
+struct InclusiveIsInTotal : model::EntryField {
+    template <class Section>
+    void write(model::JsonOutput&, const Section&) const {}
+    template <class Section>
+    auto keys(model::JsonCursor&, Section&, model::NothingToKeep&) const {
+        return std::tuple();
+    }
+    void describe(model::ObjectSchema&) const {}
+    template <class From, class FromField, class To, class Map>
+    void copy(const From&, const FromField&, To&, const Map&) const {}
+    template <class Section>
+    std::optional<std::string> defect(const Section& section) const {
+        for (const auto& e : section.entries)
+            if (e.inclusive.count > section.totals.total) return ": more in an entry than in all";
+        return {};
+    }
 };
 
 template <class Place>
@@ -66,7 +86,7 @@ struct ContextEntry {
 template <class Place>
 struct ContextList : model::Hotlist<ContextEntry<Place>> {
     static constexpr std::string_view section_key = "contexts";
-    static constexpr auto fields() { return ContextList::fields_with(); }
+    static constexpr auto fields() { return ContextList::fields_with(InclusiveIsInTotal{}); }
     bool operator==(const ContextList&) const = default;
 };
 

@@ -1,13 +1,14 @@
-// Flame graphs, drawn on a canvas: callers above, callees below, width is weight. Two trees: where
-// instructions ran, by the paths; and where samples began, by the stacks.
+// Flame graphs, drawn on a canvas: callers above, callees below, width is instructions. Two trees: of calling
+// contexts, and of paths. Below the graph stand the callers and callees of the function that was chosen.
 
 function flamePart() {
   const rowHeight = 24;
   const kinds = {
-    paths: {title: "Instructions, by paths", unit: "instruction",
+    contexts: {title: "By callers", about: "Who called whom, by the calls and returns that were seen, from the stack at which each sample began."},
+    paths: {title: "By paths",
       about: "Callers are those that a path itself has seen, and above them functions from which nearly all calls come; a path ends with a backward branch, so its outermost function may have others as well."},
-    stacks: {title: "Samples, by stacks", unit: "sample", about: "Where samples began, with all callers."},
   };
+  const unit = "instruction";
   const available = Object.keys(kinds).filter((k) => Data.raw.flames[k]?.nodes.length);
   if (!available.length) return null;
 
@@ -37,11 +38,9 @@ function flamePart() {
   }
 
   const trees = {};
-  // Stacks have all callers, up to main; but they are as few as samples.
-  const enoughSamples = 100;
-  let chosen = Data.raw.flames.stacks && Data.raw.coverage.samples >= enoughSamples ? "stacks" : available[0];
+  let chosen = available[0];
   let zoomed = null, hovered = null, words = [];
-  let canvas, scroller, crumbs, info, legend, colors;
+  let canvas, scroller, crumbs, info, around, legend, colors;
 
   const graph = () => (trees[chosen] ??= tree(chosen));
   const base = (module) => Data.raw.modules[module].split("/").pop();
@@ -127,7 +126,6 @@ function flamePart() {
 
   function tell(node) {
     hovered = node;
-    const {unit} = kinds[chosen];
     if (node) {
       const self = node.weight - node.children.reduce((sum, c) => sum + c.weight, 0);
       info.replaceChildren(element("strong", {}, node.name), element("span.muted", {}, base(node.module)),
@@ -159,7 +157,42 @@ function flamePart() {
     crumbs.replaceChildren(element("button.link", {type: "button", onclick: () => zoom(null)}, "all"),
       ...chain.flatMap((n) => ["›", element("button.link", {type: "button", onclick: () => zoom(n)}, n.name)]));
     crumbs.hidden = chain.length === 0;
+    showAround(node);
     tell(node);
+  }
+
+  // Of a function in all of its contexts: by whom it was called, and what it called. What it does while it calls
+  // itself counts once.
+  function neighbours(name, module) {
+    const is = (n) => n.name === name && n.module === module;
+    const callers = new Map(), callees = new Map();
+    const add = (all, n, weight) => {
+      const known = all.get(`${n.module} ${n.name}`) ?? {node: n, weight: 0};
+      if (n.weight > known.node.weight) known.node = n;
+      known.weight += weight;
+      all.set(`${n.module} ${n.name}`, known);
+    };
+    const within = (n, found) => {
+      for (let p = n.parent; p; p = p.parent) if (found(p)) return true;
+      return false;
+    };
+    for (const n of graph().all) {
+      if (is(n) && n.parent && !within(n, is)) add(callers, n.parent, n.weight);
+      if (n.parent && is(n.parent) && !is(n) && !within(n.parent, (p) => p.name === n.name && p.module === n.module && p.parent && is(p.parent)))
+        add(callees, n, n.weight);
+    }
+    return [callers, callees].map((all) => [...all.values()].sort((a, b) => b.weight - a.weight));
+  }
+
+  function showAround(node) {
+    around.hidden = !node;
+    if (!node) return;
+    const [callers, callees] = neighbours(node.name, node.module);
+    const list = (title, functions) => element("div", {}, element("h3", {}, title),
+      functions.length === 0 ? element("p.muted", {}, "none") : element("ul", {}, ...functions.slice(0, 12).map(({node: n, weight}) =>
+        element("li", {}, element("span.share", {}, Text.share(weight / graph().whole)),
+          element("button.link", {type: "button", title: n.name, onclick: () => zoom(n)}, n.name)))));
+    around.replaceChildren(list("Callers", callers), list("Callees", callees));
   }
 
   function key(event) {
@@ -222,6 +255,7 @@ function flamePart() {
       scroller = element("div.flame-scroll", {}, canvas);
       crumbs = element("div.crumbs", {hidden: true});
       info = element("div.flame-info", {"aria-live": "polite"});
+      around = element("div.flame-around", {hidden: true});
       legend = element("div.legend");
       canvas.addEventListener("mousemove", (e) => {
         const node = at(e);
@@ -239,7 +273,7 @@ function flamePart() {
         ? segments("What to show", available.map((k) => [k, kinds[k].title]), chosen, choose)
         : element("h2", {}, kinds[chosen].title);
       const built = element("div.flame-part", {},
-        element("div.flame-head", {}, choice, legend), crumbs, scroller, info, element("p.intro", {}, about()));
+        element("div.flame-head", {}, choice, legend), crumbs, scroller, info, element("p.intro", {}, about()), around);
       queueMicrotask(() => {
         match();
         zoom(null);
