@@ -41,6 +41,7 @@ using sampling::ModeRow, sampling::names_of_modes;
 constexpr std::uint64_t default_repeatable_seed = 1;
 
 constexpr const char* latency = "latency";
+constexpr const char* hazard = "hazard";
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -89,7 +90,11 @@ sampling::Options sampling_options(const ProfilingOptions& options) {
     if (options.sample_time) sampling.sample_time = Seconds{*options.sample_time};
     sampling.all_threads = options.all_threads;
     sampling.load = options.load;
-    sampling.exhaustive = options.exhaustive;
+    // Which accesses collide depends on all that came before, and exactly that is what mode full is
+    // asked for; unless loads are to be timed, which cannot be where every address is written down.
+    const bool sees_all_hazards =
+        has(options.profiles, hazard) && !row.sample && !sampling.insists_on_latencies;
+    sampling.exhaustive = options.exhaustive || sees_all_hazards;
     sampling.randomise_addresses = options.aslr;
     sampling.keeps_code = !options.no_cache;
     sampling.overhead = options.overhead;

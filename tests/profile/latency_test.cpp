@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 #include "decoder/decoder.h"
-#include "profile/latency/address_origin.h"
+#include "profile/common/address_origin.h"
 #include "profile/latency/cache_model.h"
 #include "profile/latency/residence.h"
 #include "test_program.h"
@@ -212,7 +212,7 @@ TEST_CASE("addresses that come from loads") {
         program.block(0x100, {load(decoder::rax, decoder::rax), load(decoder::rcx, decoder::rax),
                               add(decoder::rdx, decoder::rcx), load(decoder::rsi, decoder::rdx),
                               load(decoder::rdi, decoder::rbx)});
-    const BlockOrigins block{program.table.at(id)};
+    const BlockOrigins block{program.table.at(id), program.table.at(id).accesses};
     RegisterOrigins registers;
     const auto number = [](std::size_t access) { return static_cast<std::uint32_t>(access) + 10; };
     CHECK(registers.of_access(block, 0, number) == RegisterOrigins::none);

@@ -9,10 +9,10 @@
 
 #include "base/error.h"
 #include "base/flat_map.h"
+#include "profile/common/address_origin.h"
 #include "profile/common/open_samples.h"
 #include "profile/common/stride.h"
 #include "profile/common/tally.h"
-#include "profile/latency/address_origin.h"
 #include "profile/latency/cache_model.h"
 #include "profile/latency/latency_section.h"
 #include "profile/latency/latency_words.h"
@@ -265,8 +265,8 @@ const LatencyProfiler::OfBlock& LatencyProfiler::learn(trace::BlockId id) {
     }
     const auto load_count = static_cast<std::uint64_t>(
         std::count_if(loads.begin(), loads.end(), [](auto load) { return load != no_load; }));
-    by_block_[index] =
-        std::make_unique<const OfBlock>(OfBlock{std::move(loads), load_count, BlockOrigins{block}});
+    by_block_[index] = std::make_unique<const OfBlock>(
+        OfBlock{std::move(loads), load_count, BlockOrigins{block, block.accesses}});
     return *by_block_[index];
 }
 

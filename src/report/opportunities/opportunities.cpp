@@ -67,6 +67,18 @@ constexpr std::array kinds{
          "in the order they are walked, several keys in one; or walk several chains at once.",
          "time"},
         find_pointer_chases},
+    Row{{"store-forwarding", "Load of what was just written in another size",
+         "Read what was written in the size in which it was written: copy a record member by "
+         "member, or write all of it at once; a union or memcpy of another type does this.",
+         "time"},
+        find_failed_forwarding,
+        Together::sum},
+    Row{{"split-access", "Access that spans two lines or pages",
+         "Align the data: alignas, an aligned allocation, or members in another order, so that "
+         "none lies across a multiple of 64 bytes.",
+         "time"},
+        find_split_accesses,
+        Together::sum},
     Row{{"branch-layout", "Branch whose usual way is the jump",
          "Say which way is usual ([[likely]], __builtin_expect), or compile with this profile."},
         find_wrong_layouts,

@@ -1,6 +1,6 @@
-// Why a thread is in the kernel that runs there on its behalf: a system call, a page fault or an interrupt. The
-// kernel tells the registers with which the thread entered it, but not the number of the call. So
-// that is read from the code before the entry, which mostly loads a constant.
+// Why a thread is in the kernel that runs there on its behalf: a system call, a page fault or an
+// interrupt. The kernel tells the registers with which the thread entered it, but not the number of
+// the call. So that is read from the code before the entry, which mostly loads a constant.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-#include "profile/latency/address_origin.h"
+#include "profile/common/address_origin.h"
 
 #include <optional>
 
@@ -43,15 +43,15 @@ Origin of_sources(const Instruction& instruction, const Registers& registers) {
 
 }  // namespace
 
-BlockOrigins::BlockOrigins(const trace::Block& block) {
+BlockOrigins::BlockOrigins(const trace::Block& block, std::span<const trace::Slot> accesses) {
     Registers registers;
     for (std::uint8_t r = 0; r < registers.size(); ++r) registers[r] = {Origin::Kind::reg, r};
     std::size_t next = 0;
     for (std::size_t i = 0; i < block.instructions.size(); ++i) {
         const auto& instruction = block.instructions[i];
         std::optional<Origin> loaded;
-        for (; next < block.accesses.size() && block.accesses[next].instruction == i; ++next) {
-            const auto& operand = instruction.operands()[block.accesses[next].operand];
+        for (; next < accesses.size() && accesses[next].instruction == i; ++next) {
+            const auto& operand = instruction.operands()[accesses[next].operand];
             of_access.push_back(
                 {of(operand.memory.base, registers), of(operand.memory.index, registers)});
             if (trace::is_certain_load(operand))

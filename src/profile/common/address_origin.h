@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "trace/block.h"
@@ -27,7 +28,8 @@ struct BlockOrigins {
     };
     std::vector<Change> changes;  // of general registers that derive from something else then
 
-    explicit BlockOrigins(const trace::Block& block);
+    // `accesses` are the block's, as slots for addresses.
+    BlockOrigins(const trace::Block& block, std::span<const trace::Slot> accesses);
 };
 
 // What the general registers of a thread derive from: numbers of loads that the caller gives.
