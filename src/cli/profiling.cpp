@@ -8,25 +8,33 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 #include <functional>
 #include <random>
+#include <sstream>
 
 #include "base/error.h"
 #include "base/output_file.h"
 #include "cli/completion.h"
 #include "cli/console.h"
+#include "cli/control.h"
 #include "cli/signals.h"
 #include "cli/units.h"
 #include "cli/version.h"
+#include "emu/syscalls/table.h"
 #include "machine/calibration.h"
 #include "model/chapters.h"
 #include "model/profile_file.h"
+#include "model/utf8.h"
 #include "proc/identity.h"
 #include "proc/process_info.h"
 #include "profile/common/profile_type.h"
 #include "profile/registry.h"
+#include "profile/rule/rule_parser.h"
+#include "profile/rule/rule_set.h"
 #include "report/model/assemble.h"
 #include "report/model/host_facts.h"
+#include "report/symbols/place_names.h"
 #include "report/symbols/symbols.h"
 #include "report/views/certainty.h"
 #include "sampling/modes/modes.h"
@@ -42,6 +50,7 @@ constexpr std::uint64_t default_repeatable_seed = 1;
 
 constexpr const char* latency = "latency";
 constexpr const char* hazard = "hazard";
+constexpr const char* rule_type = "rule";
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -63,10 +72,17 @@ bool reads_clock(const std::string& name) {
     });
 }
 
-std::vector<std::string> profiles_asked_for(const std::vector<std::string>& names,
+// Rules that were given are asked for.
+std::vector<std::string> profiles_asked_for(const ProfilingOptions& options,
                                             const sampling::Options& sampling) {
-    if (!names.empty() && !has(names, "all")) return names;
-    auto all = names.empty() ? profile::default_profile_names() : profile::profile_names();
+    const auto& names = options.profiles;
+    const bool is_list = !names.empty() && !has(names, "all");
+    auto all = is_list         ? names
+               : names.empty() ? profile::default_profile_names()
+                               : profile::profile_names();
+    std::erase(all, rule_type);
+    if (!options.rules.empty()) all.emplace_back(rule_type);
+    if (is_list) return all;
     if (!can_time_loads(sampling)) std::erase(all, latency);
     if (!can_have_clock(sampling)) std::erase_if(all, reads_clock);
     return all;
@@ -101,6 +117,8 @@ sampling::Options sampling_options(const ProfilingOptions& options) {
     if (options.period) sampling.period = Seconds{*options.period};
     if (options.duration) sampling.duration = Seconds{*options.duration};
     sampling.most_samples = options.most_samples;
+    sampling.names_threads = std::ranges::any_of(
+        options.rules, [](const profile::Rule& rule) { return rule.by.thread; });
     sampling.precision = options.precision;
     sampling.seed =
         options.seed.value_or(row.is_repeatable ? default_repeatable_seed : draw_seed());
@@ -139,6 +157,19 @@ void wait_for_end(sampling::Session& session, bool with_progress) {
     }
 }
 
+// Returns why there is none.
+std::string take_snapshot(sampling::Session& session, sampling::Session::TakeSoFar take) {
+    pid_t copy = -1;
+    try {
+        copy = session.snapshot(std::move(take)).get();
+    } catch (const std::future_error&) {
+        return "profiling is over";
+    }
+    int status = 0;
+    if (copy < 0 || waitpid(copy, &status, 0) != copy) return "no copy of shadowprof can be made";
+    return status == 0 ? "" : "the snapshot could not be written";
+}
+
 model::RunFacts facts_of(const ProfilingOptions& options, const sampling::Options& sampling,
                          const sampling::Target& target, const sampling::Result& result,
                          std::string started, std::vector<std::string> command) {
@@ -154,7 +185,7 @@ model::RunFacts facts_of(const ProfilingOptions& options, const sampling::Option
 
     auto& run = facts.run;
     run.mode = sampling::row_of(sampling.mode).name;
-    run.profiles = profiles_asked_for(options.profiles, sampling);
+    run.profiles = profiles_asked_for(options, sampling);
     run.options = {{"sample-size", std::to_string(sampling.sample_size)},
                    {"overhead", fmt::format("{:g}%", sampling.overhead * 100)},
                    {"limit", std::to_string(options.limit)}};
@@ -201,6 +232,20 @@ void write_or_save(const model::Profile& profile, const std::string& path) {
     }
 }
 
+std::string text_of_file(const std::string& name) {
+    std::ifstream file(name);
+    std::ostringstream text;
+    if (!file || !(text << file.rdbuf()))
+        throw UserError(fmt::format("{}: cannot be read, or is empty", model::printable(name)),
+                        ExitStatus::bad_usage);
+    return text.str();
+}
+
+std::string name_of_system_call(std::int32_t number) {
+    const auto* const row = emu::find_system_call(number);
+    return row ? std::string(row->name) : fmt::format("system call {}", number);
+}
+
 bool has_no_samples(const ModeRow& row) {
     return !row.sample;
 }
@@ -235,6 +280,8 @@ void check(const ProfilingOptions& options, const sampling::Options& sampling, b
                         names_of_modes(may_follow_everything), names_of_modes(has_no_samples)));
     if (attaches && row.sample && sampling.sample_size == 0)
         refuse("--sample-size 0 follows a program from its start: use run, not attach");
+    if (has(options.profiles, rule_type) && options.rules.empty())
+        refuse("--profile rule needs a --rule: what it is to look for");
     if (has(options.profiles, latency) && !can_time_loads(sampling))
         refuse(fmt::format("--profile latency needs --mode {}, without --exhaustive",
                            names_of_modes(&ModeRow::times_loads)));
@@ -337,6 +384,31 @@ void ProfilingOptions::add_to(CLI::App& command) {
         "Sizes of the caches that latencies are modelled with: L1,L2,L3 (48k,2M,32M; by default\n"
         "what the processor says)");
     command.add_flag("--value-context", value_context, "Tell values apart by return address");
+    command
+        .add_option_function<std::vector<std::string>>(
+            "--rule",
+            [this](const std::vector<std::string>& texts) {
+                for (const auto& text : texts) add_rules({profile::parse_rule_option(text)});
+            },
+            "What to look for, 'NAME: PATTERN => ACTION', as in\n"
+            "'sizes: call to \"malloc\" => value(arg 1)'; see RULES in shadowprof(1)")
+        ->allow_extra_args(false)
+        ->type_name("RULE");
+    command
+        .add_option_function<std::vector<std::string>>(
+            "--rules",
+            [this](const std::vector<std::string>& files) {
+                for (const auto& file : files)
+                    add_rules(profile::parse_rules_file(file, text_of_file(file)));
+            },
+            "The same from a file")
+        ->allow_extra_args(false)
+        ->type_name(file_type);
+    command
+        .add_option("--control", control,
+                    "Take commands from a named pipe while the program runs: enable, disable,\n"
+                    "set NAME.burst=N, set NAME.sparsity=N, snapshot, ping")
+        ->type_name("fifo:CTL[,ACK]");
     command.add_option_function<std::string>(
         "--limit", [this](const std::string& text) { limit = parse_count(text); },
         "Hotlist entries kept in the file, 0: all (1000)");
@@ -347,6 +419,18 @@ void ProfilingOptions::add_to(CLI::App& command) {
         "--no-progress", no_progress,
         "No progress line (there is none but on a terminal to which the program does not\n"
         "write)");
+}
+
+void ProfilingOptions::add_rules(std::vector<profile::Rule> more) {
+    for (auto& rule : more) {
+        const auto has_its_name = [&](const profile::Rule& known) {
+            return known.name == rule.name;
+        };
+        if (std::any_of(rules.begin(), rules.end(), has_its_name))
+            throw UserError(fmt::format("two rules are called {}", rule.name),
+                            ExitStatus::bad_usage);
+        rules.push_back(std::move(rule));
+    }
 }
 
 int shell_status(int wait_status) {
@@ -362,13 +446,14 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
         !options.no_progress && !options.quiet && (attach || !shares_terminal());
     InheritedFiles inherited;
     check_writable(options.output);
+    Control control{options.control};
 
     // Taken now: a process that is gone has no command line.
     auto command =
         attach ? proc::command_line(attach->pid) : std::get<sampling::Launch>(target).command;
     const auto started = now_utc();
 
-    const auto names = profiles_asked_for(options.profiles, sampling);
+    const auto names = profiles_asked_for(options, sampling);
     sampling.clock =
         std::ranges::any_of(names, reads_clock) || sampling::row_of(sampling.mode).asks_where_it_is;
     machine::LatencyScale latency_scale;
@@ -384,11 +469,16 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
     sampling::Session session{sampling, target};
     report::Symbols symbols;
     report::SymbolFunctionMap functions{symbols, session.modules()};
+    report::SymbolPlaceNames place_names{symbols, session.modules()};
+    profile::RuleSet rules{options.rules, place_names, functions};
+    if (control.is_used()) rules.let_change();
     profile::ProfileOptions profile_options{
         .names = {names.begin(), names.end()},
         .value_context = options.value_context,
         .seed = sampling.seed,
         .latency_scale = std::move(latency_scale),
+        .rules = options.rules.empty() ? nullptr : &rules,
+        .name_of_system_call = name_of_system_call,
     };
     // Before any thread is started, so that all block these signals.
     if (!attach) ignore_what_the_program_sends();
@@ -409,7 +499,22 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
     const auto identity = proc::identity_of(session.pid(), session.pid());
     symbols.use_runtime_map(fmt::format("/tmp/perf-{}.map", session.pid()),
                             identity ? identity->effective_uid : ::geteuid());
+    const auto facts = [&](const sampling::Result& result) {
+        auto of_run = facts_of(options, sampling, target, result, started, command);
+        of_run.run.control = control.log();
+        return of_run;
+    };
+    control.begin(rules, [&] {
+        return take_snapshot(
+            session, [&](const sampling::Result& so_far, const trace::BlockTable& blocks) {
+                const auto profile =
+                    chapters.end(report::assemble(facts(so_far), so_far.hotlists, blocks,
+                                                  session.modules(), symbols, chapters.of_last()));
+                write_file(options.output + ".snapshot", model::to_json(profile));
+            });
+    });
     wait_for_end(session, with_progress);
+    control.end();
     auto result = session.finish();
     if (has(names, latency) && !sampling.clock_is_usable)
         result.warnings.push_back("loads are not timed, and their levels are a model's: " +
@@ -425,9 +530,9 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
                         chapters.so_far() + 1));
     std::string shortage;
     try {
-        const auto profile = chapters.end(report::assemble(
-            facts_of(options, sampling, target, result, started, std::move(command)),
-            result.hotlists, session.blocks(), session.modules(), symbols, chapters.of_last()));
+        const auto profile =
+            chapters.end(report::assemble(facts(result), result.hotlists, session.blocks(),
+                                          session.modules(), symbols, chapters.of_last()));
         shortage = report::shortage_text(profile);
         write_or_save(profile, options.output);
     } catch (const std::exception& error) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "machine/cache_geometry.h"
+#include "profile/rule/rule.h"
 #include "sampling/session.h"
 
 namespace shadowprof::cli {
@@ -28,6 +29,8 @@ struct ProfilingOptions {
     std::optional<double> precision;
     bool exhaustive = false;
     bool value_context = false;
+    std::vector<profile::Rule> rules;
+    std::string control;  // fifo:CTL[,ACK]; empty: none
     std::optional<std::array<machine::CacheGeometry::Level, 3>> caches;
     bool aslr = false;
     bool no_cache = false;
@@ -38,6 +41,8 @@ struct ProfilingOptions {
     bool no_progress = false;
 
     void add_to(CLI::App& command);
+    // Throws UserError if two have one name.
+    void add_rules(std::vector<profile::Rule> more);
 };
 
 struct Profiled {

@@ -137,6 +137,7 @@ void FactsSum::add_run(const Run& run) {
     warnings_.insert(run.warnings.begin(), run.warnings.end());
     failures_.insert(run.failures.begin(), run.failures.end());
     add_seconds(duration_, run.duration);
+    control_.insert(control_.end(), run.control.begin(), run.control.end());
 }
 
 void FactsSum::add_cost(const Cost& cost) {
@@ -182,6 +183,10 @@ RunFacts FactsSum::take() {
     facts.run.interrupted = interrupted_;
     facts.run.warnings.assign(warnings_.begin(), warnings_.end());
     facts.run.failures.assign(failures_.begin(), failures_.end());
+    std::sort(control_.begin(), control_.end(), [](const auto& a, const auto& b) {
+        return std::tie(a.time, a.command) < std::tie(b.time, b.command);
+    });
+    facts.run.control = std::move(control_);
     facts.cost = cost_;
     facts.cost.stop_time = seconds_of(stop_time_);
     facts.cost.extra_cpu = seconds_of(extra_cpu_);

@@ -39,6 +39,7 @@ class FactsSum {
     std::set<Host> hosts_;
     std::map<std::pair<std::vector<std::string>, bool>, Target> targets_;
     std::vector<std::uint64_t> seeds_;
+    std::vector<ControlCommand> control_;
     std::optional<std::map<std::string, std::string>> options_;
     std::optional<std::string> started_, interrupted_;
     std::set<std::string> warnings_, failures_;

@@ -39,6 +39,18 @@ struct Target {
     }
 };
 
+// A command that was given while the program ran.
+struct ControlCommand {
+    double time = 0;  // seconds after profiling began
+    std::string command;
+    bool operator==(const ControlCommand&) const = default;
+
+    static constexpr auto fields() {
+        return std::tuple(field("time", &ControlCommand::time),
+                          field("command", &ControlCommand::command));
+    }
+};
+
 struct Run {
     std::string mode;
     std::vector<std::string> profiles;
@@ -51,6 +63,7 @@ struct Run {
     std::vector<std::string> warnings;       // what a reader of the numbers must know
     std::vector<std::string> failures;       // of profiling, never of the program
     std::vector<std::uint64_t> seeds;        // of a merged profile: of each run
+    std::vector<ControlCommand> control;     // see --control
     std::uint64_t runs() const { return seeds.empty() ? 1 : seeds.size(); }
     bool operator==(const Run&) const = default;
 
@@ -62,7 +75,8 @@ struct Run {
                           field("interrupted", &Run::interrupted).optional(),
                           field("sampling", &Run::sampling).unless_empty(),
                           field("warnings", &Run::warnings).optional(),
-                          field("failures", &Run::failures).optional());
+                          field("failures", &Run::failures).optional(),
+                          field("control", &Run::control).unless_empty());
     }
 };
 

@@ -67,10 +67,12 @@ std::vector<std::unique_ptr<Profiler>> make_profilers(const ProfileOptions& opti
     for (const auto* type : all_types) {
         const bool is_always = type->collected == Collected::always;
         if (!is_always && options.names.count(std::string(type->name)) == 0) continue;
-        if (type->make_profiler)
-            (is_always ? always : profilers).push_back(type->make_profiler(inputs));
-        else if (type->make_transition_profile)
+        if (type->make_profiler) {
+            auto profiler = type->make_profiler(inputs);
+            if (profiler) (is_always ? always : profilers).push_back(std::move(profiler));
+        } else if (type->make_transition_profile) {
             of_transitions.push_back(type->make_transition_profile(inputs));
+        }
     }
     if (options.precision)
         of_transitions.push_back(std::make_unique<Convergence>(*options.precision));

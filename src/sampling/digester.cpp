@@ -1,9 +1,11 @@
 #include "sampling/digester.h"
 
 #include <malloc.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <exception>
 
 #include "base/error.h"
@@ -90,6 +92,13 @@ trace::SegmentChunk Digester::empty_segments() {
 
 void Digester::forget() {
     queue_.put(ForgetSamples{});
+}
+
+std::future<pid_t> Digester::snapshot(TakeHotlists take) {
+    Snapshot snapshot{std::move(take), {}};
+    auto copy = snapshot.copy.get_future();
+    queue_.put(std::move(snapshot));
+    return copy;
 }
 
 void Digester::begin_chapter(std::shared_ptr<const Chapter> next) {
@@ -196,7 +205,9 @@ void Digester::read(BeginOfTrace& begin) {
         sample.counter->begin(start);
     }
     for (std::size_t n = 0; n < profilers_.size(); ++n) {
-        if (!reads(profilers_[n]->captures(), start.contents)) continue;
+        const bool reads_segments =
+            start.contents == trace::Contents::counts && profilers_[n]->reads_segments();
+        if (!reads_segments && !reads(profilers_[n]->captures(), start.contents)) continue;
         have(n, [&] { open.readings.push_back({n, profilers_[n]->open(start)}); });
     }
 }
@@ -217,9 +228,10 @@ void Digester::read(trace::TraceChunk& chunk) {
 
 void Digester::read(trace::SegmentChunk& chunk) {
     const auto& open = open_.at(chunk.trace);
-    for (auto& reading : open.readings)
-        have(reading.profiler, [&] { reading.reader->digest(chunk, chapter_->segments); });
     auto& sample = samples_.at(open.sample);
+    for (const auto& [profiler, reader] : open.readings)
+        if (profilers_[profiler]->reads_segments())
+            have(profiler, [&, &reader = reader] { reader->digest(chunk, chapter_->segments); });
     sample.counter->digest(chunk);
     if (sample.counter->should_be_drained()) drain(open.sample, sample);
 }
@@ -287,6 +299,25 @@ void Digester::read(NextChapter& next) {
     open_chapter(std::move(next.chapter));
     coverage_before_ = coverage();
     malloc_trim(0);
+}
+
+// The copy has no other thread, and a lock that one held when it was made stays locked: whoever
+// waits for it must not wait for ever.
+void Digester::read(Snapshot& snapshot) {
+    const pid_t copy = ::fork();
+    if (copy == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        signal(SIGALRM, SIG_DFL);
+        sigset_t alarms;
+        sigemptyset(&alarms);
+        sigaddset(&alarms, SIGALRM);
+        pthread_sigmask(SIG_UNBLOCK, &alarms, nullptr);
+        alarm(tuning::longest_snapshot);
+        const bool is_taken =
+            attempt([&] { snapshot.take(yield(profile::Seen::samples), chapter_->blocks); });
+        _exit(is_taken ? 0 : 1);
+    }
+    snapshot.copy.set_value(copy);
 }
 
 void Digester::drain(trace::SampleId id, OpenSample& sample) {

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -68,6 +69,10 @@ class Digester : public trace::TraceSink {
     // Whatever comes now belongs to the next chapter. All samples so far must have ended.
     void begin_chapter(std::shared_ptr<const Chapter> next);
 
+    // Has a copy of this process take what was seen so far, and end then; what is profiled goes on.
+    // Gives the copy, or -1 if there can be none. A broken promise: it came too late.
+    std::future<pid_t> snapshot(TakeHotlists take);
+
     // Reads what is queued, then yields what was seen in the last chapter. To be called once, when
     // nothing more will come.
     profile::Hotlists finish(profile::Seen seen);
@@ -106,6 +111,7 @@ class Digester : public trace::TraceSink {
     void read(EndOfSample& end);
     void read(ForgetSamples&);
     void read(NextChapter& next);
+    void read(Snapshot& snapshot);
     template <class Part>
     bool attempt(Part part);
     template <class Part>

@@ -33,7 +33,8 @@ struct Options {
     std::optional<std::uint64_t> most_samples;
     // Stop profiling when the share of every part of the program is known this precisely.
     std::optional<double> precision;
-    bool clock = false;  // to be run; see clock/program_clock.h
+    bool names_threads = false;  // that samples are taken of
+    bool clock = false;          // to be run; see clock/program_clock.h
     std::uint64_t seed = 0;
     bool exhaustive = false;
     // Modes shadow and full: the share of executions whose values are captured.

@@ -89,6 +89,19 @@ Coverage Session::progress() const {
     return digester_->coverage();
 }
 
+std::future<pid_t> Session::snapshot(TakeSoFar take) {
+    return digester_->snapshot([this, take = std::move(take)](profile::Hotlists hotlists,
+                                                              const trace::BlockTable& blocks) {
+        Result so_far;
+        so_far.pid = pid_;
+        so_far.hotlists = std::move(hotlists);
+        so_far.coverage = digester_->coverage();
+        so_far.duration = Clock::now() - began_;
+        so_far.stopped_by = "a snapshot";
+        take(std::move(so_far), blocks);
+    });
+}
+
 Result Session::finish() {
     tracing_thread_.join();
     result_.hotlists =
@@ -114,7 +127,7 @@ void Session::trace_target() {
         const auto tracer = take_hold_of(target_, options_);
         if (tracer->launched())
             tracer->when_stopped([this](int signal) { follow_into_stop(signal); });
-        began = Clock::now();
+        began = began_ = Clock::now();
         pid_ = result_.pid = tracer->pid();
         {
             const std::lock_guard lock{mutex_};

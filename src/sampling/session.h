@@ -11,6 +11,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -72,6 +73,9 @@ class Session {
     // shadowprof itself was asked to stop (Ctrl-Z): it does so when the program does.
     void suspend_with_target() { suspend_requested_ = true; }
     Coverage progress() const;
+    // What was seen so far is taken by a copy of this process: see Digester.
+    using TakeSoFar = std::function<void(Result, const trace::BlockTable&)>;
+    std::future<pid_t> snapshot(TakeSoFar take);
     // What was seen in the last chapter; cost and coverage are those of all.
     Result finish();
     // Those of the last chapter.
@@ -98,6 +102,7 @@ class Session {
     std::unique_ptr<Digester> digester_;
     std::atomic<double> precision_{1};  // of samples, so far
     Result result_;
+    Clock::time_point began_;  // before anything else knows the session
     std::atomic<pid_t> pid_{0};
     std::atomic<bool> stop_requested_{false};
     std::atomic<bool> suspend_requested_{false};

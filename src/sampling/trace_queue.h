@@ -4,6 +4,8 @@
 
 #include <condition_variable>
 #include <deque>
+#include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -12,6 +14,7 @@
 
 #include "proc/maps.h"
 #include "profile/common/clock_look.h"
+#include "profile/common/hotlists.h"
 #include "ptrace/call_stack.h"
 #include "sampling/chapter.h"
 #include "trace/trace.h"
@@ -39,12 +42,17 @@ struct EndOfSample {
     trace::SampleId sample;
 };
 struct ForgetSamples {};
+// A copy of this process takes what was seen so far.
+struct Snapshot {
+    std::function<void(profile::Hotlists, const trace::BlockTable&)> take;
+    std::promise<pid_t> copy;
+};
 struct NextChapter {
     std::shared_ptr<const Chapter> chapter;
 };
 using TraceMessage =
     std::variant<BeginOfTrace, trace::TraceChunk, trace::SegmentChunk, trace::TraceEnd, ClockLooks,
-                 EndOfSample, ForgetSamples, NextChapter>;
+                 EndOfSample, ForgetSamples, NextChapter, Snapshot>;
 
 class TraceQueue {
   public:

@@ -288,6 +288,10 @@ inline constexpr std::size_t code_before_system_call = 48;
 
 // --- digesting (digester.cpp, chapter.h) ---------------------------------------------------------
 
+// Seconds in which a snapshot is written; else it is given up. Building one takes a second or two
+// where programs are large.
+inline constexpr unsigned longest_snapshot = 60;
+
 // Words of Traces that may wait to be read (64 MB).
 inline constexpr std::size_t most_queued_words = 8u << 20;
 // Engines' threads fill large buffers that the digester frees, and between them is what lives on:

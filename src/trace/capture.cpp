@@ -16,10 +16,10 @@ using decoder::OperandKind;
 using decoder::RegisterKind;
 using decoder::Visibility;
 
-constexpr std::uint16_t most_bits = 64;
+constexpr std::uint8_t most_bits = 64;
 
 std::uint8_t slot_bits(std::uint16_t bits) {
-    return static_cast<std::uint8_t>(std::min(bits, most_bits));
+    return static_cast<std::uint8_t>(std::min<std::uint16_t>(bits, most_bits));
 }
 
 bool is_explicit_access(const Operand& operand) {
@@ -54,14 +54,28 @@ bool is_certain_load(const Operand& operand) {
     return is_explicit_access(operand) && operand.reads && !operand.conditional_read;
 }
 
-std::vector<Slot> slots_of(std::span<const Instruction> instructions, CapturePlan plan) {
+std::vector<Slot> slots_of(std::span<const Instruction> instructions, CapturePlan of_all,
+                           const Location& place) {
     std::vector<Slot> slots;
-    if (plan.empty()) return slots;
+    if (of_all.empty()) return slots;
     SHADOWPROF_ASSERT(instructions.size() <= 256, std::to_string(instructions.size()));
 
     for (std::size_t i = 0; i < instructions.size(); ++i) {
         const auto& instruction = instructions[i];
-        if (instruction.flow == Flow::system_call || instruction.flow == Flow::trap) continue;
+        if (instruction.flow == Flow::trap) continue;
+        auto plan = of_all;
+        if (const auto* choice = of_all.choice()) {
+            const auto wanted =
+                choice->of(instruction, place + (instruction.address - instructions[0].address));
+            plan = plan | wanted.captures;
+            for (std::uint8_t number = 0; number < 16; ++number)
+                if (wanted.registers >> number & 1)
+                    slots.push_back({.kind = Capture::register_before,
+                                     .instruction = static_cast<std::uint8_t>(i),
+                                     .operand = number,
+                                     .bits = most_bits});
+        }
+        if (instruction.flow == Flow::system_call) continue;
         const auto operands = instruction.operands();
 
         const auto add_where = [&](Capture kind, auto bits_of) {
@@ -74,7 +88,7 @@ std::vector<Slot> slots_of(std::span<const Instruction> instructions, CapturePla
                                      .bits = bits});
         };
         add_where(Capture::memory_addresses, [](const Operand& operand) {
-            return is_explicit_access(operand) ? std::uint8_t{most_bits} : std::uint8_t{0};
+            return is_explicit_access(operand) ? most_bits : std::uint8_t{0};
         });
         add_where(Capture::loaded_values, [](const Operand& operand) {
             return is_certain_load(operand) ? slot_bits(operand.bits) : std::uint8_t{0};

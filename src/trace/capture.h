@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "decoder/instruction.h"
+#include "trace/location.h"
 
 namespace shadowprof::trace {
 
@@ -17,7 +18,10 @@ enum class Capture : std::uint8_t {
     memory_addresses = 2,    // effective addresses of explicit accesses, before it
     loaded_values = 4,       // the bytes an explicit memory operand held, before it (up to 8)
     latency = 8,  // how long loads take, and the addresses of loads and stores; not in slots
+    register_before = 16,  // a general register before the instruction; only of chosen ones
 };
+
+class CaptureChoice;
 
 class CapturePlan {
   public:
@@ -26,31 +30,53 @@ class CapturePlan {
     constexpr CapturePlan operator|(CapturePlan other) const {
         CapturePlan both;
         both.bits_ = bits_ | other.bits_;
+        both.choice_ = choice_ ? choice_ : other.choice_;
         return both;
     }
     constexpr bool has(Capture c) const { return bits_ & static_cast<std::uint8_t>(c); }
-    constexpr bool empty() const { return bits_ == 0; }
+    constexpr bool empty() const { return bits_ == 0 && !choice_; }
+    // Captures that are wanted of some instructions only. One of the plans that are put together
+    // may have them.
+    static constexpr CapturePlan of_chosen(const CaptureChoice& choice) {
+        CapturePlan plan;
+        plan.choice_ = &choice;
+        return plan;
+    }
+    constexpr const CaptureChoice* choice() const { return choice_; }
     // Whether blocks have slots for anything in it.
     constexpr bool has_slots() const {
-        return bits_ & ~static_cast<std::uint8_t>(Capture::latency);
+        return choice_ || (bits_ & ~static_cast<std::uint8_t>(Capture::latency));
     }
     constexpr bool operator==(const CapturePlan&) const = default;
 
   private:
     std::uint8_t bits_ = 0;
+    const CaptureChoice* choice_ = nullptr;
+};
+
+// Says what is captured of an instruction beside what is captured of all. Asked once, when a block
+// is decoded. For any thread.
+class CaptureChoice {
+  public:
+    struct Wanted {
+        CapturePlan captures;
+        std::uint16_t registers = 0;  // bit n: general register n, before the instruction
+    };
+    virtual ~CaptureChoice() = default;
+    virtual Wanted of(const decoder::Instruction& instruction, const Location& place) const = 0;
 };
 
 // One value that every execution of a block yields.
 struct Slot {
     Capture kind{};
     std::uint8_t instruction = 0;  // index in the block
-    std::uint8_t operand = 0;      // index in the instruction
+    std::uint8_t operand = 0;      // index in the instruction, or the number of the register
     std::uint8_t bits = 0;         // 8 … 64; the value is zero-extended
     constexpr bool operator==(const Slot&) const = default;
 };
 
-// The slots of a run of instructions, in execution order. Within an instruction addresses come
-// first, then loaded values, then destinations, each in operand order.
+// The slots of a run of instructions that begins at `place`, in execution order. Within an
+// instruction registers come first, then addresses, loaded values and destinations, each in order.
 //
 // Destinations are the general, vector and mask registers that an instruction writes. Left out,
 // because they say nothing about data, are rsp of push, pop, call, ret, enter and leave; rsi, rdi
@@ -66,8 +92,10 @@ struct Slot {
 // similar instructions where the bit string begins, for a pop to memory with rsp as it is after the
 // pop.
 //
-// Nothing is captured of an instruction that ends a block with a system call or a trap.
-std::vector<Slot> slots_of(std::span<const decoder::Instruction> instructions, CapturePlan plan);
+// Nothing is captured of an instruction that ends a block with a trap, and only registers of a
+// system call.
+std::vector<Slot> slots_of(std::span<const decoder::Instruction> instructions, CapturePlan plan,
+                           const Location& place = {});
 
 // Whether an access reads its memory whenever its instruction is executed, so that it can be timed.
 bool is_certain_load(const decoder::Operand& operand);

@@ -61,6 +61,7 @@ struct TraceStart {
     std::uint64_t weight_in_all() const { return std::uint64_t{weight} * weight_of_counts; }
     // The Trace begins with the thread's own first instruction, so it begins at a path head.
     bool from_thread_start = false;
+    std::string thread;  // its name, if it is known
     // Return addresses, innermost first, if the stack could be unwound; the first entry is the
     // interrupted instruction itself.
     std::vector<Location> call_stack;

@@ -22,14 +22,18 @@ std::string name_of(const trace::Block& block, const trace::ModuleTable& modules
 }
 
 std::string operand_name(const trace::Slot& slot, const decoder::Instruction& instruction) {
-    const auto& operand = instruction.operands()[slot.operand];
+    const auto operand = [&]() -> const decoder::Operand& {
+        return instruction.operands()[slot.operand];
+    };
     switch (slot.kind) {
         case trace::Capture::destination_values:
-            return "destination " + decoder::name(operand.reg);
+            return "destination " + decoder::name(operand().reg);
         case trace::Capture::memory_addresses:
             return fmt::format("address of operand {}", slot.operand + 1);
         case trace::Capture::loaded_values:
             return fmt::format("{} bits loaded by operand {}", slot.bits, slot.operand + 1);
+        case trace::Capture::register_before:
+            return fmt::format("register {}", slot.operand);
         case trace::Capture::latency:
             break;
     }

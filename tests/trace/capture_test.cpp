@@ -30,6 +30,7 @@ std::string slots(const std::string& code, CapturePlan plan) {
             case Capture::loaded_values:
                 result += "load/" + bits;
                 break;
+            case Capture::register_before:
             case Capture::latency:
                 result += "?";
                 break;
@@ -168,4 +169,32 @@ TEST_CASE("nothing is captured of system calls and traps") {
     CHECK(slots("ff 28", everything) == "");     // jmp far [rax]
     CHECK(slots("0f b9 00", everything) == "");  // ud1 eax, [rax]
     CHECK(slots("ff e0", everything) == "");
+}
+
+TEST_CASE("a choice captures more of some instructions only") {
+    struct OfCalls : CaptureChoice {
+        Wanted of(const decoder::Instruction& instruction, const Location& place) const override {
+            CHECK(place.offset == 0x100 + (instruction.address.value & 0xf));
+            if (instruction.flow == decoder::Flow::system_call) return {{}, 1u << decoder::rax};
+            if (instruction.flow != decoder::Flow::call) return {};
+            return {Capture::loaded_values, 1u << decoder::rdi | 1u << decoder::r15};
+        }
+    };
+    const OfCalls choice;
+    const auto chosen = CapturePlan::of_chosen(choice);
+    CHECK(chosen.has_slots());
+    CHECK_FALSE(chosen.empty());
+    // mov rax, [rbx]; call
+    const auto block = block_of("48 8b 03 e8 00 00 00 00");
+    const std::vector<Slot> registers{{Capture::register_before, 1, decoder::rdi, 64},
+                                      {Capture::register_before, 1, decoder::r15, 64}};
+    CHECK(slots_of(block, chosen, {ModuleId{}, 0x100, 0}) == registers);
+    // Together with what is captured of all.
+    const auto both = slots_of(block, chosen | Capture::destination_values, {ModuleId{}, 0x100, 0});
+    REQUIRE(both.size() == 3);
+    CHECK(both[0].kind == Capture::destination_values);
+    CHECK(both[1] == registers[0]);
+    CHECK(
+        slots_of(block_of("0f 05"), chosen | Capture::destination_values, {ModuleId{}, 0x100, 0}) ==
+        std::vector<Slot>{{Capture::register_before, 0, decoder::rax, 64}});
 }

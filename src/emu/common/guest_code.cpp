@@ -59,7 +59,7 @@ const trace::Block* GuestCode::block_at(Address at, trace::CodeSource& memory) {
     block.exit = trace::exit_of(instructions);
     block.start = at;
     block.place = block_place(instructions);
-    block.slots = trace::slots_of(instructions, plan_);
+    block.slots = trace::slots_of(instructions, plan_, block.place);
     if (plan_.has(trace::Capture::latency))
         block.accesses = trace::slots_of(instructions, trace::Capture::memory_addresses);
     block.instructions = std::move(instructions);
@@ -113,7 +113,7 @@ const trace::Block& GuestCode::cut(const trace::Block& block, std::size_t instru
     part.instructions.assign(
         block.instructions.begin(),
         block.instructions.begin() + static_cast<std::ptrdiff_t>(instructions));
-    part.slots = trace::slots_of(part.instructions, plan_);
+    part.slots = trace::slots_of(part.instructions, plan_, part.place);
     if (plan_.has(trace::Capture::latency))
         part.accesses = trace::slots_of(part.instructions, trace::Capture::memory_addresses);
     return *(cuts_[key] = &blocks_.publish(std::move(part)));

@@ -91,6 +91,7 @@ void BlockCompiler::compile_instruction(std::size_t index) {
     using enum Mnemonic;
     reserved_ = 0;
     const auto& i = at(index);
+    capture_registers(index);
     if (i.flow == Flow::system_call) {
         save_flags();
         advance_values();
@@ -453,6 +454,19 @@ BlockCompiler::SlotRange BlockCompiler::slots_of(std::size_t index, Capture kind
     const auto last = std::find_if_not(first, slots.end(), belongs);
     return {static_cast<std::size_t>(first - slots.begin()),
             static_cast<std::size_t>(last - slots.begin())};
+}
+
+void BlockCompiler::capture_registers(std::size_t index) {
+    const auto range = slots_of(index, Capture::register_before);
+    for (auto slot = range.first; slot < range.last; ++slot) {
+        load_values_pointer(0);
+        auto value = HostRegister{block_->slots[slot].operand};
+        if (!(cache_.valid & bit(value))) {
+            const auto from = general_at(value);
+            a_.load(value = pick(bit(cache_.values)), from);
+        }
+        a_.store_to(cache_.values, static_cast<std::int32_t>(8 * slot), value);
+    }
 }
 
 void BlockCompiler::capture_address(std::size_t index, HostRegister address) {

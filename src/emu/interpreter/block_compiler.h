@@ -113,6 +113,7 @@ class BlockCompiler {
     void touch(std::size_t index, HostRegister reg, unsigned size, Access access, const Body& body);
     static Access access_of(const Operand& operand);
 
+    void capture_registers(std::size_t index);
     void capture_address(std::size_t index, HostRegister address);
     void capture_loaded(std::size_t index, HostRegister host);
     void capture_before_helper(std::size_t index);

@@ -23,7 +23,7 @@ constexpr std::size_t stack_size = std::size_t{256} << 10;
 constexpr std::size_t block_buffer_size = 1u << 13;
 constexpr std::size_t value_buffer_size = 1u << 16;
 // No block has more slots than this: what remains of the buffer when it counts as full.
-constexpr std::size_t most_slots = trace::most_instructions_in_block * 16;
+constexpr std::size_t most_slots = trace::most_instructions_in_block * 32;
 
 constexpr std::size_t region_size = page_size + stack_size + round_up_to_page(sizeof(Core));
 

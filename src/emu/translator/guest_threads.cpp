@@ -33,6 +33,9 @@ GuestThread& GuestThreads::add(ptrace::Thread& thread, bool from_its_start) {
     guest.recording.emplace(place_, start.sample, start.trace);
     start.contents = trace::Contents::counts;
     start.from_thread_start = from_its_start;
+    start.thread = proc::thread_name(tracer_.pid(), thread.tid());
+    if (++threads_ > 1) start.thread += " #" + std::to_string(threads_);
+    guest.recording->call_thread(start.thread);
     place_.sink.begin(start);
     guest.has_open_trace = true;
     return guest;

@@ -116,6 +116,7 @@ class GuestThreads {
     auto end() { return guests_.end(); }
     // Of the whole run.
     trace::SampleId sample() const { return *sample_; }
+    unsigned threads_ = 0;  // that there have been
 
   private:
     void expect_in_windows();

@@ -349,6 +349,7 @@ void ThreadRecording::begin_window(CaptureWindow& window) {
     start.sample = window_sample_ =
         place_.windows_are_samples ? place_.numbers.next_sample() : sample_;
     start.contents = window.contents;
+    start.thread = thread_name_;
     place_.sink.begin(start);
 }
 

@@ -13,6 +13,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
+#include <utility>
 
 #include "base/random.h"
 #include "emu/common/guest_code.h"
@@ -57,6 +59,8 @@ class ThreadRecording {
     // `trace` is the Trace of the segments.
     ThreadRecording(Place place, trace::SampleId sample, trace::TraceId trace);
 
+    // What windows that are samples say of the thread.
+    void call_thread(std::string name) { thread_name_ = std::move(name); }
     // From now on the thread writes into the slot of this area.
     void begin_stream(SharedMemory& memory, std::uint32_t area);
     // There will be about so many blocks from now on, as if the stream began here. Without this
@@ -162,6 +166,7 @@ class ThreadRecording {
     std::int64_t draw_loads();
 
     Place place_;
+    std::string thread_name_;
     trace::SampleId sample_;
     trace::TraceId trace_;
     SharedMemory* memory_ = nullptr;

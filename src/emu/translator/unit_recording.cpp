@@ -35,6 +35,11 @@ void RecordingWriter::before(std::size_t block, std::size_t index) {
     for (; next_slot_ < slots.size(); ++next_slot_) {
         const auto& slot = slots[next_slot_];
         if (slot.instruction != index || slot.kind == Capture::destination_values) return;
+        if (slot.kind == Capture::register_before) {
+            store_general(slot.operand);
+            w_.mark();
+            continue;
+        }
         const auto& operand = instruction.operands()[slot.operand];
         constexpr auto reg = decoder::rax;
         if (mentions(operand, stream_register)) w_.to_guest();

@@ -25,6 +25,8 @@ namespace shadowprof::profile {
 
 enum class ValueEstimator : std::uint8_t { counting_sample, concise_sample, top_value_table };
 
+class RuleSet;
+
 struct ProfileOptions {
     std::set<std::string> names;
     bool value_context = false;
@@ -33,6 +35,8 @@ struct ProfileOptions {
     std::size_t value_slots = 0;  // a location; 0: as many as suit the estimator
     trace::CapturePlan value_captures = trace::Capture::destination_values;
     machine::LatencyScale latency_scale;
+    const RuleSet* rules = nullptr;  // what profile type rule is about
+    std::string (*name_of_system_call)(std::int32_t) = nullptr;
     std::atomic<double>* precision = nullptr;  // where to report it (convergence.h)
 };
 
@@ -47,7 +51,8 @@ struct ProfileType {
     enum class Collected { always, by_default, if_asked_for } collected = Collected::by_default;
     model::SectionType section;
 
-    // What reads Traces for it: one of the two; or neither, if another type's does.
+    // What reads Traces for it: one of the two; or neither, if another type's does, or if there is
+    // nothing to read for.
     std::unique_ptr<Profiler> (*make_profiler)(const ProfilerInputs&) = nullptr;
     std::unique_ptr<TransitionProfile> (*make_transition_profile)(const ProfilerInputs&) = nullptr;
 

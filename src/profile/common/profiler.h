@@ -29,6 +29,7 @@ class Reader {
   public:
     virtual ~Reader() = default;
     virtual void digest(const trace::TraceChunk& chunk) = 0;
+    // Of Traces with Contents::counts, if its profiler reads segments.
     virtual void digest(const trace::SegmentChunk&, const trace::SegmentTable&) {}
     virtual void finish(const trace::TraceEnd& end) = 0;
 };
@@ -45,6 +46,8 @@ class Profiler {
     virtual ~Profiler() = default;
     virtual std::string_view name() const = 0;
     virtual trace::CapturePlan captures() const = 0;
+    // Whether it reads all that was executed in order, also where it comes without values.
+    virtual bool reads_segments() const { return false; }
     virtual std::unique_ptr<Reader> open(const trace::TraceStart& start) = 0;
     // What threads of an open sample did, counted instead of read (Contents::counts). Given to
     // every profiler, also to those that capture something.

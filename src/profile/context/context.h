@@ -21,6 +21,7 @@ class ContextProfiler : public Profiler {
 
     std::string_view name() const override { return "context"; }
     trace::CapturePlan captures() const override { return {}; }
+    bool reads_segments() const override { return true; }
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
     void end_sample(trace::SampleId sample) override;
     // A list of contexts, and one of functions and their callers.

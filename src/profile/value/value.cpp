@@ -20,8 +20,8 @@
 #include "profile/common/counting_sample.h"
 #include "profile/common/hotlists.h"
 #include "profile/common/open_samples.h"
-#include "profile/common/stride.h"
 #include "profile/common/tally.h"
+#include "profile/common/value_stream.h"
 #include "profile/common/walk.h"
 #include "profile/value/top_value_table.h"
 #include "profile/value/value_slots.h"
@@ -30,136 +30,6 @@
 namespace shadowprof::profile {
 
 namespace {
-
-// The values of one operand of one instruction (in one context): how often it ran, which values it
-// saw, and whether they follow a stride.
-//
-// Counts are folded into statistics when the stream is next touched in another sample, so that the
-// end of a sample does not visit every stream there is. Where samples are read at the same time, a
-// stream may be touched in turn by two that are both open: the counts of the one it turns away from
-// are parked until that sample has ended.
-template <class Sketch>
-class alignas(64) ValueStream {
-  public:
-    ValueStream(std::size_t slots, unsigned bits) : bits_(bits), sketch_(slots) {}
-
-    bool is_at(trace::SampleId sample) const { return sample == sample_; }
-    void add(std::uint64_t value, trace::TraceId trace, Random& random) {
-        ++pending_;
-        stride_.add(value, trace, bits_);
-        sketch_.add(value, random);
-    }
-
-    // What add() will need, in this order.
-    void prefetch() const {
-        constexpr std::size_t cache_line = 64;
-        const auto* const begin = reinterpret_cast<const std::byte*>(this);
-        const auto* const end = reinterpret_cast<const std::byte*>(&executions_);
-        for (const auto* at = begin; at < end; at += cache_line) __builtin_prefetch(at);
-    }
-    void prefetch_table(std::uint64_t value) const { sketch_.slots().prefetch_table(value); }
-    void prefetch_slot(std::uint64_t value) const { sketch_.slots().prefetch_slot(value); }
-
-    template <class State>
-    void turn_to(trace::SampleId sample, const OpenSamples<State>& samples) {
-        put_down(samples);
-        sample_ = sample;
-    }
-
-    // After this the results below are complete for all samples that have ended.
-    template <class State>
-    void put_down(const OpenSamples<State>& samples) {
-        if (pending_ != 0) {
-            if (parked_.empty() && !samples.is_open(sample_)) {
-                sketch_.slots().fold(pending_);
-                executions_.add_sample(pending_);
-            } else {
-                park();
-            }
-            pending_ = 0;
-        }
-        const auto has_ended = [&](const Parked& parked) {
-            return !samples.is_open(parked.sample);
-        };
-        for (auto& parked : parked_)
-            if (has_ended(parked)) fold(parked);
-        std::erase_if(parked_, has_ended);
-    }
-
-    // Keeps as many values at most, from now on.
-    void shorten(std::size_t slots, Random& random) { sketch_.shorten(slots, random); }
-
-    const Totals& executions() const { return executions_; }
-    const Sketch& sketch() const { return sketch_; }
-    const StrideDetector& stride() const { return stride_; }
-
-  private:
-    struct Parked {
-        struct Count {
-            std::uint64_t value = 0, count = 0;
-        };
-        trace::SampleId sample{};
-        std::uint64_t executions = 0;
-        std::vector<Count> counts;  // several of a value that came several times
-        std::size_t most_counts = 32;
-
-        void add(Count count) {
-            counts.push_back(count);
-            if (counts.size() < most_counts) return;
-            merge();
-            most_counts = std::max(most_counts, 2 * counts.size());
-        }
-        // One of each value.
-        void merge() {
-            std::sort(counts.begin(), counts.end(),
-                      [](const Count& a, const Count& b) { return a.value < b.value; });
-            std::size_t merged = 0;
-            for (const auto each : counts) {
-                if (merged != 0 && counts[merged - 1].value == each.value)
-                    counts[merged - 1].count += each.count;
-                else
-                    counts[merged++] = each;
-            }
-            counts.resize(merged);
-        }
-    };
-
-    // Counters must stay right while the sums of squares wait.
-    void park() {
-        Parked* place = nullptr;
-        for (auto& parked : parked_)
-            if (parked.sample == sample_) place = &parked;
-        if (place == nullptr) {
-            place = &parked_.emplace_back();
-            place->sample = sample_;
-        }
-        place->executions += pending_;
-        sketch_.slots().fold_pending([&](ValueSlot& slot, std::uint64_t count) {
-            slot.statistics.count += count;
-            place->add({slot.value, count});
-        });
-    }
-
-    void fold(Parked& parked) {
-        parked.merge();
-        executions_.add_sample(parked.executions);
-        for (const auto& [value, count] : parked.counts) {
-            if (auto* slot = sketch_.slots().find(value)) {
-                slot->statistics.add_sample(count, parked.executions);
-                slot->statistics.count -= count;
-            }
-        }
-    }
-
-    // What add() needs comes first.
-    std::uint64_t pending_ = 0;  // executions in the sample being read
-    trace::SampleId sample_{0xffffffff};
-    unsigned bits_;
-    StrideDetector stride_;
-    Sketch sketch_;
-    Totals executions_;
-    std::vector<Parked> parked_;
-};
 
 // As large a part of `whole` as `part` is of `sample`, rounded down.
 std::uint64_t proportional(std::uint64_t part, std::uint64_t sample, std::uint64_t whole) {
@@ -362,32 +232,7 @@ std::unique_ptr<Reader> ValueProfiler<Sketch>::open(const trace::TraceStart& sta
 
 template <class Sketch>
 void ValueProfiler<Sketch>::shorten_lists() {
-    constexpr std::size_t part_that_is_new = 8, fewest_new = 64, part_that_is_hot = 8;
-    next_look_ = streams_.size() + std::max(fewest_new, streams_.size() / part_that_is_new);
-    std::size_t listed = 0;
-    std::vector<Stream*> rarest_first;
-    for (auto& stream : streams_) {
-        stream.put_down(samples_);
-        listed += stream.sketch().slots().size();
-        rarest_first.push_back(&stream);
-    }
-    if (listed <= options_.most_listed) return;
-    std::stable_sort(rarest_first.begin(), rarest_first.end(),
-                     [](const Stream* one, const Stream* other) {
-                         return one->executions().total < other->executions().total;
-                     });
-    const auto rare = rarest_first.size() - rarest_first.size() / part_that_is_hot;
-    for (const auto among : {rare, rarest_first.size()}) {
-        for (const std::size_t most : {64, 16, 4, 1}) {
-            for (std::size_t n = 0; n < among; ++n) {
-                if (listed <= options_.most_listed / 2) return;
-                auto& stream = *rarest_first[n];
-                listed -= stream.sketch().slots().size();
-                stream.shorten(most, random_);
-                listed += stream.sketch().slots().size();
-            }
-        }
-    }
+    next_look_ = shorten_rarest(streams_, samples_, options_.most_listed, random_);
 }
 
 template <class Sketch>
@@ -457,28 +302,11 @@ ValueHotlist::Entry ValueProfiler<Sketch>::entry_of(const StreamKey& key, const 
     entry.bits = key.bits;
     entry.kind = kind_of(key.kind);
     if (key.context != ContextId::unknown) entry.context = contexts_.at(key.context);
-    entry.executions = stream.executions();
+    static_cast<CountedValues&>(entry) = counted_values(stream);
     entry.executions.exhaustive = seen == Seen::everything && of_operand.read == of_operand.counted;
     // Contexts are known of what was read only; they divide what was counted in proportion.
     const auto all = proportional(entry.executions.total, of_operand.read, of_operand.counted);
     entry.unread = std::max(all, entry.executions.total) - entry.executions.total;
-    entry.stride = stream.stride().stride();
-
-    const auto& sketch = stream.sketch();
-    entry.probability_inverse = sketch.probability_inverse();
-    for (const auto& slot : sketch.slots().all()) {
-        if (sketch.resolves(slot))
-            entry.top.push_back({slot.value, slot.statistics.scaled_to(sketch.estimate(slot))});
-    }
-    ValuesField::sort_values(entry.top);
-    entry.executions.unknown = entry.executions.total;
-    const auto first_too_many =
-        std::find_if(entry.top.begin(), entry.top.end(), [&](const ValueShare& share) {
-            if (share.statistics.count > entry.executions.unknown) return true;
-            entry.executions.unknown -= share.statistics.count;
-            return false;
-        });
-    entry.top.erase(first_too_many, entry.top.end());
     return entry;
 }
 

@@ -154,7 +154,7 @@ void BurstSamples::begin(ptrace::Thread& thread, const ptrace::Registers& regist
     const auto stopped = Clock::now();
     const auto computed_before = machine::computed(CLOCK_THREAD_CPUTIME_ID);
     const auto extended = thread.extended_state();
-    auto start = next_sample(place_, pacer());
+    auto start = next_sample(place_, pacer(), thread);
     if (!extended) {  // it was killed
         place_.digester.begin(start);
         place_.digester.end({start.trace, "exit", {}, {}, true});

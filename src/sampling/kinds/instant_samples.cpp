@@ -57,7 +57,7 @@ void InstantSamples::begin(ptrace::Thread& thread, const ptrace::Registers& regi
         return;
     }
     length_of_last_ = next_length();
-    last_ = next_sample(place_, pacer());
+    last_ = next_sample(place_, pacer(), thread);
     last_->weight_of_counts = weight_of(length_of_last_);
     last_->contents = trace::Contents::counts;
     begin_burst(thread, registers, *last_);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "emu/translator/thread_recording.h"
+#include "proc/process_info.h"
 #include "sampling/sampling.h"
 #include "sampling/schedule/overhead_model.h"
 #include "sampling/schedule/pacer.h"
@@ -20,11 +21,14 @@ inline std::shared_ptr<Pacer> pacer_for(SamplerContext& place, bool computes_bes
         std::make_unique<OverheadModel>(place.tracer.pid(), place.host, computes_beside));
 }
 
-inline trace::TraceStart next_sample(SamplerContext& place, Pacer& pacer) {
+inline trace::TraceStart next_sample(SamplerContext& place, Pacer& pacer,
+                                     const ptrace::Thread& thread) {
     trace::TraceStart start;
     start.trace = place.numbers.next_trace();
     start.sample = place.numbers.next_sample();
     start.weight = pacer.next_weight();
+    if (place.options.names_threads)
+        start.thread = proc::thread_name(place.tracer.pid(), thread.tid());
     return start;
 }
 

@@ -95,7 +95,7 @@ void ReplicaSamples::begin(ptrace::Thread& thread, const ptrace::Registers&) {
     auto files = watch_.look(site, *replica);
     site.prepare();
     const auto length = sizing_.next(pacer(), forks_ == 1);
-    auto start = next_sample(place_, pacer());
+    auto start = next_sample(place_, pacer(), thread);
     const auto time = pacer().stands_for() + std::exchange(full_, {});
     start.weight_of_counts = sizing_.weight_of(length, time, pacer());
     replicas_->expect(std::move(*replica), std::move(files),

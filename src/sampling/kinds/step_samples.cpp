@@ -13,7 +13,7 @@ void StepSamples::begin(ptrace::Thread& thread, const ptrace::Registers& registe
     stopped_since_ = Clock::now();
     held_ = Seconds{0};
     place_.code.time_has_passed();
-    const auto start = next_sample(place_, pacer());
+    const auto start = next_sample(place_, pacer(), thread);
     sample_ = start.sample;
     place_.digester.begin(start, ptrace::snapshot_stack(place_.tracer.pid(), registers),
                           place_.code.maps());

@@ -1,0 +1,125 @@
+// The rules of a run: which instructions they are about, what must be captured for them, and the
+// parameters that may change while the program runs. Names of functions and files are a matter of
+// higher floors, which hand down a PlaceNames.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "profile/common/edge_kind.h"
+#include "profile/common/profiler.h"
+#include "profile/rule/rule.h"
+#include "trace/capture.h"
+
+namespace shadowprof::profile {
+
+// Tells whether a place is in a function, source file or module whose name fits a glob. For any
+// thread.
+class PlaceNames {
+  public:
+    virtual ~PlaceNames() = default;
+    virtual bool fits(NameOf what, const std::string& glob, const Location& place) = 0;
+};
+
+enum class Truth : std::uint8_t { no, yes, depends };
+
+// How an instruction of which a block consists was left.
+struct RuleExit {
+    std::optional<EdgeKind> kind;  // nothing if something intervened
+    Location to;
+    bool backward = false;  // a taken backward branch; see path_rule.h
+};
+
+// Where the number that an operand of a rule stands for comes from.
+struct RuleSource {
+    enum class Kind : std::uint8_t { none, constant, slot, awaited };
+    Kind kind{};
+    trace::Slot slot = {};  // without the instruction's index
+    std::uint64_t constant = 0;
+    std::uint8_t shift = 0;  // of what the slot has
+    std::uint8_t bits = 64;
+
+    std::uint64_t of(std::uint64_t captured) const {
+        captured >>= shift;
+        return bits == 64 ? captured : captured & ((std::uint64_t{1} << bits) - 1);
+    }
+};
+// `awaited` is what a call returns, known when it has returned.
+RuleSource source_of(const RuleOperand& operand, const decoder::Instruction& instruction);
+
+// What is known of an execution. At first, when code is decoded, only the instruction is.
+class RuleFacts {
+  public:
+    RuleFacts(const decoder::Instruction& i, const Location& at) : instruction(i), place(at) {}
+    virtual ~RuleFacts() = default;
+    // Nothing if it is not known, now or ever.
+    virtual std::optional<std::uint64_t> value_of(const RuleOperand&) const { return {}; }
+
+    const decoder::Instruction& instruction;
+    Location place;
+    const RuleExit* exit = nullptr;  // of the block's last instruction
+};
+
+class RuleSet : public trace::CaptureChoice {
+  public:
+    RuleSet(std::vector<Rule> rules, PlaceNames& names, FunctionMap& functions);
+
+    const std::vector<Rule>& rules() const { return rules_; }
+    Truth holds(const Rule& rule, const RuleFacts& facts) const {
+        return evaluate(rule.pattern, facts);
+    }
+    // The operands that the rule's pattern and action need.
+    const std::vector<RuleOperand>& operands_of(std::size_t rule) const {
+        return needs_[rule].operands;
+    }
+    // Whether the rule needs values, so that it sees what engines capture.
+    bool reads_values(std::size_t rule) const { return needs_[rule].values; }
+    // Whether it waits for what calls return.
+    bool awaits_returns(std::size_t rule) const { return needs_[rule].returns; }
+    // Whether it reads what threads did in order: a count of what was executed is not enough.
+    bool reads_order(std::size_t rule) const {
+        return needs_[rule].order || can_change_ || needs_[rule].values;
+    }
+    FunctionMap& functions() const { return functions_; }
+    bool any_reads_values() const;
+
+    Wanted of(const decoder::Instruction& instruction, const Location& place) const override;
+
+    // What may change while the program runs. Any thread may.
+    struct Parameters {
+        bool enabled = true;
+        std::uint32_t sparsity = 0, burst = 1;
+    };
+    // Before profiling: parameters may change from now on.
+    void let_change() { can_change_ = true; }
+    Parameters parameters(std::size_t rule) const;
+    void set(std::size_t rule, const Parameters& parameters);
+    std::optional<std::size_t> find(std::string_view name) const;
+
+  private:
+    struct Needs {
+        std::vector<RuleOperand> operands = {};
+        bool values = false, returns = false, order = false;
+    };
+    Truth evaluate(const Pattern& pattern, const RuleFacts& facts) const;
+    Truth leads_to(const Pattern& pattern, const RuleFacts& facts) const;
+    Truth compares(const Pattern& pattern, const RuleFacts& facts) const;
+
+    std::vector<Rule> rules_;
+    std::vector<Needs> needs_;
+    PlaceNames& names_;
+    FunctionMap& functions_;
+    bool can_change_ = false;
+    bool any_awaits_ = false, any_names_calls_ = false;
+    struct State {
+        std::atomic<bool> enabled{true};
+        std::atomic<std::uint64_t> bursts{0};  // sparsity and burst
+    };
+    std::vector<State> states_;
+};
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,252 @@
+#include "profile/rule/rule_tally.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "profile/common/tally.h"
+#include "profile/common/transitions.h"
+#include "profile/path/path_rule.h"
+
+namespace shadowprof::profile {
+
+namespace {
+
+using trace::Capture;
+
+// Of all rules together, as of all operands in the value profile.
+constexpr std::size_t most_listed = 500'000;
+
+std::uint32_t slot_index(const trace::Block& block, std::size_t instruction, Capture kind,
+                         std::uint8_t operand) {
+    const auto slot =
+        std::find_if(block.slots.begin(), block.slots.end(), [&](const trace::Slot& s) {
+            return s.instruction == instruction && s.kind == kind && s.operand == operand;
+        });
+    return slot == block.slots.end() ? RulePlan::none
+                                     : static_cast<std::uint32_t>(slot - block.slots.begin());
+}
+
+std::uint64_t scaled(std::uint64_t count, std::uint64_t all, std::uint64_t part) {
+    if (part == 0 || all <= part) return count;
+    return static_cast<std::uint64_t>(Wide{count} * all / part);
+}
+
+}  // namespace
+
+std::optional<RuleHit> RuleTally::hit_of(std::size_t rule, const trace::Block& block,
+                                         std::size_t n) const {
+    const auto& instruction = block.instructions[n];
+    const auto& wanted = rules_.rules()[rule];
+    const auto truth = rules_.holds(wanted, {instruction, block.place_of(instruction)});
+    if (truth == Truth::no) return {};
+    RuleHit hit{.rule = static_cast<std::uint32_t>(rule),
+                .instruction = static_cast<std::uint8_t>(n),
+                .is_last = n + 1 == block.instructions.size(),
+                .truth = truth};
+    for (const auto& operand : rules_.operands_of(rule)) {
+        const auto source = source_of(operand, instruction);
+        const bool is_the_value = wanted.value == operand;
+        if (source.kind == RuleSource::Kind::none && is_the_value) return {};
+        auto& bound = hit.operands.emplace_back(RuleHit::Operand{operand, source});
+        if (source.kind != RuleSource::Kind::slot) continue;
+        bound.slot = slot_index(block, n, source.slot.kind, source.slot.operand);
+        // Not captured: in a part of a block that was cut off, or of another run's plan.
+        if (bound.slot == RulePlan::none) return {};
+    }
+    return hit;
+}
+
+const RulePlan& RuleTally::make_plan(const trace::Block& block) {
+    RulePlan plan;
+    plan.slots = static_cast<std::uint32_t>(block.slots.size());
+    for (std::size_t n = 0; n < block.instructions.size(); ++n)
+        for (std::size_t rule = 0; rule < rules_.rules().size(); ++rule)
+            if (auto hit = hit_of(rule, block, n)) plan.hits.push_back(std::move(*hit));
+    const auto last = block.instructions.size() - 1;
+    const auto of_rax = slot_index(block, last, Capture::register_before, decoder::rax);
+    if (block.exit == trace::BlockExit::system_call) plan.number_of_call = of_rax;
+    if (block.exit == trace::BlockExit::return_) plan.returned = of_rax;
+    plan.awaits = is_call(block.exit) &&
+                  std::any_of(plan.hits.begin(), plan.hits.end(), [&](const RuleHit& hit) {
+                      return hit.is_last && rules_.awaits_returns(hit.rule);
+                  });
+    return *(plans_[static_cast<std::uint32_t>(block.id)] = &made_.emplace_back(std::move(plan)));
+}
+
+RuleExit RuleTally::exit_of(const trace::Block& from, Address next, const Location& place) const {
+    return {edge_kind(from, next), place, is_taken_backward(from, next, place)};
+}
+
+std::optional<RuleKey> RuleTally::key_of(const trace::Block& block, const RuleHit& hit,
+                                         const RuleExit* exit) const {
+    const auto& rule = rules_.rules()[hit.rule];
+    const auto place = block.place_of(block.instructions[hit.instruction]);
+    RuleKey key{.rule = hit.rule, .at = place};
+    const bool is_led = exit && exit->kind;
+    if (rule.by.target) {
+        if (!is_led) return {};
+        key.target = exit->to;
+    }
+    switch (rule.at) {
+        case Rule::At::instruction:
+            break;
+        case Rule::At::function:
+            key.at = rules_.functions().function_of(place);
+            break;
+        case Rule::At::target:
+        case Rule::At::target_function:
+            if (!is_led) return {};
+            key.at =
+                rule.at == Rule::At::target ? exit->to : rules_.functions().function_of(exit->to);
+            break;
+    }
+    return key;
+}
+
+void RuleTally::count(Sample& sample, const trace::Block& from, Address next, const Location& place,
+                      std::uint64_t times) {
+    const auto& plan = plan_of(from.id);
+    std::optional<RuleExit> exit;
+    for (const auto& hit : plan.hits) {
+        if (hit.is_last && !exit) exit = exit_of(from, next, place);
+        const auto* const of_hit = hit.is_last ? &*exit : nullptr;
+        auto truth = hit.truth;
+        if (truth == Truth::depends) {
+            const auto& instruction = from.instructions[hit.instruction];
+            RuleFacts facts(instruction, from.place_of(instruction));
+            facts.exit = of_hit;
+            truth = rules_.holds(rules_.rules()[hit.rule], facts);
+        }
+        if (truth == Truth::no) continue;
+        auto& of_rule = sample.rules[hit.rule];
+        if (rules_.reads_values(hit.rule)) of_rule.all += times;
+        if (rules_.reads_order(hit.rule)) continue;
+        of_rule.total += times;
+        const auto key = truth == Truth::yes ? key_of(from, hit, of_hit) : std::nullopt;
+        if (key)
+            sample.counts[entry_of(*key)] += times;
+        else
+            of_rule.unknown += times;
+    }
+}
+
+std::uint32_t RuleTally::entry_of(const RuleKey& key) {
+    const auto [found, is_new] =
+        known_.try_emplace(key, static_cast<std::uint32_t>(entries_.size()));
+    if (is_new) entries_.push_back({key, {}});
+    return found->second;
+}
+
+void RuleTally::add_value(std::uint32_t entry, std::uint64_t value, trace::SampleId sample,
+                          trace::TraceId trace) {
+    auto*& stream = entries_[entry].values;
+    constexpr unsigned all_bits = 64;
+    if (!stream) stream = &streams_.emplace_back(CountingSample::default_slots, all_bits);
+    if (!stream->is_at(sample)) stream->turn_to(sample, samples_);
+    stream->add(value, trace, random_);
+}
+
+std::uint32_t RuleTally::number_of(const std::string& thread) {
+    const auto known = std::find(threads_.begin(), threads_.end(), thread);
+    const auto index = known - threads_.begin();
+    if (known == threads_.end()) threads_.push_back(thread);
+    return static_cast<std::uint32_t>(index) + 1;
+}
+
+void RuleTally::end_sample(trace::SampleId id) {
+    samples_.close(id, [this](Sample& sample) { fold(sample); });
+    if (streams_.size() >= next_look_)
+        next_look_ = shorten_rarest(streams_, samples_, most_listed, random_);
+}
+
+void RuleTally::fold_bursts(Sample& sample, std::size_t rule) {
+    auto& bursts = sample.rules[rule].bursts;
+    auto& totals = of_rules_[rule].totals;
+    const auto weight = sample.weight;
+    for (const auto& burst : bursts) {
+        totals.add_sample(burst.total * weight);
+        totals.unknown += burst.unknown * weight;
+        for (const auto& [entry, count] : burst.entries)
+            entries_[entry].statistics.add_sample(count * weight, burst.total * weight);
+    }
+    bursts.clear();
+}
+
+void RuleTally::fold(Sample& sample) {
+    const auto weight = sample.weight;
+    sample.counts.for_each([&](std::uint64_t entry, std::uint64_t count) {
+        auto& counted = entries_[entry];
+        counted.statistics.add_sample(count * weight,
+                                      sample.rules[counted.key.rule].total * weight);
+    });
+    for (std::size_t n = 0; n < of_rules_.size(); ++n) {
+        const auto& rule = sample.rules[n];
+        auto& sum = of_rules_[n];
+        fold_bursts(sample, n);
+        if (rule.is_covered || rule.total != 0) {
+            sum.totals.add_sample(rule.total * weight);
+            sum.totals.unknown += rule.unknown * weight;
+        }
+        sum.read += rule.read * weight;
+        sum.all += rule.all * weight;
+        sum.looked_at += rule.looked_at * weight;
+        sum.passed += rule.passed * weight;
+        sum.in_windows += rule.in_windows * weight;
+        sum.was_disabled = sum.was_disabled || rule.was_disabled;
+    }
+    sample.counts.clear();
+    sample.rules.clear();
+    sample.weight = 1;
+    sample.thread.clear();
+}
+
+RuleHotlist::Entry RuleTally::found(const Entry& entry, Seen seen, NameOfCall name_of_call) const {
+    const auto& key = entry.key;
+    const auto& rule = rules_.rules()[key.rule];
+    RuleHotlist::Entry found;
+    found.rule = rule.name;
+    found.at = key.at;
+    found.target = key.target;
+    (rule.by.caller ? found.caller : found.return_address) = key.from;
+    if (key.thread != 0) found.thread = threads_[key.thread - 1];
+    if (key.system_call != RuleKey::no_call) found.system_call = name_of_call(key.system_call);
+    found.statistics = entry.statistics;
+    if (entry.values) {
+        found.values = counted_values(*entry.values);
+        found.values.executions.exhaustive = seen == Seen::everything;
+    }
+    return found;
+}
+
+void RuleTally::yield(Hotlists& into, Seen seen, NameOfCall name_of_call) {
+    samples_.close_all([this](Sample& sample) { fold(sample); });
+    for (auto& stream : streams_) stream.put_down(samples_);
+    RuleHotlist list;
+    bool is_exhaustive = true;
+    for (std::size_t n = 0; n < of_rules_.size(); ++n) {
+        const auto& sum = of_rules_[n];
+        const auto& rule = rules_.rules()[n];
+        auto& found = list.rules.emplace_back(RuleFound{rule.name, rule.text, sum.totals});
+        if (rule.sparsity != 0)
+            found.text += fmt::format(" [sparsity={},burst={}]", rule.sparsity, rule.burst);
+        found.totals.exhaustive = seen == Seen::everything && sum.read == sum.all &&
+                                  sum.looked_at == sum.passed && !sum.was_disabled;
+        found.stands_for = scaled(sum.in_windows, sum.all, sum.read) +
+                           scaled(sum.totals.total - sum.in_windows, sum.passed, sum.looked_at);
+        is_exhaustive = is_exhaustive && found.totals.exhaustive;
+        list.totals.merge(found.totals);
+    }
+    list.totals.exhaustive = is_exhaustive;
+    for (const auto& entry : entries_)
+        if (entry.statistics.count != 0) list.entries.push_back(found(entry, seen, name_of_call));
+    // Only where every event of the rule was read is nothing of its values estimated.
+    for (auto& e : list.entries)
+        e.values.executions.exhaustive =
+            e.values.executions.exhaustive && list.totals_of(e.rule).exhaustive;
+    sort_hotlist(list.entries);
+    into.add(std::move(list));
+}
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,169 @@
+// What all readers of rules share: which instructions of a block which rules are about, and what
+// was counted of each place and key, folded into statistics sample by sample.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/flat_map.h"
+#include "base/random.h"
+#include "profile/common/context.h"
+#include "profile/common/counting_sample.h"
+#include "profile/common/hotlists.h"
+#include "profile/common/open_samples.h"
+#include "profile/common/value_stream.h"
+#include "profile/rule/rule_section.h"
+#include "profile/rule/rule_set.h"
+#include "trace/trace.h"
+
+namespace shadowprof::profile {
+
+// An instruction of a block that a rule may be about.
+struct RuleHit {
+    struct Operand {
+        RuleOperand operand;
+        RuleSource source;
+        std::uint32_t slot = 0;  // among the block's
+    };
+    std::uint32_t rule = 0;
+    std::uint8_t instruction = 0;
+    bool is_last = false;  // of its block: where it leads matters
+    Truth truth{};         // as far as the code says
+    std::vector<Operand> operands = {};
+};
+
+struct RulePlan {
+    static constexpr std::uint32_t none = ~std::uint32_t{0};
+    std::vector<RuleHit> hits;
+    std::uint32_t slots = 0;
+    std::uint32_t number_of_call = none;  // the slot that has it, of a system call
+    std::uint32_t returned = none;        // … of a return: the result
+    bool awaits = false;                  // ends with a call whose result a rule may want to know
+};
+
+// What an event is counted under.
+struct RuleKey {
+    static constexpr std::int32_t no_call = -1;
+    std::uint32_t rule = 0;
+    Location at;
+    std::optional<Location> target = {}, from = {};
+    std::uint32_t thread = 0;  // a name, plus 1
+    std::int32_t system_call = no_call;
+    bool operator==(const RuleKey&) const = default;
+};
+
+struct RuleKeyHash {
+    std::size_t operator()(const RuleKey& key) const {
+        auto hash = combine_hashes(hash_of(key.at), key.rule);
+        if (key.target) hash = combine_hashes(hash, hash_of(*key.target));
+        if (key.from) hash = combine_hashes(hash, hash_of(*key.from));
+        return combine_hashes(
+            hash, std::uint64_t{key.thread} << 32 | static_cast<std::uint32_t>(key.system_call));
+    }
+};
+
+class RuleTally {
+  public:
+    RuleTally(const trace::BlockTable& blocks, const RuleSet& rules, std::uint64_t seed)
+        : blocks_(blocks), rules_(rules), random_(seed), of_rules_(rules.rules().size()) {}
+
+    using Stream = ValueStream<CountingSample>;
+
+    // Counts of a rule: in a sample, or in a burst of it.
+    struct Counted {
+        std::uint64_t total = 0, unknown = 0;
+        std::vector<std::pair<std::uint32_t, std::uint64_t>> entries = {};  // of a burst
+    };
+    struct OfRule {
+        std::uint64_t total = 0, unknown = 0;
+        bool is_covered = false;  // the sample has what the rule is about
+        // Executions that may be events, those in windows of values, and all; and the events there.
+        std::uint64_t read = 0, all = 0, in_windows = 0;
+        // Calls and backward branches while the rule looked, and all, if it has bursts.
+        std::uint64_t looked_at = 0, passed = 0;
+        bool was_disabled = false;
+        std::vector<Counted> bursts = {};
+    };
+    struct Sample {
+        std::vector<OfRule> rules;
+        FlatMap<std::uint64_t> counts;  // by entry
+        std::uint64_t weight = 1;
+        std::string thread;
+    };
+    OpenSamples<Sample>& samples() { return samples_; }
+    Sample& open(trace::SampleId id) {
+        auto& sample = samples_.open(id);
+        sample.rules.resize(of_rules_.size());
+        return sample;
+    }
+    void end_sample(trace::SampleId sample);
+    // Of a sample that goes on: so many bursts are enough to be kept.
+    void fold_bursts(Sample& sample, std::size_t rule);
+
+    const RulePlan& plan_of(trace::BlockId block) {
+        const auto index = static_cast<std::uint32_t>(block);
+        if (index >= plans_.size()) plans_.resize(blocks_.size());
+        const auto* const plan = plans_[index];
+        return plan ? *plan : make_plan(blocks_.at(block));
+    }
+    RuleExit exit_of(const trace::Block& from, Address next, const Location& place) const;
+
+    // As far as the instruction says; nothing if it is not known where it led and that is part of
+    // the key.
+    std::optional<RuleKey> key_of(const trace::Block& block, const RuleHit& hit,
+                                  const RuleExit* exit) const;
+    // Executions of a block that were counted, not read.
+    void count(Sample& sample, const trace::Block& from, Address next, const Location& place,
+               std::uint64_t times);
+    std::uint32_t entry_of(const RuleKey& key);
+    void add_value(std::uint32_t entry, std::uint64_t value, trace::SampleId sample,
+                   trace::TraceId trace);
+    std::uint32_t number_of(const std::string& thread);
+
+    const trace::BlockTable& blocks() const { return blocks_; }
+    const RuleSet& rules() const { return rules_; }
+    ContextTable& contexts() { return contexts_; }
+    Random& random() { return random_; }
+
+    // Names of system calls by number.
+    using NameOfCall = std::string (*)(std::int32_t);
+    void yield(Hotlists& into, Seen seen, NameOfCall name_of_call);
+
+  private:
+    struct Entry {
+        RuleKey key;
+        Statistics statistics;
+        Stream* values = nullptr;
+    };
+    struct Total {
+        Totals totals;
+        std::uint64_t read = 0, all = 0, looked_at = 0, passed = 0, in_windows = 0;
+        bool was_disabled = false;
+    };
+    const RulePlan& make_plan(const trace::Block& block);
+    std::optional<RuleHit> hit_of(std::size_t rule, const trace::Block& block, std::size_t n) const;
+    void fold(Sample& sample);
+    RuleHotlist::Entry found(const Entry& entry, Seen seen, NameOfCall name_of_call) const;
+
+    const trace::BlockTable& blocks_;
+    const RuleSet& rules_;
+    Random random_;
+    ContextTable contexts_;
+    std::vector<const RulePlan*> plans_;  // by block
+    std::deque<RulePlan> made_;           // those with hits
+    std::vector<Entry> entries_;
+    std::unordered_map<RuleKey, std::uint32_t, RuleKeyHash> known_;
+    std::deque<Stream> streams_;
+    std::size_t next_look_ = 0;  // see shorten_rarest
+    std::vector<std::string> threads_;
+    std::vector<Total> of_rules_;
+    OpenSamples<Sample> samples_;
+};
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,444 @@
+#include <doctest/doctest.h>
+
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "../hexadecimal.h"
+#include "base/error.h"
+#include "decoder/decoder.h"
+#include "profile/rule/rule_parser.h"
+#include "profile/rule/rule_reader.h"
+#include "profile/rule/rule_tally.h"
+#include "test_program.h"
+
+namespace shadowprof::profile {
+
+namespace {
+
+// Text of the error, and the character that it points at.
+std::pair<std::string, std::size_t> error_of(const std::string& text) {
+    try {
+        parse_rule(text);
+    } catch (const RuleError& error) {
+        return {error.what(), error.position};
+    }
+    return {"", 0};
+}
+
+// Functions of 256 bytes, called f1, f2, … by their number in hexadecimal; all of one file.
+class TestNames : public PlaceNames {
+  public:
+    bool fits(NameOf what, const std::string& glob, const Location& place) override {
+        if (what == NameOf::module) return glob == "/*" || glob == "program";
+        if (what == NameOf::file) return glob == "program.c";
+        return glob == "f*" || glob == "f" + std::to_string(place.offset / 0x100);
+    }
+};
+
+// Real instructions. Two functions: at 0x100 a loop that calls the one at 0x200.
+struct Program {
+    trace::BlockTable table;
+    TestNames names;
+    EvenlySpacedFunctions functions{0x100};
+    RuleSet rules;
+
+    explicit Program(const std::vector<std::string>& texts)
+        : rules(parsed(texts), names, functions) {}
+
+    static std::vector<Rule> parsed(const std::vector<std::string>& texts) {
+        std::vector<Rule> rules;
+        for (const auto& text : texts) rules.push_back(parse_rule(text));
+        return rules;
+    }
+    BlockId block(std::uint64_t start, const std::vector<std::string>& code) {
+        trace::Block block;
+        block.start = Address{start};
+        block.place = at(start);
+        for (const auto& bytes : code) {
+            const auto next = block.instructions.empty() ? block.start : block.end();
+            block.instructions.push_back(*decoder::decode(bytes_of(bytes), next));
+        }
+        block.exit = trace::exit_of(block.instructions);
+        const auto plan =
+            rules.any_reads_values() ? trace::CapturePlan::of_chosen(rules) : trace::CapturePlan();
+        block.slots = trace::slots_of(block.instructions, plan, block.place);
+        return table.publish(std::move(block)).id;
+    }
+    RuleHotlist read(const TestTrace& trace, std::uint64_t seed = 1) {
+        RuleTally tally{table, rules, seed};
+        RuleReader reader{tally, trace.start};
+        reader.digest(trace.all);
+        reader.finish(trace.end);
+        tally.end_sample(trace.start.sample);
+        Hotlists lists;
+        tally.yield(lists, Seen::everything, [](std::int32_t n) { return std::to_string(n); });
+        return *lists.find<RuleHotlist>();
+    }
+};
+
+// By rule and place, and where there is one, target.
+using EventCounts = std::map<std::tuple<std::string, std::uint64_t, std::uint64_t>, std::uint64_t>;
+EventCounts counts_of(const RuleHotlist& list) {
+    EventCounts counts;
+    for (const auto& e : list.entries)
+        counts[{e.rule, e.at.offset, e.target ? e.target->offset : 0}] += e.statistics.count;
+    return counts;
+}
+
+// 0x100: mov rdi, rbx; call 0x200     0x108: test eax, eax; jne 0x100     0x10c: ret
+// 0x200: mov rax, [rdi]; ret
+struct Loop {
+    BlockId call, test, end, callee;
+    explicit Loop(Program& program)
+        : call(program.block(0x100, {"48 89 df", "e8 f8 00 00 00"})),
+          test(program.block(0x108, {"85 c0", "75 f4"})),
+          end(program.block(0x10c, {"c3"})),
+          callee(program.block(0x200, {"48 8b 07", "c3"})) {}
+};
+
+}  // namespace
+
+TEST_CASE("rules that are read") {
+    const auto calls = parse_rule("png: call to \"png_*\" => value(arg 2)");
+    CHECK(calls.name == "png");
+    CHECK(calls.text == "call to \"png_*\" => value(arg 2)");
+    CHECK(calls.pattern.kind == Pattern::Kind::both);
+    CHECK(calls.pattern.parts[1].text == "png_*");
+    CHECK(calls.value == RuleOperand{RuleOperand::Kind::argument, 1});
+
+    const auto stores = parse_rule("s:store in module \"libfoo.so\" && bytes == 16 => count");
+    CHECK(stores.pattern.kind == Pattern::Kind::both);
+    CHECK(stores.pattern.parts[1].kind == Pattern::Kind::bytes);
+    CHECK(stores.pattern.parts[0].parts[1].name == NameOf::module);
+    CHECK_FALSE(stores.value);
+
+    const auto divisions = parse_rule("d: mnemonic div => value(op 2) by return address, thread");
+    CHECK(divisions.by.return_address);
+    CHECK(divisions.by.thread);
+
+    const auto bursts = parse_rule("b[sparsity=1000,burst=50]: branch back => count at function");
+    CHECK(bursts.sparsity == 1000);
+    CHECK(bursts.burst == 50);
+    CHECK(bursts.at == Rule::At::function);
+
+    // && binds stronger than ||, and ! than both.
+    const auto precedence = parse_rule("p: load || !store && any => count").pattern;
+    CHECK(precedence.kind == Pattern::Kind::either);
+    CHECK(precedence.parts[1].kind == Pattern::Kind::both);
+    CHECK(precedence.parts[1].parts[0].kind == Pattern::Kind::not_);
+    const auto grouped = parse_rule("g: (load || store) && arg 2 > 4k => count").pattern;
+    CHECK(grouped.kind == Pattern::Kind::both);
+    CHECK(grouped.parts[1].number.bits == 4096);
+    CHECK(parse_rule("n: rax < -1 => count").pattern.number == RuleNumber{~std::uint64_t{0}, true});
+    CHECK(parse_rule("h: return == 0x10 => count").pattern.number.bits == 16);
+    CHECK(parse_rule("r: return => value(return)").pattern.kind == Pattern::Kind::return_);
+}
+
+TEST_CASE("mistakes in rules are pointed at") {
+    const struct {
+        const char* text;
+        std::size_t at;
+        const char* says;
+    } all[]{
+        {"", 0, "begins with its name"},
+        {"any => count", 4, "':'"},
+        {"a: => count", 3, "pattern is missing"},
+        {"a: any", 6, "'=>'"},
+        {"a: any => ", 10, "action"},
+        {"a: any => sum", 10, "action"},
+        {"a: anything => count", 3, "'anything' is no pattern"},
+        {"a: call to => count", 11, "name is missing"},
+        {"a: call to \"f => count", 11, "closing quote"},
+        {"a: (load => count", 9, "')' is missing for the '(' at 4"},
+        {"a: load && => count", 11, "pattern is missing"},
+        {"a: bytes = 16 => count", 9, "comparison"},
+        {"a: bytes == x => count", 12, "number"},
+        {"a: arg 7 > 1 => count", 7, "from 1 to 6"},
+        {"a: any => value(arg 0)", 20, "from 1 to 6"},
+        {"a: any => value arg 1", 16, "parentheses"},
+        {"a: any => value(xmm0)", 16, "a value is"},
+        {"a: any => count by colour", 19, "after 'by'"},
+        {"a: any => count by return", 25, "'address'"},
+        {"a: any => count at home", 19, "after 'at'"},
+        {"a: any => count count", 16, "nothing can follow"},
+        {"a[burst=0]: any => count", 8, "from 1"},
+        {"a[length=1]: any => count", 2, "sparsity and burst"},
+        {"a[burst=1: any => count", 9, "']'"},
+        {"a: load $ => count", 8, "unexpected '$'"},
+        {"a: in file \"x\" => count", 3, "no pattern"},
+        {"a: load in \"x\" => count", 11, "function, file or module"},
+        {"a: arg 1 > 99999999999999999999 => count", 11, "64 bits"},
+        {"a*: any => count", 0, "letters, digits"},
+    };
+    for (const auto& each : all) {
+        CAPTURE(each.text);
+        const auto [what, position] = error_of(each.text);
+        CHECK(position == each.at);
+        CHECK(what.find(each.says) != what.npos);
+    }
+    const std::string deep = "a: " + std::string(1000, '(') + "any => count";
+    CHECK(error_of(deep).first == "too many parentheses");
+}
+
+TEST_CASE("an option's mistake is shown with a caret") {
+    try {
+        parse_rule_option("a: lode => count");
+        FAIL("no error");
+    } catch (const UserError& error) {
+        const std::string text = error.what();
+        CHECK(text.ends_with("\n  a: lode => count\n     ^"));
+        CHECK(error.status() == ExitStatus::bad_usage);
+    }
+}
+
+TEST_CASE("a file of rules") {
+    const auto rules = parse_rules_file("r.txt",
+                                        "# what libraries allocate\n"
+                                        "sizes: call to \"malloc#1\"  # the name has a sign\n"
+                                        "  => value(arg 1)\n"
+                                        "\n"
+                                        "loops: branch back => count\n");
+    REQUIRE(rules.size() == 2);
+    CHECK(rules[0].pattern.parts[1].text == "malloc#1");
+    CHECK(rules[1].name == "loops");
+    try {
+        parse_rules_file("r.txt", "a: any => count\nb: any\n  => sum\n");
+        FAIL("no error");
+    } catch (const UserError& error) {
+        const std::string text = error.what();
+        CHECK(text.starts_with("r.txt:3: "));
+        CHECK(text.ends_with("\n    => sum\n       ^"));
+    }
+}
+
+TEST_CASE("numbers are compared as they are written") {
+    CHECK(compare(5, Comparison::less, {6, false}));
+    CHECK_FALSE(compare(~0ull, Comparison::less, {6, false}));
+    CHECK(compare(~0ull, Comparison::equal, {~0ull, true}));
+    CHECK(compare(static_cast<std::uint64_t>(-3), Comparison::less, {~0ull, true}));
+    CHECK_FALSE(compare(3, Comparison::less, {~0ull, true}));
+}
+
+TEST_CASE("what a pattern says of instructions") {
+    const struct {
+        const char* pattern;
+        const char* bytes;
+        Truth truth;
+    } all[]{
+        {"load", "48 8b 03", Truth::yes},  // mov rax, [rbx]
+        {"load", "48 89 03", Truth::no},   // mov [rbx], rax
+        {"store && bytes == 8", "48 89 03", Truth::yes},
+        {"store && bytes < 8", "48 89 03", Truth::no},
+        {"load", "48 8d 03", Truth::no},               // lea rax, [rbx]
+        {"mnemonic div", "48 f7 f1", Truth::yes},      // div rcx
+        {"mnemonic i?ul", "48 0f af c1", Truth::yes},  // imul rax, rcx
+        {"extension SSE2", "f2 0f 58 c1", Truth::yes},
+        {"class *arithmetic", "48 01 d8", Truth::yes},
+        {"branch", "eb 10", Truth::yes},      // jmp: always taken
+        {"branch", "75 10", Truth::depends},  // jne
+        {"branch back", "75 10", Truth::no},
+        {"branch back", "75 f0", Truth::depends},
+        {"branch forward", "75 f0", Truth::no},
+        {"conditional", "75 10", Truth::yes},
+        {"call", "e8 00 00 00 00", Truth::yes},
+        {"call to f2", "e8 fb 00 00 00", Truth::yes},  // from 0x100 to 0x200
+        {"call to f3", "e8 fb 00 00 00", Truth::no},
+        {"call to f2", "ff d0", Truth::depends},  // call rax
+        {"call to f2", "48 01 d8", Truth::no},
+        {"local", "e8 fb 00 00 00", Truth::no},
+        {"local", "eb 10", Truth::yes},
+        {"syscall", "0f 05", Truth::yes},
+        {"function f1 && file program.c", "90", Truth::yes},
+        {"function f2", "90", Truth::no},
+        {"rax == 3", "90", Truth::depends},
+        {"!(rax == 3) && load", "90", Truth::no},
+        {"any || rax == 3", "90", Truth::yes},
+        {"op 2 == 5", "48 83 c0 05", Truth::yes},  // add rax, 5
+        {"op 2 == 6", "48 83 c0 05", Truth::no},
+        {"memory == 0", "48 01 d8", Truth::no},  // it has none
+    };
+    for (const auto& each : all) {
+        CAPTURE(each.pattern);
+        CAPTURE(each.bytes);
+        Program program{{std::string("r: ") + each.pattern + " => count"}};
+        const auto instruction = decoder::decode(bytes_of(each.bytes), Address{0x100});
+        REQUIRE(instruction);
+        CHECK(program.rules.holds(program.rules.rules()[0], {*instruction, at(0x100)}) ==
+              each.truth);
+    }
+}
+
+TEST_CASE("only what rules need is captured") {
+    Program none{{"r: call => count by target"}};
+    CHECK_FALSE(none.rules.any_reads_values());
+    CHECK(none.table.at(none.block(0x100, {"48 89 df", "e8 f8 00 00 00"})).slots.empty());
+
+    Program arguments{{"r: call to f2 => value(arg 1)"}};
+    const auto slots =
+        arguments.table.at(arguments.block(0x100, {"48 8b 07", "e8 f8 00 00 00"})).slots;
+    REQUIRE(slots.size() == 1);
+    CHECK(slots[0] == trace::Slot{trace::Capture::register_before, 1, decoder::rdi, 64});
+    // Calls of others cost nothing.
+    CHECK(arguments.table.at(arguments.block(0x300, {"e8 f8 00 00 00"})).slots.empty());
+}
+
+TEST_CASE("events are counted by place, target and function") {
+    Program program{{"pairs: call => count by target",
+                     "methods: call || branch back && local => count at target function",
+                     "loads: load in function f2 => count", "taken: branch => count",
+                     "returns: return => count at function"}};
+    const Loop loop{program};
+    TestTrace trace;
+    for (int n = 0; n < 3; ++n) trace.run({loop.call, loop.callee, loop.test});
+    trace.run(loop.end).stop_before(0x500);
+    const auto list = program.read(trace);
+    CHECK(counts_of(list) == EventCounts{{{"pairs", 0x103, 0x200}, 3},
+                                         {{"methods", 0x200, 0}, 3},
+                                         {{"methods", 0x100, 0}, 2},
+                                         {{"loads", 0x200, 0}, 3},
+                                         {{"taken", 0x10a, 0}, 2},
+                                         {{"returns", 0x200, 0}, 3},
+                                         {{"returns", 0x100, 0}, 1}});
+    for (const auto& rule : list.rules) {
+        CHECK(rule.totals.unknown == 0);
+        CHECK(rule.totals.exhaustive);
+        CHECK(rule.stands_for == rule.totals.total);
+    }
+    CHECK(list.totals.total == 3 + 5 + 3 + 2 + 4);
+}
+
+TEST_CASE("counted and read in order, rules say the same") {
+    const std::vector<std::string> texts{
+        "pairs: call => count by target",
+        "methods: call || branch back && local => count at target function"};
+    Program program{texts};
+    const Loop loop{program};
+    RuleTally tally{program.table, program.rules, 1};
+    auto& sample = tally.open(trace::SampleId{0});
+    const auto pass = [&](BlockId from, BlockId to, std::uint64_t times) {
+        const auto& next = program.table.at(to);
+        tally.count(sample, program.table.at(from), next.start, next.place, times);
+    };
+    pass(loop.call, loop.callee, 3);
+    pass(loop.callee, loop.test, 3);
+    pass(loop.test, loop.call, 2);
+    pass(loop.test, loop.end, 1);
+    tally.end_sample(trace::SampleId{0});
+    Hotlists lists;
+    tally.yield(lists, Seen::everything, nullptr);
+
+    TestTrace trace;
+    for (int n = 0; n < 3; ++n) trace.run({loop.call, loop.callee, loop.test});
+    trace.run(loop.end).stop_before(0x500);
+    CHECK(counts_of(*lists.find<RuleHotlist>()) == counts_of(program.read(trace)));
+}
+
+TEST_CASE("values, conditions on values, and what calls return") {
+    Program program{{"args: call to f2 => value(arg 1)", "large: call && arg 1 > 1k => count",
+                     "results: call to f2 => value(return)", "zero: call && return == 0 => count",
+                     "loaded: load => value(memory)"}};
+    const Loop loop{program};
+    // Slots: of the call rdi; of the load its bytes; of returns rax.
+    REQUIRE(program.table.at(loop.call).slots.size() == 1);
+    REQUIRE(program.table.at(loop.callee).slots.size() == 2);
+    REQUIRE(program.table.at(loop.end).slots.size() == 1);
+    TestTrace trace;
+    trace.run(loop.call, {0x1000}).run(loop.callee, {5, 5}).run(loop.test);
+    trace.run(loop.call, {0x2000}).run(loop.callee, {5, 5}).run(loop.test);
+    trace.run(loop.call, {8}).run(loop.callee, {0, 0}).run(loop.test);
+    // The last one never returns.
+    trace.run(loop.call, {8}).stop_before(0x200);
+    const auto list = program.read(trace);
+    CHECK(counts_of(list) == EventCounts{{{"args", 0x103, 0}, 4},
+                                         {{"large", 0x103, 0}, 2},
+                                         {{"results", 0x103, 0}, 3},
+                                         {{"zero", 0x103, 0}, 1},
+                                         {{"loaded", 0x200, 0}, 3}});
+    for (const auto& e : list.entries) {
+        if (e.rule == "large" || e.rule == "zero") CHECK(e.values.executions.total == 0);
+        if (e.rule == "args") {
+            CHECK(e.values.executions.total == 4);
+            CHECK(e.values.top.front().value == 8);
+            CHECK(e.values.top.front().statistics.count == 2);
+        }
+        if (e.rule == "results") {
+            CHECK(e.values.executions.total == 3);
+            CHECK(e.values.top.front().value == 5);
+        }
+    }
+    CHECK(list.find_rule("results")->totals.total == 4);
+    CHECK(list.find_rule("results")->totals.unknown == 1);
+    CHECK(list.find_rule("zero")->totals.unknown == 1);
+}
+
+TEST_CASE("events are told apart by return address, caller and the last system call") {
+    Program program{{"where: load => count by return address", "who: load => count by caller",
+                     "after: load => count by syscall"}};
+    const Loop loop{program};
+    const auto call = program.block(0x300, {"0f 05"});  // syscall
+    TestTrace trace;
+    trace.start.call_stack = {at(0x100), at(0x405)};
+    trace.run(loop.call).run(loop.callee).run(loop.test);
+    trace.interrupt(0x300).run(call, {39}).interrupt(0x100);
+    trace.run(loop.call).run(loop.callee).run(loop.test).stop_before(0x100);
+    const auto list = program.read(trace);
+    std::map<std::string, std::uint64_t> counts;
+    for (const auto& e : list.entries) {
+        const auto& from = e.rule == "who" ? e.caller : e.return_address;
+        counts[e.rule + " " + std::to_string(from ? from->offset : 0) + " " + e.system_call] +=
+            e.statistics.count;
+    }
+    CHECK(counts == std::map<std::string, std::uint64_t>{{"where 264 ", 2},  // 0x108
+                                                         {"who 256 ", 2},    // 0x100
+                                                         {"after 0 ", 1},
+                                                         {"after 0 39", 1}});
+}
+
+TEST_CASE("a rule with bursts sees so many events of so many, and says what they stand for") {
+    for (const std::uint32_t burst : {1u, 10u, 50u}) {
+        Program program{{"pairs[sparsity=" + std::to_string(99 * burst) +
+                         ",burst=" + std::to_string(burst) + "]: call => count by target"}};
+        const Loop loop{program};
+        TestTrace trace;
+        // Two events a round: the call and the branch.
+        constexpr std::uint64_t rounds = 100'000;
+        for (std::uint64_t n = 0; n < rounds; ++n) trace.run({loop.call, loop.callee, loop.test});
+        trace.stop_before(0x100);
+        const auto list = program.read(trace, burst);
+        const auto& rule = *list.find_rule("pairs");
+        CAPTURE(burst);
+        CHECK_FALSE(rule.totals.exhaustive);
+        // Of 200,000 events one in a hundred is looked at; half of them are calls.
+        CHECK(rule.totals.total > rounds * 7 / 1000);
+        CHECK(rule.totals.total < rounds * 13 / 1000);
+        CHECK(rule.stands_for > rounds * 9 / 10);
+        CHECK(rule.stands_for < rounds * 11 / 10);
+    }
+}
+
+TEST_CASE("parameters change while a Trace is read") {
+    Program program{{"loads: load => count"}};
+    program.rules.let_change();
+    const Loop loop{program};
+    RuleTally tally{program.table, program.rules, 1};
+    TestTrace trace;
+    trace.run({loop.call, loop.callee, loop.test}).stop_before(0x100);
+    RuleReader reader{tally, trace.start};
+    reader.digest(trace.all);
+    program.rules.set(0, {.enabled = false});
+    reader.digest(trace.all);
+    program.rules.set(0, {.enabled = true, .sparsity = most_sparsity, .burst = 1});
+    reader.digest(trace.all);
+    program.rules.set(0, {.enabled = true});
+    reader.digest(trace.all);
+    reader.finish(trace.end);
+    tally.end_sample(trace.start.sample);
+    Hotlists lists;
+    tally.yield(lists, Seen::everything, nullptr);
+    const auto& list = *lists.find<RuleHotlist>();
+    CHECK(counts_of(list) == EventCounts{{{"loads", 0x200, 0}, 2}});
+    CHECK_FALSE(list.rules[0].totals.exhaustive);
+}
+
+}  // namespace shadowprof::profile
