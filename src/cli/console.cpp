@@ -50,7 +50,17 @@ void InheritedFiles::leave_to_program(const std::string& output) {
 }
 
 void say_line(const std::string& line) {
-    write_to_stderr("shadowprof: " + model::printable(line) + "\n");
+    // A quotation may stand below it, indented, so that no name can pretend to be a line of ours.
+    constexpr std::string_view below = "\n  ";
+    std::string text = "shadowprof: ";
+    for (std::size_t begin = 0;;) {
+        const auto end = line.find(below, begin);
+        text += model::printable(line.substr(begin, end - begin));
+        if (end == line.npos) break;
+        text += below;
+        begin = end + below.size();
+    }
+    write_to_stderr(text + "\n");
 }
 
 bool shares_terminal() {

@@ -197,7 +197,7 @@ with scratch():
     write("empty.json", {key: value for key, value in perfect.items() if key not in ("modules", "locations")}
           | {"modules": [], "locations": []}
           | {name: {**perfect[name], "entries": [], "unknown": perfect[name]["total"]} for name in
-             ("contexts", "paths", "edges", "calls", "values") if name in perfect}
+             ("contexts", "callers", "paths", "edges", "calls", "values") if name in perfect}
           | {"methods": {**perfect["methods"], "entries": [], "unknown": perfect["methods"]["total"],
                          "instructions": {**perfect["methods"]["instructions"],
                                           "unknown": perfect["methods"]["instructions"]["total"]}}})

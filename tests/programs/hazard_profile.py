@@ -85,8 +85,9 @@ with scratch():
             print(f"mode {mode}: too few samples on this machine")
             continue
         for function, entry in found.items():
-            low, high = entry["interval"]
-            check(low <= 1 / 13 <= high,
+            share, (low, high) = entry["share"], entry["interval"]
+            # Of thirteen intervals that hold in 95 % of all cases one may well miss: twice as wide, none does.
+            check(2 * low - share <= 1 / 13 <= 2 * high - share,
                   f"mode {mode}: {function} is {entry['share']} ({low} to {high}) of all accesses")
         pages = sum(found[f]["count"] for f in ("page_load", "page_store") if f in found)
         check(pages > 0, f"mode {mode} saw no access to two pages")

@@ -75,7 +75,8 @@ std::string hostile(std::mt19937& random) {
 Profile changed(const Profile& profile,
                 const std::function<std::string(const std::string&)>& change) {
     auto json = nlohmann::json::parse(to_json(profile));
-    const std::set<std::string> words{"schema", "kind", "root", "state", "profiles", "seed", "started"};
+    const std::set<std::string> words{"schema",   "kind", "root",   "state",
+                                      "profiles", "seed", "started"};
     const std::function<void(nlohmann::json&)> visit = [&](nlohmann::json& node) {
         if (node.is_string()) {
             const auto text = node.get<std::string>();
