@@ -104,6 +104,8 @@ void ThreadRecording::end_stream() {
 }
 
 void ThreadRecording::left_at(std::uint64_t stream) {
+    // It asks although its stream has ended: the program wrote into its area.
+    if (!memory_) return spoil();
     stream &= ~alias;
     const bool is_possible = read_up_to_ <= stream && stream <= memory_->place_of_readings(area_) &&
                              (stream - read_up_to_) % sizeof(trace::SegmentId) == 0;
