@@ -236,8 +236,9 @@ with scratch():
         said = run([annotate, "--inclusive=yes", "known.callgrind"]).stdout.decode()
         check("main" in said, f"callgrind_annotate: {said}")
     for mode in ("burst", "instant", "shadow"):
-        sampled = profile("sampled.json", "/usr/bin/python3", "-c", "print(sum(i * i for i in range(3_000_000)))",
-                          options=("-m", mode))
-        check(mode != "burst" or sampled["contexts"]["entries"], f"mode {mode}: no contexts")
+        sampled = profile("sampled.json", "/usr/bin/python3", "-c", "print(sum(i * i for i in range(10_000_000)))",
+                          options=("-m", mode, "--overhead", "10%"))
+        check(sampled["contexts"]["entries"] or not sampled["coverage"]["samples"], f"mode {mode}: no contexts")
+        check(mode != "burst" or sampled["coverage"]["samples"], f"mode {mode}: {sampled['coverage']}")
         for e in sampled["contexts"]["entries"]:
             check(e["count"] <= e["inclusive"]["count"] <= sampled["contexts"]["total"], f"mode {mode}: {e}")

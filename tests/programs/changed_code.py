@@ -23,7 +23,7 @@ for program in programs:
             profile = read_profile()
             coverage, cost, warnings = profile["coverage"], profile["cost"], profile["run"]["warnings"]
             what = f"{program} {options}: {coverage}, {cost}, {warnings}"
-            check(options == bursts or cost["forks"] >= 3 or lacked_time(profile), what)
+            check(options == bursts or cost["forks"] >= 2 or lacked_time(profile), what)
             ended = coverage["ended"].items()
             wrong = sum(count for why, count in ended if why.startswith(("signal", "trap")) or "no code" in why)
             burst = options == bursts or lacked_processors(profile)

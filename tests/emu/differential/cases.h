@@ -115,6 +115,7 @@ class Differential {
     void place_operand(const decoder::Operand& operand);
     Address operand_address(unsigned bits);
     void run_state();
+    bool faults_in_any_order() const;
     std::string differences(const emu::Stop& stop, const NativeEnd& native);
     std::string translated_differences(const NativeEnd& native, const TranslatedCode::End& end,
                                        TranslatedCode::Version version);
