@@ -59,7 +59,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 // NAME.burst=N or NAME.sparsity=N
-std::string set_parameter(profile::RuleSet& rules, std::string_view text) {
+std::string set_parameter(profile::RuleParameters& rules, std::string_view text) {
     const auto equals = text.find('=');
     const auto dot = text.substr(0, equals).rfind('.');
     if (equals == text.npos || dot == text.npos) return "set has NAME.burst=N or NAME.sparsity=N";
@@ -77,18 +77,18 @@ std::string set_parameter(profile::RuleSet& rules, std::string_view text) {
     if (error != std::errc{} || end != digits.data() + digits.size() || value < least ||
         value > most)
         return fmt::format("{} is from {} to {}", key, least, most);
-    auto parameters = rules.parameters(*rule);
+    auto parameters = rules.of(*rule);
     (is_burst ? parameters.burst : parameters.sparsity) = value;
     rules.set(*rule, parameters);
     return {};
 }
 
-std::string enable(profile::RuleSet& rules, std::string_view name, bool enabled) {
+std::string enable(profile::RuleParameters& rules, std::string_view name, bool enabled) {
     const auto one = rules.find(name);
     if (!name.empty() && !one) return fmt::format("there is no rule {}", model::printable(name));
     for (std::size_t n = 0; n < rules.rules().size(); ++n) {
         if (one && n != *one) continue;
-        auto parameters = rules.parameters(n);
+        auto parameters = rules.of(n);
         parameters.enabled = enabled;
         rules.set(n, parameters);
     }
@@ -119,7 +119,7 @@ Control::~Control() {
         if (fd >= 0) ::close(fd);
 }
 
-void Control::begin(profile::RuleSet& rules, std::function<std::string()> snapshot) {
+void Control::begin(profile::RuleParameters& rules, std::function<std::string()> snapshot) {
     if (!is_used()) return;
     rules_ = &rules;
     snapshot_ = std::move(snapshot);
@@ -185,7 +185,7 @@ std::string Control::carry_out(std::string_view command) {
     return "ack";
 }
 
-std::string Control::change(profile::RuleSet& rules, std::string_view command) {
+std::string Control::change(profile::RuleParameters& rules, std::string_view command) {
     const auto space = command.find_first_of(" \t");
     const auto word = command.substr(0, space);
     const auto rest = space == command.npos ? std::string_view() : trimmed(command.substr(space));

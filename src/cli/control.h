@@ -26,13 +26,13 @@ class Control {
 
     bool is_used() const { return commands_ >= 0; }
     // Commands are carried out from now on. `snapshot` returns why it failed; empty if it did not.
-    void begin(profile::RuleSet& rules, std::function<std::string()> snapshot);
+    void begin(profile::RuleParameters& rules, std::function<std::string()> snapshot);
     void end();
     // Those that were carried out so far.
     std::vector<model::ControlCommand> log() const;
 
     // Carries out one; returns why not. What is not a matter of rules is the caller's.
-    static std::string change(profile::RuleSet& rules, std::string_view command);
+    static std::string change(profile::RuleParameters& rules, std::string_view command);
 
   private:
     void listen();
@@ -40,7 +40,7 @@ class Control {
     std::string carry_out(std::string_view command);
 
     int commands_ = -1, answers_ = -1, wake_ = -1;
-    profile::RuleSet* rules_ = nullptr;
+    profile::RuleParameters* rules_ = nullptr;
     std::function<std::string()> snapshot_;
     Clock::time_point began_;
     mutable std::mutex mutex_;

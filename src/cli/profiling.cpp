@@ -18,24 +18,22 @@
 #include "cli/completion.h"
 #include "cli/console.h"
 #include "cli/control.h"
+#include "cli/family_profile.h"
+#include "cli/process_profiling.h"
 #include "cli/signals.h"
 #include "cli/units.h"
 #include "cli/version.h"
 #include "emu/syscalls/table.h"
 #include "machine/calibration.h"
-#include "model/chapters.h"
+#include "machine/processor_time.h"
 #include "model/profile_file.h"
 #include "model/utf8.h"
-#include "proc/identity.h"
 #include "proc/process_info.h"
 #include "profile/common/profile_type.h"
 #include "profile/registry.h"
 #include "profile/rule/rule_parser.h"
 #include "profile/rule/rule_set.h"
-#include "report/model/assemble.h"
 #include "report/model/host_facts.h"
-#include "report/symbols/place_names.h"
-#include "report/symbols/symbols.h"
 #include "report/views/certainty.h"
 #include "sampling/modes/modes.h"
 
@@ -146,28 +144,38 @@ void heed(int signal, sampling::Session& session, bool attached) {
         session.suspend_with_target();  // Ctrl-Z reached the program as well: we stop when it does
 }
 
-void wait_for_end(sampling::Session& session, bool with_progress) {
+// `samples`: of all processes. Those of one are counted by its session.
+void wait_for_end(sampling::Session& session, const sampling::Family* family,
+                  std::optional<std::uint64_t> most_samples, bool with_progress) {
     ProgressLine line{with_progress};
     const auto began = std::chrono::steady_clock::now();
-    while (!session.wait_for(std::chrono::milliseconds{line.wanted() ? 250 : 60'000})) {
+    const bool counts = family && most_samples;
+    while (!session.wait_for(std::chrono::milliseconds{counts          ? 20
+                                                       : line.wanted() ? 250
+                                                                       : 60'000})) {
         const auto seen = session.progress();
+        const auto samples = seen.samples + (family ? family->samples() : 0);
+        if (counts && samples >= *most_samples) session.stop("max-samples");
+        if (!line.wanted()) continue;
         const Seconds passed = std::chrono::steady_clock::now() - began;
         line.show(fmt::format("shadowprof: {:.0f} s, {} samples, {} instructions", passed.count(),
-                              seen.samples, human(seen.instructions)));
+                              samples, human(seen.instructions)));
     }
 }
 
-// Returns why there is none.
-std::string take_snapshot(sampling::Session& session, sampling::Session::TakeSoFar take) {
-    pid_t copy = -1;
-    try {
-        copy = session.snapshot(std::move(take)).get();
-    } catch (const std::future_error&) {
-        return "profiling is over";
-    }
-    int status = 0;
-    if (copy < 0 || waitpid(copy, &status, 0) != copy) return "no copy of shadowprof can be made";
-    return status == 0 ? "" : "the snapshot could not be written";
+// Samples of processes that others started are taken in place: where children of theirs would be
+// seen by those who started them, no replica is forked.
+sampling::Options options_of_started(const sampling::Options& of_first,
+                                     const sampling::Session& first, pid_t pid,
+                                     std::shared_ptr<const sampling::Allotment> allotment) {
+    auto options = of_first;
+    if (options.mode == sampling::Mode::automatic && !options.insists_on_latencies && !options.load)
+        options.mode = sampling::Mode::instant;
+    options.allotment = std::move(allotment);
+    options.timeline_begins = first.began();
+    options.duration.reset();
+    options.seed += static_cast<std::uint64_t>(pid);
+    return options;
 }
 
 model::RunFacts facts_of(const ProfilingOptions& options, const sampling::Options& sampling,
@@ -251,6 +259,26 @@ bool has_no_samples(const ModeRow& row) {
 }
 bool may_follow_everything(const ModeRow& row) {
     return row.sample && row.follow_everything;
+}
+
+// A program that was executed for a moment, and executed the next one.
+void forget_what_was_brief(std::vector<ProcessProfiling::OfProgram>& programs,
+                           const sampling::Family::Told& told) {
+    const auto last = programs.back().program;
+    std::erase_if(programs, [&](const auto& of) {
+        return of.coverage.samples == 0 && of.program != last &&
+               std::ranges::find(told.processes, of.program, &sampling::FamilyProcess::program) ==
+                   told.processes.end();
+    });
+}
+
+std::string not_followed(const sampling::Family::Told& told, const sampling::Options& sampling) {
+    Seconds computed = told.others_computed;
+    for (std::size_t n = 1; n < told.processes.size(); ++n) computed += told.processes[n].computed;
+    return fmt::format("mode {} follows the first process only: {} more computed {:.2f} s",
+                       sampling::row_of(sampling.mode).name,
+                       std::max<std::size_t>(1, told.processes.size()) - 1 + told.others,
+                       computed.count());
 }
 
 // Throws UserError if options contradict each other.
@@ -413,6 +441,8 @@ void ProfilingOptions::add_to(CLI::App& command) {
         "--limit", [this](const std::string& text) { limit = parse_count(text); },
         "Hotlist entries kept in the file, 0: all (1000)");
     count("--seed", seed, "Makes random choices repeatable");
+    command.add_flag("--no-follow", no_follow,
+                     "Look at one process only, not at those that it starts");
     command.add_flag("-q,--quiet", quiet, "Say nothing but errors");
     command.add_flag("-v,--verbose", verbose, "Say more");
     command.add_flag(
@@ -466,73 +496,79 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
         sampling.clock_is_usable = latency_scale.clock_is_usable;
         sampling.lines_in_last_cache = latency_scale.caches.lines(2);
     }
-    sampling::Session session{sampling, target};
-    report::Symbols symbols;
-    report::SymbolFunctionMap functions{symbols, session.modules()};
-    report::SymbolPlaceNames place_names{symbols, session.modules()};
-    profile::RuleSet rules{options.rules, place_names, functions};
+    profile::RuleParameters rules{options.rules};
     if (control.is_used()) rules.let_change();
-    profile::ProfileOptions profile_options{
+    const bool is_in_samples = !sampling::follows_everything(sampling);
+    const auto allotment = sampling::Family::for_first();
+    if (is_in_samples && !options.no_follow) {
+        sampling.allotment = allotment;
+        sampling.tells_programs_apart = true;
+    }
+    const profile::ProfileOptions profiles{
         .names = {names.begin(), names.end()},
         .value_context = options.value_context,
         .seed = sampling.seed,
         .latency_scale = std::move(latency_scale),
-        .rules = options.rules.empty() ? nullptr : &rules,
         .name_of_system_call = name_of_system_call,
     };
     // Before any thread is started, so that all block these signals.
     if (!attach) ignore_what_the_program_sends();
+    const ProcessProfiling::Wanted wanted{profiles, rules, {.limit = options.limit}};
+    ProcessProfiling profiling{sampling, target, wanted};
+    auto& session = profiling.session();
     const SignalWatch signals{[&](int signal) { heed(signal, session, attach != nullptr); }};
-    model::Chapters chapters{{.limit = options.limit}};
-    session.start(
-        [&](const trace::BlockTable& blocks, std::atomic<double>* precision) {
-            auto with_precision = profile_options;
-            with_precision.precision = precision;
-            return profile::make_profilers(with_precision, blocks, functions);
-        },
-        [&](const profile::Hotlists& seen, const trace::BlockTable& blocks) {
-            chapters.add(
-                report::assemble({}, seen, blocks, session.modules(), symbols, chapters.of_one()));
-            functions.forget();
-        });
+    FamilyProfile gathered{wanted.keep};
+    const sampling::Family::Join join = [&](pid_t pid,
+                                            std::shared_ptr<const sampling::Allotment> of_pid) {
+        return std::make_unique<StartedProcess>(
+            options_of_started(sampling, session, pid, std::move(of_pid)), pid, wanted, profiling,
+            [&gathered](pid_t of, auto process) {
+                gathered.add(of, std::move(process.programs), process.result);
+            });
+    };
+    profiling.start();
     if (!attach) inherited.leave_to_program(options.output);
-    const auto identity = proc::identity_of(session.pid(), session.pid());
-    symbols.use_runtime_map(fmt::format("/tmp/perf-{}.map", session.pid()),
-                            identity ? identity->effective_uid : ::geteuid());
     const auto facts = [&](const sampling::Result& result) {
         auto of_run = facts_of(options, sampling, target, result, started, command);
         of_run.run.control = control.log();
         return of_run;
     };
     control.begin(rules, [&] {
-        return take_snapshot(
-            session, [&](const sampling::Result& so_far, const trace::BlockTable& blocks) {
-                const auto profile =
-                    chapters.end(report::assemble(facts(so_far), so_far.hotlists, blocks,
-                                                  session.modules(), symbols, chapters.of_last()));
-                write_file(options.output + ".snapshot", model::to_json(profile));
-            });
+        return profiling.snapshot([&](const sampling::Result& so_far, model::Profile profile) {
+            static_cast<model::RunFacts&>(profile) = facts(so_far);
+            write_file(options.output + ".snapshot", model::to_json(profile));
+        });
     });
-    wait_for_end(session, with_progress);
+    std::unique_ptr<sampling::Family> family;
+    if (!options.no_follow)
+        family =
+            std::make_unique<sampling::Family>(session.pid(), !attach, allotment, sampling.overhead,
+                                               is_in_samples ? join : sampling::Family::Join{});
+    wait_for_end(session, family.get(), sampling.most_samples, with_progress);
     control.end();
-    auto result = session.finish();
-    if (has(names, latency) && !sampling.clock_is_usable)
-        result.warnings.push_back("loads are not timed, and their levels are a model's: " +
-                                  why_not_timed);
-
-    if (auto warning = symbols.warning(); !warning.empty())
-        result.warnings.push_back(std::move(warning));
-    if (chapters.so_far() > 0)
-        result.warnings.push_back(
-            fmt::format("the program's code kept changing: the profile is of {} chapters, each "
-                        "with the code as it "
-                        "was then, and rare code is not in all of them",
-                        chapters.so_far() + 1));
+    sampling::Family::Told told;
+    if (family) {
+        family->stop("the end of profiling");
+        told = family->told();
+    }
+    const bool is_alone = told.processes.size() <= 1 && told.others == 0;
+    auto seen = profiling.finish(is_alone);
+    auto result = std::move(seen.result);
+    forget_what_was_brief(seen.programs, told);
+    if (!is_in_samples && !is_alone) result.warnings.push_back(not_followed(told, sampling));
+    const bool is_single = !is_in_samples || (is_alone && seen.programs.size() == 1);
     std::string shortage;
     try {
-        const auto profile =
-            chapters.end(report::assemble(facts(result), result.hotlists, session.blocks(),
-                                          session.modules(), symbols, chapters.of_last()));
+        if (!is_single) gathered.add(session.pid(), std::move(seen.programs), result);
+        if (is_single) model::keep_strongest(seen.programs.back().profile, wanted.keep);
+        auto profile =
+            is_single ? std::move(seen.programs.back().profile) : gathered.take(told, result);
+        if (has(names, latency) && !sampling.clock_is_usable)
+            result.warnings.push_back("loads are not timed, and their levels are a model's: " +
+                                      why_not_timed);
+        result.cost.extra_cpu += machine::computed(CLOCK_PROCESS_CPUTIME_ID);
+        static_cast<model::RunFacts&>(profile) = facts(result);
+        if (!is_single) profile.other_processes = {told.others, told.others_computed.count()};
         shortage = report::shortage_text(profile);
         write_or_save(profile, options.output);
     } catch (const std::exception& error) {

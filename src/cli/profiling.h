@@ -39,6 +39,7 @@ struct ProfilingOptions {
     bool quiet = false;
     bool verbose = false;
     bool no_progress = false;
+    bool no_follow = false;
 
     void add_to(CLI::App& command);
     // Throws UserError if two have one name.

@@ -9,6 +9,7 @@
 #include "cli/units.h"
 #include "report/page/page.h"
 #include "report/text/text_report.h"
+#include "report/views/processes.h"
 
 namespace shadowprof::cli {
 
@@ -17,7 +18,7 @@ namespace {
 struct ReportOptions {
     std::string profile;
     std::size_t top = 10;
-    std::optional<std::string> function;
+    std::optional<std::string> function, process;
     std::string html;
     bool no_color = false;
     bool anyway = false;
@@ -26,7 +27,8 @@ struct ReportOptions {
 
 int report(const ReportOptions& options) {
     if (!options.html.empty()) check_writable(options.html);
-    const auto profile = read_profile(options.profile);
+    auto profile = read_profile(options.profile);
+    if (options.process) profile = report::cut_to_process(std::move(profile), *options.process);
     if (!options.html.empty()) {
         write_file(options.html, report::render_page(profile, {}, {.all_code = options.all_code}));
         return static_cast<int>(ExitStatus::fine);
@@ -58,6 +60,9 @@ void add_report(CLI::App& app, Action& action) {
     command->add_option(
         "--function", options->function,
         "Show the annotated code of one function: its name, a part of it, or a pattern");
+    command->add_option(
+        "--process", options->process,
+        "Show what was seen of one process: its number, or the name of its program");
     command
         ->add_option("--html", options->html,
                      "Write the report as one HTML file that needs no network")

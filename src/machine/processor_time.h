@@ -2,8 +2,10 @@
 #pragma once
 
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <ctime>
@@ -48,7 +50,8 @@ class ComputingShare {
 };
 
 // How many processors had nothing to do of late but what this process gives them, or has others do
-// at the lowest priority.
+// at the lowest priority. Of one thread, which looks: where it has to wait for a processor, what we
+// compute is no longer what nobody else wanted to.
 class SpareProcessors {
   public:
     void look() {
@@ -59,19 +62,33 @@ class SpareProcessors {
         const Seconds since = now - std::exchange(last_look_, now);
         const auto before = std::exchange(spare_, spare);
         const auto ours_before = std::exchange(ours_, ours);
+        const auto unwanted = 1 - 2 * part_waited();
         if (!spare)
             of_late_ = 0;
         else if (before)
-            of_late_ = (*spare - *before + ours - ours_before) / since;
+            of_late_ = (*spare - *before + std::max(0.0, unwanted) * (ours - ours_before)) / since;
+        last_of_any_ = of_late_;
     }
     double of_late() const { return of_late_; }
 
   private:
+    // Of the time since the last look that the thread could have computed.
+    double part_waited() {
+        const auto now = proc::scheduled_time(getpid(), gettid()).value_or(proc::ScheduledTime{});
+        const auto before = std::exchange(scheduled_, now);
+        const auto waited = now.waited - before.waited, all = now.ran - before.ran + waited;
+        return all > 0 ? static_cast<double>(waited) / static_cast<double>(all) : 0;
+    }
+
     std::optional<Seconds> spare_ = proc::spare_time();
     Seconds ours_ = computed(CLOCK_PROCESS_CPUTIME_ID);
+    proc::ScheduledTime scheduled_ =
+        proc::scheduled_time(getpid(), gettid()).value_or(proc::ScheduledTime{});
     Clock::time_point last_look_ = Clock::now();
-    // At first the program is taken to be alone.
-    double of_late_ = static_cast<double>(proc::usable_cores().processors) - 1;
+    // The first program is taken to be alone; of others something is known.
+    static inline std::atomic<double> last_of_any_{
+        static_cast<double>(proc::usable_cores().processors) - 1};
+    double of_late_ = last_of_any_;
 };
 
 }  // namespace shadowprof::machine

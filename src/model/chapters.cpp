@@ -12,21 +12,15 @@ namespace {
 
 constexpr std::size_t times_as_many = 4;
 
-void drop_unused(Profile& p) {
-    std::vector<bool> used(p.locations.size());
-    p.each_location([&](LocationIndex& i) { used[i] = true; });
-    const auto locations = keep_used(p.locations, used);
-    p.each_location([&](LocationIndex& i) { i = locations[i]; });
-    drop_unused_modules(p);
-}
+}  // namespace
 
 void keep_strongest(Profile& p, const KeepOptions& options) {
     if (options.limit == 0) return;
     for (const auto& section : p.sections) section->keep_strongest(options);
+    for (const auto& part : p.parts)
+        for (const auto& section : part.sections) section->keep_strongest(options);
     drop_unused(p);
 }
-
-}  // namespace
 
 KeepOptions Chapters::of_one() const {
     auto options = of_all_;
@@ -46,6 +40,11 @@ void Chapters::add(Profile chapter) {
     sum_ = merger.take();
     keep_strongest(*sum_, of_one());
     ++so_far_;
+}
+
+Profile Chapters::take() {
+    keep_strongest(*sum_, of_all_);
+    return std::move(*sum_);
 }
 
 Profile Chapters::end(Profile last) {

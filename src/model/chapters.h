@@ -10,6 +10,9 @@
 
 namespace shadowprof::model {
 
+// What is too weak to be kept counts as unknown.
+void keep_strongest(Profile& profile, const KeepOptions& options);
+
 class Chapters {
   public:
     explicit Chapters(const KeepOptions& of_all) : of_all_(of_all) {}
@@ -22,6 +25,8 @@ class Chapters {
     KeepOptions of_last() const { return so_far_ > 0 ? of_one() : of_all_; }
     // With the last, whose facts are those of the whole.
     Profile end(Profile last);
+    // Those that were added; one at least. Its facts are of nothing.
+    Profile take();
 
   private:
     const KeepOptions of_all_;

@@ -12,7 +12,8 @@
 //     identity()          what tells entries apart: the fields that are part of it, in their order
 //     ties()              orders entries of equal weight that a profiler found, before identity
 //     defect()            what contradicts itself, to be said after the name of the section
-// and a list may have warning_if_merged(a, b), which returns what readers of the sum must know.
+// and a list may have warning_if_merged(a, b), which returns what readers of the sum must know, and
+// scale() and rescale(to), where sums need a common scale: the larger one.
 #pragma once
 
 #include <fmt/format.h>
@@ -264,6 +265,19 @@ class SectionOf<ListOver>::SumOf : public Section::Sum {
   public:
     void add(const Section& section) override {
         const auto& list = static_cast<const SectionOf&>(section).list();
+        if constexpr (requires { list.scale(); }) {
+            if (sum_ && sum_->scale() < list.scale()) {
+                const auto so_far = std::exchange(sum_, nullptr);
+                places_.clear();
+                so_far->rescale(list.scale());
+                add(*so_far);
+            } else if (sum_ && sum_->scale() > list.scale()) {
+                SectionOf in_scale{list};
+                in_scale.rescale(sum_->scale());
+                add(in_scale);
+                return;
+            }
+        }
         if (!sum_) {
             sum_ = std::make_unique<SectionOf>();
             copy_fields(list, sum_->list(), [](LocationIndex i, bool) { return i; });

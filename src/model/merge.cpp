@@ -1,6 +1,7 @@
 #include "model/merge.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "base/error.h"
 #include "model/merge_facts.h"
 #include "model/renumber.h"
+#include "model/sums.h"
 
 namespace shadowprof::model {
 
@@ -63,8 +65,143 @@ void move_to_least(Location& l, const Location& other) {
 
 }  // namespace
 
+// Sections of one kind, added up each.
+class SumOfSections {
+  public:
+    void add(const Sections& sections) {
+        for (const auto& section : sections) {
+            auto sum = std::find_if(sums_.begin(), sums_.end(),
+                                    [&](const auto& s) { return s.first == section->key(); });
+            if (sum == sums_.end()) sum = sums_.emplace(sum, section->key(), section->make_sum());
+            sum->second->add(*section);
+        }
+    }
+    // Not yet in order.
+    Sections take() const {
+        Sections sections;
+        for (const auto& [key, sum] : sums_) sections.put(sum->take());
+        return sections;
+    }
+    template <class Use>
+    void each_warning(Use use) const {
+        for (const auto& [key, sum] : sums_)
+            if (const auto warning = sum->warning(); !warning.empty()) use(warning);
+    }
+
+  private:
+    std::vector<std::pair<std::string_view, std::unique_ptr<Section::Sum>>> sums_;
+};
+
+// The processes of a run, or of many, and what was seen of them.
+class SumOfProcesses {
+  public:
+    explicit SumOfProcesses(Merger::From from) : keeps_apart_(from == Merger::From::one_run) {}
+
+    void add(const Profile& p) {
+        std::map<std::uint32_t, std::uint32_t> moved_to;
+        for (const auto& process : p.processes) {
+            auto& row = row_of(process);
+            if (!process.part) continue;
+            const auto [moved, is_new] = moved_to.try_emplace(*process.part);
+            if (is_new) {
+                moved->second = part_of(row);
+                parts_[moved->second].add(p.parts[*process.part]);
+            }
+            row.part = moved->second;
+        }
+        add_up(others_.count, p.other_processes.count);
+        add_time(others_.cpu, p.other_processes.cpu);
+    }
+
+    void take(Profile& into) {
+        if (!keeps_apart_) sort();
+        into.processes = std::move(rows_);
+        into.other_processes = others_;
+        for (auto& part : parts_) into.parts.push_back({part.coverage, part.sections.take()});
+    }
+
+  private:
+    struct PartSum {
+        Coverage coverage;
+        SumOfSections sections;
+        bool is_empty = true;
+
+        void add(const Part& part) {
+            if (std::exchange(is_empty, false))
+                coverage = part.coverage;
+            else
+                add_coverage(coverage, part.coverage);
+            sections.add(part.sections);
+        }
+    };
+
+    Process& row_of(const Process& process) {
+        const auto known = std::find_if(rows_.begin(), rows_.end(), [&](const Process& row) {
+            return row.program == process.program && (!keeps_apart_ || row.pid == process.pid);
+        });
+        if (known == rows_.end()) {
+            auto& row = rows_.emplace_back(process);
+            row.part.reset();
+            return row;
+        }
+        add_up(known->samples, process.samples);
+        if (keeps_apart_) return *known;
+        add_up(known->count, process.count);
+        known->pid = known->parent = 0;
+        known->start = std::min(known->start, process.start);
+        known->name = std::min(known->name, process.name);
+        known->end.reset();
+        add_time(known->cpu, process.cpu);
+        for (const auto& [name, time] : process.threads) add_time(known->threads[name], time);
+        if (known->not_seen && process.not_seen)
+            known->not_seen = std::min(*known->not_seen, *process.not_seen);
+        else
+            known->not_seen.reset();
+        return *known;
+    }
+
+    // Sums of fractions would depend on their order.
+    static void add_time(double& into, double more) {
+        constexpr double nanoseconds = 1e9;
+        into = (std::round(into * nanoseconds) + std::round(more * nanoseconds)) / nanoseconds;
+    }
+
+    void sort() {
+        std::sort(rows_.begin(), rows_.end(),
+                  [](const auto& a, const auto& b) { return a.program < b.program; });
+        std::vector<PartSum> in_order;
+        for (auto& row : rows_) {
+            if (!row.part) continue;
+            in_order.push_back(std::move(parts_[*row.part]));
+            row.part = static_cast<std::uint32_t>(in_order.size() - 1);
+        }
+        parts_ = std::move(in_order);
+    }
+
+    // Where what was seen of the process is added up.
+    std::uint32_t part_of(const Process& row) {
+        if (row.part) return *row.part;
+        auto& of_program = parts_of_[row.program];
+        if (of_program.size() < (keeps_apart_ ? most_apart + 1 : 1)) {
+            of_program.push_back(static_cast<std::uint32_t>(parts_.size()));
+            parts_.emplace_back();
+        }
+        return of_program.back();
+    }
+
+    static constexpr std::size_t most_apart = 8;
+
+    bool keeps_apart_;
+    std::vector<Process> rows_;
+    OtherProcesses others_;
+    std::vector<PartSum> parts_;
+    std::map<std::string, std::vector<std::uint32_t>> parts_of_;  // by program
+};
+
 class Merger::Sum {
   public:
+    explicit Sum(From from) : processes_(from) {}
+
     void add_profile(NamedProfile named) {
         facts_.add_facts(named);
         auto& p = named.profile;
@@ -73,13 +210,8 @@ class Merger::Sum {
         for (LocationIndex i = 0; i < p.locations.size(); ++i)
             number[i] = number_of(std::move(p.locations[i]), modules);
         p.each_location([&](LocationIndex& i) { i = number[i]; });
-        for (const auto& section : p.sections) {
-            auto sum = std::find_if(sections_.begin(), sections_.end(),
-                                    [&](const auto& s) { return s.first == section->key(); });
-            if (sum == sections_.end())
-                sum = sections_.emplace(sum, section->key(), section->make_sum());
-            sum->second->add(*section);
-        }
+        sections_.add(p.sections);
+        processes_.add(p);
     }
 
     Profile take() {
@@ -87,13 +219,15 @@ class Merger::Sum {
         static_cast<RunFacts&>(p) = facts_.take();
         p.modules = std::move(modules_);
         p.locations = std::move(locations_);
-        for (const auto& [key, sum] : sections_) p.sections.put(sum->take());
+        p.sections = sections_.take();
+        processes_.take(p);
         renumber_modules(p, sort_modules(p.modules));
         sort_locations(p);
         for (const auto& section : p.sections) section->sort();
+        for (const auto& part : p.parts)
+            for (const auto& section : part.sections) section->sort();
         note_dropped(p);
-        for (const auto& [key, sum] : sections_)
-            if (const auto warning = sum->warning(); !warning.empty()) note(p, warning);
+        sections_.each_warning([&](const std::string& warning) { note(p, warning); });
         if (const auto defect = defect_of(p)) throw UserError("cannot merge: " + *defect);
         return p;
     }
@@ -155,10 +289,11 @@ class Merger::Sum {
     std::map<std::pair<std::string, std::string>, ModuleIndex> module_numbers_;
     std::vector<Location> locations_;
     std::map<Place, LocationIndex> location_numbers_;
-    std::vector<std::pair<std::string_view, std::unique_ptr<Section::Sum>>> sections_;
+    SumOfSections sections_;
+    SumOfProcesses processes_;
 };
 
-Merger::Merger() : sum_(std::make_unique<Sum>()) {}
+Merger::Merger(From from) : sum_(std::make_unique<Sum>(from)) {}
 Merger::~Merger() = default;
 
 void Merger::add(NamedProfile profile) {

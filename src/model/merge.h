@@ -10,15 +10,20 @@
 // the same address, and is the same instruction.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "model/profile.h"
 
 namespace shadowprof::model {
 
+//
+// Processes of many runs are the same if their program is: what was seen of them is added up. Those
+// of one run stay apart, but for the many of one program (most_apart).
 class Merger {
   public:
-    Merger();
+    enum class From : std::uint8_t { many_runs, one_run };
+    explicit Merger(From from = From::many_runs);
     ~Merger();
 
     // Throws UserError(incomparable) if it is a profile of another mode, program, build of the

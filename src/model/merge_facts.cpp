@@ -69,7 +69,10 @@ void FactsSum::add_facts(const NamedProfile& named) {
     add_targets(p.targets);
     add_run(p.run);
     add_cost(p.cost);
-    add_coverage(p.coverage);
+    if (coverage_)
+        add_coverage(*coverage_, p.coverage);
+    else
+        coverage_ = p.coverage;
 }
 
 void FactsSum::refuse_other_kind(const NamedProfile& named) {
@@ -150,15 +153,15 @@ void FactsSum::add_cost(const Cost& cost) {
         cost_.slowdown = std::max(cost_.slowdown.value_or(*cost.slowdown), *cost.slowdown);
 }
 
-void FactsSum::add_coverage(const Coverage& coverage) {
-    add_up(coverage_.samples, coverage.samples);
-    add_up(coverage_.instructions, coverage.instructions);
-    add_up(coverage_.blocks, coverage.blocks);
-    for (const auto& [reason, n] : coverage.ended) add_up(coverage_.ended[reason], n);
-    if (coverage.weighted_instructions)
-        add_up(weighted_instructions_, *coverage.weighted_instructions);
+void add_coverage(Coverage& into, const Coverage& more) {
+    add_up(into.samples, more.samples);
+    add_up(into.instructions, more.instructions);
+    add_up(into.blocks, more.blocks);
+    for (const auto& [reason, n] : more.ended) add_up(into.ended[reason], n);
+    if (into.weighted_instructions && more.weighted_instructions)
+        add_up(*into.weighted_instructions, *more.weighted_instructions);
     else
-        all_are_weighted_ = false;
+        into.weighted_instructions.reset();
 }
 
 RunFacts FactsSum::take() {
@@ -190,8 +193,7 @@ RunFacts FactsSum::take() {
     facts.cost = cost_;
     facts.cost.stop_time = seconds_of(stop_time_);
     facts.cost.extra_cpu = seconds_of(extra_cpu_);
-    facts.coverage = std::move(coverage_);
-    if (all_are_weighted_) facts.coverage.weighted_instructions = weighted_instructions_;
+    facts.coverage = std::move(*coverage_);
     return facts;
 }
 

@@ -14,6 +14,9 @@
 
 namespace shadowprof::model {
 
+// Adds up what was seen.
+void add_coverage(Coverage& into, const Coverage& more);
+
 class FactsSum {
   public:
     // Throws UserError(incomparable) if the profile cannot be merged with those before it.
@@ -26,7 +29,6 @@ class FactsSum {
     void add_targets(const std::vector<Target>& targets);
     void add_run(const Run& run);
     void add_cost(const Cost& cost);
-    void add_coverage(const Coverage& coverage);
 
     std::string first_;  // its file
     std::string mode_;
@@ -46,9 +48,7 @@ class FactsSum {
     std::uint64_t duration_ = 0, stop_time_ = 0, extra_cpu_ = 0;  // nanoseconds: sums of fractions
                                                                   // would depend on their order
     Cost cost_;
-    Coverage coverage_;
-    std::uint64_t weighted_instructions_ = 0;
-    bool all_are_weighted_ = true;
+    std::optional<Coverage> coverage_;
 };
 
 }  // namespace shadowprof::model

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cmath>
+#include <string_view>
 
 namespace shadowprof::model {
 
@@ -47,7 +48,9 @@ std::string count_text(std::uint64_t n) {
 }
 
 std::string counted(const char* thing, std::uint64_t n) {
-    return count_text(n) + " " + thing + (n == 1 ? "" : "s");
+    const std::string_view one = thing;
+    const auto* const ending = n == 1 ? "" : one.ends_with('s') ? "es" : "s";
+    return fmt::format("{} {}{}", count_text(n), one, ending);
 }
 
 std::string share_text(double share) {

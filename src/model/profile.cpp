@@ -6,13 +6,29 @@
 
 namespace shadowprof::model {
 
+namespace {
+
+std::optional<std::string> defect_of(const Sections& sections, std::size_t locations) {
+    for (const auto& section : sections)
+        if (auto defect = section->defect(locations)) return defect;
+    return {};
+}
+
+}  // namespace
+
 std::optional<std::string> defect_of(const Profile& profile) {
     for (const auto& l : profile.locations)
         if (l.module >= profile.modules.size())
             return fmt::format("a location refers to module {}, and there are {}", l.module,
                                profile.modules.size());
-    for (const auto& section : profile.sections)
-        if (auto defect = section->defect(profile.locations.size())) return defect;
+    if (auto defect = defect_of(profile.sections, profile.locations.size())) return defect;
+    for (const auto& part : profile.parts)
+        if (auto defect = defect_of(part.sections, profile.locations.size()))
+            return "a part: " + *defect;
+    for (const auto& process : profile.processes)
+        if (process.part && *process.part >= profile.parts.size())
+            return fmt::format("a process refers to part {}, and there are {}", *process.part,
+                               profile.parts.size());
     return {};
 }
 

@@ -2,7 +2,7 @@
 // knows what a section is and nothing of any one profile type: those are in the room above.
 //
 // Two invariants hold for every Profile that was assembled or read, so that nobody else checks:
-//   - every index points at something: modules, locations;
+//   - every index points at something: modules, locations, parts;
 //   - totals add up: the counts of a section's entries and its `unknown` are its total.
 // A third one is of values: nothing is called exhaustive of which less was read than counted.
 #pragma once
@@ -22,10 +22,21 @@ namespace shadowprof::model {
 inline constexpr std::string_view schema_name = "shadowprof-profile";
 inline constexpr std::uint64_t schema_version = 1;
 
+// What was seen of one process of several, or of several of one program.
+struct Part {
+    Coverage coverage;
+    Sections sections;
+    bool operator==(const Part&) const = default;
+};
+
 struct Profile : RunFacts {
     std::vector<Module> modules;
     std::vector<Location> locations;
-    Sections sections;
+    Sections sections;  // of all processes
+    // If there was more than one.
+    std::vector<Process> processes;
+    OtherProcesses other_processes;
+    std::vector<Part> parts;
     bool operator==(const Profile&) const = default;
 
     const Location& at(LocationIndex i) const { return locations[i]; }
@@ -50,6 +61,8 @@ struct Profile : RunFacts {
     }
     void each_location(const std::function<void(LocationIndex&)>& use) {
         for (const auto& section : sections) section->each_location(use);
+        for (const auto& part : parts)
+            for (const auto& section : part.sections) section->each_location(use);
     }
 };
 

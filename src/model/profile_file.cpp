@@ -37,6 +37,19 @@ void write_lines(JsonOutput& out, std::string_view key, const std::vector<T>& it
     out.close_array();
 }
 
+void write_parts(JsonOutput& out, const std::vector<Part>& parts) {
+    out.line("parts").open_array();
+    for (const auto& part : parts) {
+        out.break_line();
+        out.open_object();
+        Json<Coverage>::write(out.key("coverage"), part.coverage);
+        for (const auto& section : part.sections) section->write(out.key(section->key()));
+        out.close_object();
+    }
+    out.break_line();
+    out.close_array();
+}
+
 template <class T>
 auto value(JsonCursor& in, std::string_view key, T& into) {
     return required(key, [&in, &into] { Json<T>::read(in, into); });
@@ -53,20 +66,31 @@ Profile read(JsonCursor& in, SectionTypes types) {
             in.fail(fmt::format("version {} of the format; this shadowprof reads version {}", found,
                                 schema_version));
     };
-    const auto section = [&](const std::string& key) {
-        const auto type = std::find_if(types.begin(), types.end(),
-                                       [&](const auto& known) { return known.key == key; });
-        if (type == types.end()) return false;
-        if (p.sections.find(key)) in.fail_twice(key);
-        p.sections.put(type->make()).read(in);
-        return true;
+    const auto into = [&](Sections& sections) {
+        return [&](const std::string& key) {
+            const auto type = std::find_if(types.begin(), types.end(),
+                                           [&](const auto& known) { return known.key == key; });
+            if (type == types.end()) return false;
+            if (sections.find(key)) in.fail_twice(key);
+            sections.put(type->make()).read(in);
+            return true;
+        };
     };
-    in.object_and(section, required("schema", schema), required("version", version),
-                  value(in, "tool", p.tool), value(in, "host", p.host),
-                  optional("hosts", [&] { Json<std::vector<Host>>::read(in, p.hosts); }),
-                  value(in, "targets", p.targets), value(in, "run", p.run),
-                  value(in, "cost", p.cost), value(in, "coverage", p.coverage),
-                  value(in, "modules", p.modules), value(in, "locations", p.locations));
+    const auto part = [&] {
+        auto& read = p.parts.emplace_back();
+        in.object_and(into(read.sections), value(in, "coverage", read.coverage));
+        read.sections.put_in_order(types);
+    };
+    in.object_and(
+        into(p.sections), required("schema", schema), required("version", version),
+        value(in, "tool", p.tool), value(in, "host", p.host),
+        optional("hosts", [&] { Json<std::vector<Host>>::read(in, p.hosts); }),
+        value(in, "targets", p.targets), value(in, "run", p.run), value(in, "cost", p.cost),
+        value(in, "coverage", p.coverage),
+        optional("processes", [&] { Json<std::vector<Process>>::read(in, p.processes); }),
+        optional("other_processes", [&] { Json<OtherProcesses>::read(in, p.other_processes); }),
+        optional("parts", [&] { in.array(part); }), value(in, "modules", p.modules),
+        value(in, "locations", p.locations));
     in.end();
     p.sections.put_in_order(types);
     if (const auto defect = defect_of(p)) throw JsonError(*defect);
@@ -171,9 +195,14 @@ std::string to_json(const Profile& p) {
     write_line(out, "run", p.run);
     write_line(out, "cost", p.cost);
     write_line(out, "coverage", p.coverage);
+    if (!p.processes.empty()) {
+        write_lines(out, "processes", p.processes);
+        write_line(out, "other_processes", p.other_processes);
+    }
     write_lines(out, "modules", p.modules);
     write_lines(out, "locations", p.locations);
     for (const auto& section : p.sections) section->write(out.line(section->key()));
+    if (!p.parts.empty()) write_parts(out, p.parts);
     out.break_line();
     out.close_object();
     return out.take() + "\n";
@@ -209,9 +238,20 @@ std::string profile_schema(SectionTypes types) {
     profile.add("run", Json<Run>::schema(), true);
     profile.add("cost", Json<Cost>::schema(), true);
     profile.add("coverage", Json<Coverage>::schema(), true);
+    profile.add("processes", Json<std::vector<Process>>::schema(), false,
+                "if there was more than one");
+    profile.add("other_processes", Json<OtherProcesses>::schema(), false,
+                "too short to be told of one by one");
     profile.add("modules", Json<std::vector<Module>>::schema(), true);
     profile.add("locations", Json<std::vector<Location>>::schema(), true);
     for (const auto& type : types) profile.add(type.key, type.make()->schema(), false);
+    profile.add("parts", R"({"type": "array", "items": {"$ref": "#/$defs/part"}})", false,
+                "what was seen of one process of several, or of several of one program");
+    ObjectSchema part;
+    part.add("coverage", Json<Coverage>::schema(), true);
+    for (const auto& type : types)
+        part.add(type.key, fmt::format(R"({{"$ref": "#/properties/{}"}})", type.key), false);
+    definitions.add("part", part.take(), false);
     define(definitions);
     const auto object = profile.take();
     return pretty_json(

@@ -63,4 +63,13 @@ inline void drop_unused_modules(Profile& p) {
     renumber_modules(p, keep_used(p.modules, used));
 }
 
+// Locations and modules.
+inline void drop_unused(Profile& p) {
+    std::vector<bool> used(p.locations.size());
+    p.each_location([&](LocationIndex& i) { used[i] = true; });
+    const auto locations = keep_used(p.locations, used);
+    p.each_location([&](LocationIndex& i) { i = locations[i]; });
+    drop_unused_modules(p);
+}
+
 }  // namespace shadowprof::model

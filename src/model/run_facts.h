@@ -173,6 +173,51 @@ struct Location {
     }
 };
 
+// One of several processes, and the program that it executed: a process that executes another one
+// is two of these.
+struct Process {
+    std::int64_t pid = 0;     // 0: several, of merged profiles
+    std::int64_t parent = 0;  // its pid
+    std::uint64_t count = 1;  // of them
+    std::string program;      // path
+    std::string name;         // as it calls itself
+    double start = 0;         // seconds since profiling began
+    std::optional<double> end;
+    double cpu = 0;  // seconds on a processor
+    std::uint64_t samples = 0;
+    std::map<std::string, double> threads;  // by name: seconds on a processor
+    std::optional<std::string> not_seen;    // why there are no samples of it
+    // What was seen of it, alone or together with others of its program.
+    std::optional<std::uint32_t> part;
+    bool operator==(const Process&) const = default;
+
+    static constexpr auto fields() {
+        return std::tuple(
+            field("pid", &Process::pid), field("parent", &Process::parent),
+            field("count", &Process::count).optional(), field("program", &Process::program),
+            field("name", &Process::name), field("start", &Process::start),
+            field<IfSet<Json<double>>>("end", &Process::end).unless_empty(),
+            field("cpu", &Process::cpu).about("seconds on a processor"),
+            field("samples", &Process::samples), field("threads", &Process::threads).optional(),
+            field("not_seen", &Process::not_seen).unless_empty(),
+            field<IfSet<Json<std::uint32_t>>>("part", &Process::part)
+                .unless_empty()
+                .about("index into parts"));
+    }
+};
+
+// Too short to be told of one by one.
+struct OtherProcesses {
+    std::uint64_t count = 0;  // at least
+    double cpu = 0;           // seconds on a processor
+    bool operator==(const OtherProcesses&) const = default;
+
+    static constexpr auto fields() {
+        return std::tuple(field("count", &OtherProcesses::count).about("at least"),
+                          field("cpu", &OtherProcesses::cpu));
+    }
+};
+
 // What only those who ran the program know.
 struct RunFacts {
     std::string tool;  // "shadowprof 0.1.0"

@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/kcmp.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -240,6 +241,10 @@ std::optional<Address> random_bytes_of(pid_t pid) {
     return {};
 }
 
+bool share_memory(pid_t a, pid_t b) {
+    return syscall(SYS_kcmp, a, b, KCMP_VM, 0, 0) == 0;
+}
+
 bool is_32bit(pid_t pid) {
     const auto exe = fmt::format("/proc/{}/exe", pid);
     const int fd = open(exe.c_str(), O_RDONLY | O_CLOEXEC);
@@ -248,6 +253,29 @@ bool is_32bit(pid_t pid) {
     const bool got = read(fd, ident, sizeof ident) == sizeof ident;
     close(fd);
     return got && std::memcmp(ident, ELFMAG, SELFMAG) == 0 && ident[EI_CLASS] == ELFCLASS32;
+}
+
+std::string program_of(pid_t pid) {
+    std::string path(4096, '\0');
+    const auto length =
+        readlink(fmt::format("/proc/{}/exe", pid).c_str(), path.data(), path.size());
+    if (length <= 0) return thread_name(pid, pid);
+    path.resize(static_cast<std::size_t>(length));
+    constexpr std::string_view gone = " (deleted)";
+    if (path.ends_with(gone)) path.resize(path.size() - gone.size());
+    return path;
+}
+
+std::optional<Birth> birth_of(pid_t pid) {
+    const auto text = read_proc_file(fmt::format("/proc/{}/stat", pid));
+    const StatFields fields{text};
+    if (!fields.are_complete()) return {};
+    Birth birth;
+    birth.pid = pid;
+    birth.parent = static_cast<pid_t>(fields.number(4));
+    birth.started = fields.number(22);
+    birth.end_signal = static_cast<int>(fields.number(38));
+    return birth;
 }
 
 std::vector<std::string> command_line(pid_t pid) {

@@ -73,9 +73,21 @@ std::vector<pid_t> threads_of(pid_t pid);
 // The id by which a process's memory can be read. When the first thread of a process has ended, its
 // pid stands for nothing any more, so this is another thread's id; otherwise it is the pid.
 pid_t one_with_memory(pid_t pid);
+// Whether both have the same memory, as after vfork(2). False if the kernel does not tell.
+bool share_memory(pid_t a, pid_t b);
 // Whether it executes a program of 32-bit code.
 bool is_32bit(pid_t pid);
 std::vector<std::string> command_line(pid_t pid);
+// The path of the program that it executes, or else its name.
+std::string program_of(pid_t pid);
+
+struct Birth {
+    pid_t pid = 0, parent = 0;
+    std::uint64_t started = 0;  // clock ticks since the machine was started: with the pid, unique
+    int end_signal = 0;         // that its parent gets
+};
+// Nothing if there is no process of this number.
+std::optional<Birth> birth_of(pid_t pid);
 // Where the kernel put the random bytes that a program makes its stack protector's value of.
 std::optional<Address> random_bytes_of(pid_t pid);
 

@@ -23,4 +23,9 @@ inline constexpr std::size_t most_threads_watched = 64;
 // many looks with their stacks, at least.
 inline constexpr std::size_t room_for_counters = 2 * 4096, stacks_kept_of_a_thread = 15;
 
+// --- descendants (descendants.cpp) ---------------------------------------------------------------
+
+// Where more processes and threads were started since the last look, the folder of all is read.
+inline constexpr int most_numbers_looked_at = 2048;
+
 }  // namespace shadowprof::proc::tuning

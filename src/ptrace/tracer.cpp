@@ -21,8 +21,7 @@
 namespace shadowprof::ptrace {
 namespace {
 
-std::atomic<bool> wake_requested{false};
-std::atomic<pid_t> waiting_thread{0};
+std::atomic<int> tracers{0};
 
 }  // namespace
 
@@ -34,11 +33,12 @@ Tracer::Tracer(pid_t pid, bool launched)
       repair_(std::make_unique<CallRepair>(pid)),
       reader_(std::make_unique<EventReader>(*threads_, *repair_)) {
     wake_up_promptly();
+    ++tracers;
 }
 
 Tracer::~Tracer() {
-    pid_t self = gettid();
-    waiting_thread.compare_exchange_strong(self, 0);
+    set_bell({});
+    --tracers;
     if (alive_) Detacher{*threads_, *reader_, *repair_, *timer_}.let_go_of_everything();
 }
 
@@ -50,16 +50,16 @@ Thread* Tracer::thread(pid_t tid) {
 }
 
 void Tracer::wake() {
-    wake_requested = true;
-    if (const pid_t tid = waiting_thread) tgkill(getpid(), tid, WaitTimer::signal());
+    wake_requested_ = true;
+    if (const pid_t tid = waiting_thread_) tgkill(getpid(), tid, WaitTimer::signal());
 }
 
 std::optional<Event> Tracer::wait(Clock::time_point deadline) {
-    waiting_thread = gettid();
+    waiting_thread_ = gettid();
     if (const int signal = reader_->take_unreported_stop(); signal != 0 && when_stopped_)
         when_stopped_(signal);
     if (!reader_->has_kept()) threads_->forget_removed();
-    while (alive_ && !wake_requested.exchange(false)) {
+    while (alive_ && !wake_requested_.exchange(false)) {
         if (seizer_) seizer_->look_for_missed();
         if (auto event = reader_->next()) {
             alive_ = event->kind != EventKind::process_gone;
@@ -85,9 +85,9 @@ std::optional<Event> Tracer::wait(Clock::time_point deadline) {
 }
 
 void Tracer::set_bell(std::optional<Bell> bell) {
+    if (bell_.has_value() != bell.has_value()) WaitTimer::signal_stops(bell.has_value());
     bell_ = bell;
     rings_heard_ = 0;
-    WaitTimer::install(bell ? WaitTimer::Signalled::ends_and_stops : WaitTimer::Signalled::ends);
 }
 
 bool Tracer::bell_was_rung() const {
@@ -104,6 +104,9 @@ bool Tracer::is_rung() {
 void Tracer::sleep(Clock::time_point deadline) {
     if (!bell_ && loose_ && loose_->sleep_until(deadline)) return;
     if (!bell_) return timer_->sleep_until_status(deadline);
+    // The signal of a stop that comes just before we sleep may go to another tracing thread.
+    if (tracers > 1)
+        deadline = std::min(deadline, Clock::now() + tuning::sleep_beside_other_tracers);
     if (std::atomic_ref{*bell_->is_mute}.load() != 0)
         deadline = std::min(deadline, Clock::now() + tuning::sleep_beside_mute_bell);
     std::atomic_ref{*bell_->is_slept_at}.store(1);

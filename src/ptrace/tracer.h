@@ -14,10 +14,13 @@
 // something happens to it; then wait() returns an Event, the thread is stopped, and the caller
 // either passes the event on (what would have happened without us happens) or moves the thread
 // itself. Children that the target forks are never traced.
+//
+// A thread has one Tracer at most; several threads may have one each.
 #pragma once
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -72,7 +75,7 @@ class Tracer {
 
     // A word in memory shared with others, whose change makes wait() return nothing, and a word
     // that says whether wait() sleeps at it: who changes the first one wakes it by futex(2) then.
-    // None: there is no bell any more. At most one process has a bell at a time.
+    // None: there is no bell any more.
     struct Bell {
         std::uint32_t* rings;
         std::uint32_t* is_slept_at;
@@ -121,7 +124,7 @@ class Tracer {
     void stop_following();
 
     // From any thread of the profiler: makes wait() return early, now or at its next call.
-    static void wake();
+    void wake();
 
   private:
     Tracer(pid_t pid, bool launched);
@@ -141,6 +144,8 @@ class Tracer {
     std::optional<Bell> bell_;
     std::uint32_t rings_heard_ = 0;
     Clock::time_point last_ring_{};
+    std::atomic<bool> wake_requested_{false};
+    std::atomic<pid_t> waiting_thread_{0};
 
     bool is_rung();
     void sleep(Clock::time_point deadline);

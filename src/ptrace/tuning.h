@@ -19,6 +19,9 @@ inline constexpr std::chrono::microseconds worth_watching{60};
 inline constexpr std::chrono::microseconds worth_listening{50};
 // The longest sleep where those who ring cannot wake us.
 inline constexpr std::chrono::microseconds sleep_beside_mute_bell{200};
+// The longest sleep where a stop is told by a signal that another tracing thread may have taken. By
+// reasoning: that is rare, and looking this often costs a four-hundredth of a processor.
+inline constexpr std::chrono::milliseconds sleep_beside_other_tracers{2};
 // The longest sleep: whatever a sleep may miss is looked for at least this often.
 inline constexpr std::chrono::milliseconds longest_sleep{100};
 // The longest sleep while no thread is traced: a stop of the whole program shows only by looking.

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 
 #include "base/error.h"
 #include "ptrace/tuning.h"
@@ -23,17 +24,31 @@ void leave(int) {
     if (way_out) siglongjmp(*way_out, 1);
 }
 
+std::mutex installing;
+int who_want_stops = 0;
+
+void set_action() {
+    struct sigaction action {};
+    action.sa_handler = leave;
+    action.sa_flags = SA_RESTART | (who_want_stops > 0 ? 0 : SA_NOCLDSTOP);
+    sigaction(WaitTimer::signal(), &action, nullptr);
+}
+
 }  // namespace
 
 int WaitTimer::signal() {
     return SIGCHLD;
 }
 
-void WaitTimer::install(Signalled what) {
-    struct sigaction action {};
-    action.sa_handler = leave;
-    action.sa_flags = SA_RESTART | (what == Signalled::ends ? SA_NOCLDSTOP : 0);
-    sigaction(signal(), &action, nullptr);
+void WaitTimer::install() {
+    const std::lock_guard lock{installing};
+    set_action();
+}
+
+void WaitTimer::signal_stops(bool wanted) {
+    const std::lock_guard lock{installing};
+    who_want_stops += wanted ? 1 : -1;
+    set_action();
 }
 
 WaitTimer::WaitTimer() {

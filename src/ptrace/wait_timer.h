@@ -3,8 +3,8 @@
 //
 // The thread sleeps in waitid(2) itself, so that only its own tracees wake it. If it slept until
 // SIGCHLD came, every replica would wake it, and one may stop a hundred thousand times a second.
-// (SIGCHLD is therefore not sent for stops, see install().) Waitid knows no timeout; a signal has
-// to end it, and is unblocked just for the time of the call. As the signal might still come too
+// (SIGCHLD is therefore not sent for stops, see signal_stops().) Waitid knows no timeout; a signal
+// has to end it, and is unblocked just for the time of the call. As the signal might still come too
 // early, its handler does not return, but leaves the call, or what precedes it, by a long jump.
 #pragma once
 
@@ -26,7 +26,7 @@ class WaitTimer {
 
     void sleep_until_status(std::chrono::steady_clock::time_point deadline);
     // Sleeps until somebody has changed the word in shared memory from this value and says so by
-    // futex(2), or something happens to a tracee: stops have to be signalled, see install().
+    // futex(2), or something happens to a tracee: stops have to be signalled, see signal_stops().
     void sleep_until_change(std::uint32_t& word, std::uint32_t from,
                             std::chrono::steady_clock::time_point deadline);
     // Makes a system call that may sleep, and leaves it at the deadline, or earlier. The caller has
@@ -37,8 +37,9 @@ class WaitTimer {
     // The signal that ends a thread's sleep: now, or as soon as a sleep begins.
     static int signal();
     // Sets what the signal does, for the whole process. All threads block it.
-    enum class Signalled : std::uint8_t { ends, ends_and_stops };
-    static void install(Signalled what = Signalled::ends);
+    static void install();
+    // Somebody wants it sent for stops as well, or wants it no longer.
+    static void signal_stops(bool wanted);
 
   private:
     timer_t timer_{};

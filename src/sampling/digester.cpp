@@ -40,6 +40,28 @@ bool reads(trace::CapturePlan plan, trace::Contents contents) {
 
 }  // namespace
 
+Coverage& Coverage::operator+=(const Coverage& other) {
+    samples += other.samples;
+    instructions += other.instructions;
+    blocks += other.blocks;
+    weighted_instructions += other.weighted_instructions;
+    for (const auto& [reason, n] : other.ended) ended[reason] += n;
+    return *this;
+}
+
+Coverage Coverage::since(const Coverage& before) const {
+    auto rest = *this;
+    rest.samples -= before.samples;
+    rest.instructions -= before.instructions;
+    rest.blocks -= before.blocks;
+    rest.weighted_instructions -= before.weighted_instructions;
+    for (const auto& [reason, n] : before.ended)
+        if (const auto known = rest.ended.find(reason); known != rest.ended.end())
+            known->second -= n;
+    std::erase_if(rest.ended, [](const auto& of) { return of.second == 0; });
+    return rest;
+}
+
 Digester::Digester(std::shared_ptr<const Chapter> first, trace::ModuleTable& modules,
                    PlacesSeen& places, bool in_the_background, MakeProfilers make,
                    TakeHotlists take)
@@ -95,7 +117,10 @@ void Digester::forget() {
 }
 
 std::future<pid_t> Digester::snapshot(TakeHotlists take) {
-    Snapshot snapshot{std::move(take), {}};
+    Snapshot snapshot{[this, take = std::move(take)](profile::Hotlists seen) {
+                          take(std::move(seen), *chapter_, coverage_of_chapter());
+                      },
+                      {}};
     auto copy = snapshot.copy.get_future();
     queue_.put(std::move(snapshot));
     return copy;
@@ -136,6 +161,11 @@ bool Digester::is_behind() const {
 Coverage Digester::coverage() const {
     const std::lock_guard lock{mutex_};
     return coverage_;
+}
+
+Coverage Digester::coverage_of_chapter() const {
+    const std::lock_guard lock{mutex_};
+    return coverage_.since(coverage_before_);
 }
 
 // A failure of profiling never fails the program.
@@ -294,7 +324,7 @@ void Digester::read(ForgetSamples&) {
 
 void Digester::read(NextChapter& next) {
     attempt([&] {
-        if (take_) take_(yield(profile::Seen::samples), chapter_->blocks);
+        if (take_) take_(yield(profile::Seen::samples), *chapter_, coverage_of_chapter());
     });
     open_chapter(std::move(next.chapter));
     coverage_before_ = coverage();
@@ -304,7 +334,12 @@ void Digester::read(NextChapter& next) {
 // The copy has no other thread, and a lock that one held when it was made stays locked: whoever
 // waits for it must not wait for ever.
 void Digester::read(Snapshot& snapshot) {
-    const pid_t copy = ::fork();
+    pid_t copy = -1;
+    {
+        // Whoever held it would not be there to release it in the copy.
+        const std::lock_guard lock{mutex_};
+        copy = ::fork();
+    }
     if (copy == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         signal(SIGALRM, SIG_DFL);
@@ -313,8 +348,7 @@ void Digester::read(Snapshot& snapshot) {
         sigaddset(&alarms, SIGALRM);
         pthread_sigmask(SIG_UNBLOCK, &alarms, nullptr);
         alarm(tuning::longest_snapshot);
-        const bool is_taken =
-            attempt([&] { snapshot.take(yield(profile::Seen::samples), chapter_->blocks); });
+        const bool is_taken = attempt([&] { snapshot.take(yield(profile::Seen::samples)); });
         _exit(is_taken ? 0 : 1);
     }
     snapshot.copy.set_value(copy);

@@ -35,12 +35,16 @@ struct Coverage {
     std::uint64_t blocks = 0;
     std::uint64_t weighted_instructions = 0;     // each sample's times its weight
     std::map<std::string, std::uint64_t> ended;  // why Traces ended
+
+    Coverage& operator+=(const Coverage& other);
+    // `before` is a part of this.
+    Coverage since(const Coverage& before) const;
 };
 
 using Profilers = std::vector<std::unique_ptr<profile::Profiler>>;
 using MakeProfilers = std::function<Profilers(const trace::BlockTable&)>;
 // Takes what was seen in a chapter that is closed.
-using TakeHotlists = std::function<void(profile::Hotlists, const trace::BlockTable&)>;
+using TakeHotlists = std::function<void(profile::Hotlists, const Chapter&, const Coverage&)>;
 
 class Digester : public trace::TraceSink {
   public:
@@ -79,7 +83,8 @@ class Digester : public trace::TraceSink {
 
     // So much is queued that chunk() may soon have to wait for room.
     bool is_behind() const;
-    Coverage coverage() const;  // so far
+    Coverage coverage() const;             // so far
+    Coverage coverage_of_chapter() const;  // of that which is being read
     // A part of profiling failed; the rest went on.
     void note_failure(const std::string& why);
     std::optional<std::string> failure() const;                // the first

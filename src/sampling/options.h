@@ -6,11 +6,14 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "base/clock.h"
 
 namespace shadowprof::sampling {
+
+class Allotment;
 
 enum class Mode { automatic, step, burst, shadow, instant, full };
 
@@ -26,6 +29,12 @@ struct Options {
     bool may_be_shorter = true;
     // Budget for the target's slowdown, as a fraction.
     double overhead = 0.01;
+    // Of that, what this process of several may cost; if nothing, all of it.
+    std::shared_ptr<const Allotment> allotment;
+    // Where a timeline is to begin, if not when profiling does.
+    std::optional<Clock::time_point> timeline_begins;
+    // What is seen of a process is kept apart by the program that it executes.
+    bool tells_programs_apart = false;
     // Replicas: the average number of living ones; by default what the idle cores allow.
     std::optional<double> load;
     std::optional<Seconds> period;    // least mean time between samples; the budget may want more

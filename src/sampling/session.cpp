@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <exception>
+#include <utility>
 
 #include "base/clock.h"
 #include "base/error.h"
 #include "machine/host_charges.h"
-#include "machine/processor_time.h"
 #include "proc/process_info.h"
 #include "sampling/foothold.h"
 #include "sampling/modes/modes.h"
@@ -81,8 +81,8 @@ void Session::stop(const std::string& why) {
         if (stop_requested_) return;
         stop_reason_ = why;
         stop_requested_ = true;
+        if (tracer_) tracer_->wake();
     }
-    ptrace::Tracer::wake();
 }
 
 Coverage Session::progress() const {
@@ -90,15 +90,16 @@ Coverage Session::progress() const {
 }
 
 std::future<pid_t> Session::snapshot(TakeSoFar take) {
-    return digester_->snapshot([this, take = std::move(take)](profile::Hotlists hotlists,
-                                                              const trace::BlockTable& blocks) {
+    return digester_->snapshot([this, take = std::move(take)](profile::Hotlists seen,
+                                                              const Chapter& chapter,
+                                                              const Coverage& of_chapter) {
         Result so_far;
         so_far.pid = pid_;
-        so_far.hotlists = std::move(hotlists);
         so_far.coverage = digester_->coverage();
+        so_far.of_last_chapter = of_chapter;
         so_far.duration = Clock::now() - began_;
         so_far.stopped_by = "a snapshot";
-        take(std::move(so_far), blocks);
+        take(so_far, seen, chapter);
     });
 }
 
@@ -107,6 +108,7 @@ Result Session::finish() {
     result_.hotlists =
         digester_->finish(result_.exhaustive ? profile::Seen::everything : profile::Seen::samples);
     result_.coverage = digester_->coverage();
+    result_.of_last_chapter = digester_->coverage_of_chapter();
     if (auto failure = digester_->failure())
         result_.failures.push_back("profiling failed in part: " + *failure);
     if (failure_) {
@@ -118,6 +120,21 @@ Result Session::finish() {
     return std::move(result_);
 }
 
+void Session::begin_next_chapter() {
+    chapter_ = std::make_shared<Chapter>();
+    chapter_->program = proc::program_of(pid_);
+    digester_->begin_chapter(chapter_);
+}
+
+// Until the Tracer's end nobody wakes it any more.
+struct Session::WhileTraced {
+    Session& session;
+    ~WhileTraced() {
+        const std::lock_guard lock{session.mutex_};
+        session.tracer_ = nullptr;
+    }
+};
+
 void Session::trace_target() {
     std::optional<Clock::time_point> began;
     try {
@@ -127,10 +144,14 @@ void Session::trace_target() {
         const auto tracer = take_hold_of(target_, options_);
         if (tracer->launched())
             tracer->when_stopped([this](int signal) { follow_into_stop(signal); });
+        const WhileTraced is_traced{*this};
         began = began_ = Clock::now();
         pid_ = result_.pid = tracer->pid();
+        is_starting_ = tracer->launched();
+        chapter_->program = proc::program_of(pid_);
         {
             const std::lock_guard lock{mutex_};
+            tracer_ = tracer.get();
             started_ = true;
         }
         changed_.notify_all();
@@ -139,8 +160,7 @@ void Session::trace_target() {
         Random random{options_.seed};
         trace_chapter(*tracer, random);
         while (!result_.ended && !result_.stopped_by) {
-            chapter_ = std::make_shared<Chapter>();
-            digester_->begin_chapter(chapter_);
+            begin_next_chapter();
             trace_chapter(*tracer, random.fork());
         }
         end_clock();
@@ -149,7 +169,6 @@ void Session::trace_target() {
         failure_ = std::current_exception();
     }
     if (began) result_.duration = Clock::now() - *began;
-    result_.cost.extra_cpu += machine::computed(CLOCK_PROCESS_CPUTIME_ID);
     // The thread ends here, and with it every hold on the target.
     const std::lock_guard lock{mutex_};
     over_ = true;
@@ -161,7 +180,9 @@ void Session::begin_clock(pid_t pid) {
     if (!options_.clock) return;
     const auto most =
         std::min(tuning::most_cost_of_looks, options_.overhead * tuning::part_of_budget_for_looks);
-    clock_ = std::make_unique<ProgramClock>(pid, *digester_, places_, most, Random{options_.seed});
+    clock_ = std::make_unique<ProgramClock>(pid, *digester_, places_, most,
+                                            options_.timeline_begins.value_or(began_),
+                                            Random{options_.seed});
     options_.overhead -= clock_->share_of_time();
 }
 
@@ -231,6 +252,11 @@ void Session::run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCod
         }
         if (event->kind == EventKind::exec) on_exec(code);
         if (cannot_profile_ || !sampling.take(*event)) tracer.pass_on(*event);
+        if (event->kind == EventKind::exec && !std::exchange(is_starting_, false) &&
+            options_.tells_programs_apart && is_in_chapters(options_)) {
+            sampling.wind_up("another program");
+            return;
+        }
     }
 }
 

@@ -52,6 +52,7 @@ struct Result {
     std::string account;  // which kinds of samples were taken, and why
     std::vector<std::string> warnings, failures;
     profile::Hotlists hotlists;
+    Coverage of_last_chapter;
 };
 
 class Session {
@@ -66,6 +67,7 @@ class Session {
     // Returns when the program has been started or attached to; throws UserError. `take` is called
     // on another thread with what was seen in each chapter but the last.
     void start(const Make& make, TakeHotlists take);
+    Clock::time_point began() const { return began_; }  // after start()
     pid_t pid() const { return pid_; }
     bool wait_for(std::chrono::milliseconds time);  // true: it is over
     // Ends profiling and leaves the program running.
@@ -74,12 +76,11 @@ class Session {
     void suspend_with_target() { suspend_requested_ = true; }
     Coverage progress() const;
     // What was seen so far is taken by a copy of this process: see Digester.
-    using TakeSoFar = std::function<void(Result, const trace::BlockTable&)>;
+    using TakeSoFar = std::function<void(const Result&, const profile::Hotlists&, const Chapter&)>;
     std::future<pid_t> snapshot(TakeSoFar take);
     // What was seen in the last chapter; cost and coverage are those of all.
     Result finish();
-    // Those of the last chapter.
-    const trace::BlockTable& blocks() const { return chapter_->blocks; }
+    const Chapter& last_chapter() const { return *chapter_; }
 
   private:
     void trace_target();
@@ -87,6 +88,8 @@ class Session {
     static bool work_ahead(const ptrace::Tracer& tracer, Sampling& sampling);
     void run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCode& code);
     void on_exec(emu::GuestCode& code);
+    struct WhileTraced;
+    void begin_next_chapter();
     void follow_into_stop(int signal);
     std::optional<std::string> reason_to_stop(const Sampling& sampling) const;
     void begin_clock(pid_t pid);
@@ -112,10 +115,12 @@ class Session {
     std::condition_variable changed_;
     bool started_ = false;
     bool over_ = false;
+    ptrace::Tracer* tracer_ = nullptr;  // while there is one
     // The tracing thread's own.
     std::unique_ptr<ProgramClock> clock_;
     Clock::time_point deadline_ = Clock::time_point::max();
     bool cannot_profile_ = false;
+    bool is_starting_ = false;  // it has not executed its program yet
     WithoutPreferredKind without_preferred_;
     std::vector<std::string> warnings_of_sampling_;  // in the last chapter
     std::exception_ptr failure_;

@@ -44,7 +44,7 @@ struct EndOfSample {
 struct ForgetSamples {};
 // A copy of this process takes what was seen so far.
 struct Snapshot {
-    std::function<void(profile::Hotlists, const trace::BlockTable&)> take;
+    std::function<void(profile::Hotlists)> take;
     std::promise<pid_t> copy;
 };
 struct NextChapter {

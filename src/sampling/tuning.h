@@ -275,6 +275,28 @@ inline constexpr double most_cost_of_looks = 0.003, part_of_budget_for_looks = 0
 inline constexpr std::uint32_t clock_stack_size = 8192;
 // What was seen is collected so often, at first sooner; and threads that sleep are looked at.
 inline constexpr Seconds first_wait_for_looks{5e-3}, wait_for_looks{75e-3};
+
+// --- processes (family/family.cpp) ---------------------------------------------------------------
+
+// How often new processes are looked for, and what is known of the others is read again. A look
+// that finds nothing new costs 20 µs.
+inline constexpr Seconds between_looks_for_processes{10e-3}, between_looks_at_processes{50e-3};
+// A process that has computed for less than this is not looked at: a sample would cost it as much
+// as a tenth of that, and there are thousands of such processes where a shell script or a test
+// runner starts them.
+inline constexpr Seconds least_computed{10e-3};
+// Of processes that end as shortly only their number and their time is told.
+inline constexpr Seconds too_short_to_tell{20e-3};
+// So many are looked at at a time: each takes three threads and 10 MB of ours.
+inline constexpr std::size_t most_at_a_time = 16;
+// What the family may overdraw in all, and a process of it, at most and to be looked at at all.
+inline constexpr Seconds credit_of_family{6e-3}, credit_of_member{1.5e-3};
+inline constexpr Seconds least_credit_of_member{0.5e-3};
+// How the time that processes computed counts that is one look back; and the least part that one
+// has of the budget.
+inline constexpr double kept_of_recent_time = 0.8, least_part_of_budget = 0.01;
+// The most that are told one by one; threads of a process that are.
+inline constexpr std::size_t most_processes_told = 200, most_threads_told = 64;
 // What it takes us to look at one that sleeps, and the part of a processor that all such looks may
 // take.
 inline constexpr Seconds price_of_look_at_sleeper{60e-6};

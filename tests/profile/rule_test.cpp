@@ -41,10 +41,10 @@ struct Program {
     trace::BlockTable table;
     TestNames names;
     EvenlySpacedFunctions functions{0x100};
-    RuleSet rules;
+    RuleParameters parameters;
+    RuleSet rules{parameters, names, functions};
 
-    explicit Program(const std::vector<std::string>& texts)
-        : rules(parsed(texts), names, functions) {}
+    explicit Program(const std::vector<std::string>& texts) : parameters(parsed(texts)) {}
 
     static std::vector<Rule> parsed(const std::vector<std::string>& texts) {
         std::vector<Rule> rules;
@@ -419,18 +419,18 @@ TEST_CASE("a rule with bursts sees so many events of so many, and says what they
 
 TEST_CASE("parameters change while a Trace is read") {
     Program program{{"loads: load => count"}};
-    program.rules.let_change();
+    program.parameters.let_change();
     const Loop loop{program};
     RuleTally tally{program.table, program.rules, 1};
     TestTrace trace;
     trace.run({loop.call, loop.callee, loop.test}).stop_before(0x100);
     RuleReader reader{tally, trace.start};
     reader.digest(trace.all);
-    program.rules.set(0, {.enabled = false});
+    program.parameters.set(0, {.enabled = false});
     reader.digest(trace.all);
-    program.rules.set(0, {.enabled = true, .sparsity = most_sparsity, .burst = 1});
+    program.parameters.set(0, {.enabled = true, .sparsity = most_sparsity, .burst = 1});
     reader.digest(trace.all);
-    program.rules.set(0, {.enabled = true});
+    program.parameters.set(0, {.enabled = true});
     reader.digest(trace.all);
     reader.finish(trace.end);
     tally.end_sample(trace.start.sample);

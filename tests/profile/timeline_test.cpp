@@ -101,3 +101,28 @@ TEST_CASE("phases that differ are told apart, and noise is not") {
     CHECK(phases[1].parts.front().function == 2U);
     CHECK(phases_of(section_of(list_of(one))).size() == 1);
 }
+
+TEST_CASE("a sum has the wider columns of what is added up") {
+    EachIsAFunction functions;
+    TimelineProfiler brief{functions}, long_one{functions};
+    for (int n = 0; n < 100; ++n) brief.look(look_at(1, 0.01 * (n + 1)));
+    for (int n = 0; n < 3000; ++n) long_one.look(look_at(1, 0.01 * (n + 1)));
+    const auto narrow = section_of(list_of(brief)), wide = section_of(list_of(long_one));
+    REQUIRE(narrow.column_width == 100);
+    REQUIRE(wide.column_width == 400);
+    for (const bool wide_first : {true, false}) {
+        const auto sum = narrow.make_sum();
+        sum->add(wide_first ? wide : narrow);
+        sum->add(wide_first ? narrow : wide);
+        const auto taken = sum->take();
+        const auto& all = dynamic_cast<const TimelineSection&>(*taken);
+        CHECK(all.column_width == 400);
+        CHECK(all.totals.total == 3100 * 5'000'000UL);
+        CHECK(all.entries.size() == wide.entries.size());
+        for (const auto& e : all.entries)
+            CHECK(e.statistics.count == (e.column <= 1   ? 80
+                                         : e.column == 2 ? 60
+                                                         : 40) *
+                                            5'000'000UL);
+    }
+}

@@ -192,12 +192,12 @@ TEST_CASE("wake() ends a wait early, whether it comes before or during it") {
     CHECK(target.line() == "ready");
     in_tracing_thread([&] {
         const auto tracer = Tracer::attach(target.pid());
-        Tracer::wake();
+        tracer->wake();
         const auto begin = Clock::now();
         CHECK(!tracer->wait(Clock::now() + 10s));
-        std::thread other([] {
+        std::thread other([&] {
             std::this_thread::sleep_for(30ms);
-            Tracer::wake();
+            tracer->wake();
         });
         CHECK(!tracer->wait(Clock::now() + 10s));
         other.join();

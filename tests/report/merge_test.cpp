@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "model/profile_file.h"
 #include "profile/registry.h"
+#include "report/views/processes.h"
 #include "sample_profile.h"
 #include "vocabulary.h"
 
@@ -290,6 +291,82 @@ TEST_CASE("what does not belong together is not merged") {
     b = a;
     b.find<EdgeSection>()->entries[0].statistics.squares = ~Wide{0};
     CHECK(contains(why_not(a, b), "beyond 64 bits"));
+}
+
+namespace {
+
+// One process, with one part: all of the profile.
+Profile of_process(std::int64_t pid, const std::string& program, std::uint64_t samples) {
+    auto p = sample_profile();
+    p.processes.clear();
+    p.parts.clear();
+    p.other_processes = {2, 0.25};
+    Process who;
+    who.pid = pid;
+    who.program = who.name = program;
+    who.cpu = 1.5;
+    who.samples = samples;
+    who.threads = {{"main", 1.5}};
+    who.part = 0;
+    p.parts.push_back({p.coverage, p.sections});
+    p.processes.push_back(who);
+    return p;
+}
+
+Profile of_one_run(const std::vector<Profile>& all) {
+    Merger merger{Merger::From::one_run};
+    for (const auto& p : all) merger.add({"process", p});
+    return merger.take();
+}
+
+}  // namespace
+
+TEST_CASE("processes of one run stay apart, and those of many are one for each program") {
+    const auto a = of_process(10, "/bin/sort", 3), b = of_process(11, "/bin/gzip", 4),
+               c = of_process(12, "/bin/sort", 5);
+    const auto run = of_one_run({a, b, c});
+    REQUIRE(run.processes.size() == 3);
+    CHECK(run.parts.size() == 3);
+    CHECK(run.processes[1].part == 1);
+    CHECK(run.parts[1].sections == merged({a}).sections);
+    CHECK(run.other_processes.count == 6);
+
+    const auto runs = merged({run, c});
+    REQUIRE(runs.processes.size() == 2);
+    const auto& sorts = runs.processes[1];
+    CHECK(sorts.program == "/bin/sort");
+    CHECK(sorts.count == 3);
+    CHECK(sorts.samples == 13);
+    CHECK(sorts.cpu == 4.5);
+    CHECK(sorts.threads.at("main") == 4.5);
+    CHECK(runs.parts[*sorts.part].sections == merged({a, a, a}).sections);
+    CHECK(runs == merged({c, run}));
+    CHECK(from_json(to_json(runs), profile::section_types()) == runs);
+}
+
+TEST_CASE("of many processes of a program, some are told alone and the rest together") {
+    std::vector<Profile> all;
+    for (int n = 0; n < 20; ++n) all.push_back(of_process(n + 1, "/bin/cc1", 1));
+    const auto run = of_one_run(all);
+    CHECK(run.processes.size() == 20);
+    REQUIRE(run.parts.size() == 9);
+    CHECK(run.processes[7].part == 7);
+    CHECK(run.processes[8].part == 8);
+    CHECK(run.processes[19].part == 8);
+    CHECK(run.parts[8].coverage.samples == 12 * all[0].coverage.samples);
+}
+
+TEST_CASE("a profile is cut to one process, or to a program") {
+    const auto run = of_one_run({of_process(10, "/bin/sort", 3), of_process(11, "/bin/gzip", 4),
+                                 of_process(12, "/bin/sort", 5)});
+    const auto one = cut_to_process(run, "11");
+    CHECK(one.processes.size() == 1);
+    CHECK(one.parts.empty());
+    CHECK(one.sections == run.parts[1].sections);
+    CHECK(cut_to_process(run, "sort").coverage.samples == 2 * sample_profile().coverage.samples);
+    CHECK_THROWS_WITH_AS(cut_to_process(run, "13"),
+                         "the profile has no process 13; it has gzip, sort", UserError);
+    CHECK_THROWS_AS(cut_to_process(sample_profile(), "sort"), UserError);
 }
 
 }  // namespace shadowprof::report

@@ -87,7 +87,7 @@ struct SamplerContext {
         const auto make = [this, options](const trace::BlockTable& blocks) {
             return make_profilers(options, blocks, functions);
         };
-        const auto take = [this](profile::Hotlists lists, const trace::BlockTable&) {
+        const auto take = [this](profile::Hotlists lists, const Chapter&, const Coverage&) {
             chapters.push_back(std::move(lists));
         };
         digester.emplace(loop.chapter, modules, places, true, make, take);

@@ -31,7 +31,7 @@ class RuleReader : public Reader {
     // The two counters: after about so many calls and taken backward branches a rule looks at so
     // many.
     struct Bursts {
-        RuleSet::Parameters parameters;
+        RuleParameters::Values parameters;
         bool is_read = false;  // this reader is one for the rule
         bool looks = true;
         std::uint64_t left = 0;  // until that changes; 0: it never does

@@ -136,10 +136,33 @@ RuleSource source_of(const RuleOperand& operand, const Instruction& i) {
     return {};
 }
 
-RuleSet::RuleSet(std::vector<Rule> rules, PlaceNames& names, FunctionMap& functions)
-    : rules_(std::move(rules)), names_(names), functions_(functions), states_(rules_.size()) {
-    for (std::size_t n = 0; n < rules_.size(); ++n) {
-        const auto& rule = rules_[n];
+RuleParameters::RuleParameters(std::vector<Rule> rules)
+    : rules_(std::move(rules)), states_(rules_.size()) {
+    for (std::size_t n = 0; n < rules_.size(); ++n)
+        set(n, {true, rules_[n].sparsity, rules_[n].burst});
+}
+
+RuleParameters::Values RuleParameters::of(std::size_t rule) const {
+    const auto& state = states_[rule];
+    const auto bursts = state.bursts.load(std::memory_order_relaxed);
+    return {state.enabled.load(std::memory_order_relaxed), static_cast<std::uint32_t>(bursts >> 32),
+            static_cast<std::uint32_t>(bursts)};
+}
+
+void RuleParameters::set(std::size_t rule, const Values& values) {
+    states_[rule].bursts = std::uint64_t{values.sparsity} << 32 | values.burst;
+    states_[rule].enabled = values.enabled;
+}
+
+std::optional<std::size_t> RuleParameters::find(std::string_view name) const {
+    for (std::size_t n = 0; n < rules_.size(); ++n)
+        if (rules_[n].name == name) return n;
+    return {};
+}
+
+RuleSet::RuleSet(const RuleParameters& parameters, PlaceNames& names, FunctionMap& functions)
+    : parameters_(parameters), names_(names), functions_(functions) {
+    for (const auto& rule : rules()) {
         auto& needs = needs_.emplace_back(Needs{profile::operands_of(rule)});
         const auto& operands = needs.operands;
         const bool returns =
@@ -151,7 +174,6 @@ RuleSet::RuleSet(std::vector<Rule> rules, PlaceNames& names, FunctionMap& functi
         needs.returns = returns && !mentions(rule.pattern, Kind::return_);
         any_awaits_ = any_awaits_ || needs.returns;
         any_names_calls_ = any_names_calls_ || rule.by.system_call;
-        set(n, {true, rule.sparsity, rule.burst});
     }
 }
 
@@ -173,10 +195,10 @@ trace::CaptureChoice::Wanted RuleSet::of(const Instruction& instruction,
     if (any_names_calls_ && instruction.flow == Flow::system_call)
         want(from_register(decoder::rax));
     const RuleFacts facts(instruction, place);
-    for (std::size_t n = 0; n < rules_.size(); ++n) {
+    for (std::size_t n = 0; n < needs_.size(); ++n) {
         if (!needs_[n].values) continue;
         const auto& operands = needs_[n].operands;
-        if (operands.empty() || holds(rules_[n], facts) == Truth::no) continue;
+        if (operands.empty() || holds(rules()[n], facts) == Truth::no) continue;
         for (const auto& operand : operands) want(source_of(operand, instruction));
     }
     return wanted;
@@ -272,24 +294,6 @@ Truth RuleSet::compares(const Pattern& pattern, const RuleFacts& facts) const {
     const auto value = source.kind == RuleSource::Kind::constant ? std::optional(source.constant)
                                                                  : facts.value_of(pattern.operand);
     return value ? truth(compare(*value, pattern.comparison, pattern.number)) : Truth::depends;
-}
-
-RuleSet::Parameters RuleSet::parameters(std::size_t rule) const {
-    const auto& state = states_[rule];
-    const auto bursts = state.bursts.load(std::memory_order_relaxed);
-    return {state.enabled.load(std::memory_order_relaxed), static_cast<std::uint32_t>(bursts >> 32),
-            static_cast<std::uint32_t>(bursts)};
-}
-
-void RuleSet::set(std::size_t rule, const Parameters& parameters) {
-    states_[rule].bursts = std::uint64_t{parameters.sparsity} << 32 | parameters.burst;
-    states_[rule].enabled = parameters.enabled;
-}
-
-std::optional<std::size_t> RuleSet::find(std::string_view name) const {
-    for (std::size_t n = 0; n < rules_.size(); ++n)
-        if (rules_[n].name == name) return n;
-    return {};
 }
 
 }  // namespace shadowprof::profile

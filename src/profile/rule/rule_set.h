@@ -64,11 +64,40 @@ class RuleFacts {
     const RuleExit* exit = nullptr;  // of the block's last instruction
 };
 
-class RuleSet : public trace::CaptureChoice {
+// The rules of a run, and what of them may change while the program runs. For any thread.
+class RuleParameters {
   public:
-    RuleSet(std::vector<Rule> rules, PlaceNames& names, FunctionMap& functions);
+    explicit RuleParameters(std::vector<Rule> rules);
 
     const std::vector<Rule>& rules() const { return rules_; }
+    struct Values {
+        bool enabled = true;
+        std::uint32_t sparsity = 0, burst = 1;
+    };
+    // Before profiling: parameters may change from now on.
+    void let_change() { can_change_ = true; }
+    bool can_change() const { return can_change_; }
+    Values of(std::size_t rule) const;
+    void set(std::size_t rule, const Values& values);
+    std::optional<std::size_t> find(std::string_view name) const;
+
+  private:
+    const std::vector<Rule> rules_;
+    bool can_change_ = false;
+    struct State {
+        std::atomic<bool> enabled{true};
+        std::atomic<std::uint64_t> bursts{0};  // sparsity and burst
+    };
+    std::vector<State> states_;
+};
+
+// The rules as they apply to the code of one process.
+class RuleSet : public trace::CaptureChoice {
+  public:
+    RuleSet(const RuleParameters& parameters, PlaceNames& names, FunctionMap& functions);
+
+    const std::vector<Rule>& rules() const { return parameters_.rules(); }
+    RuleParameters::Values parameters(std::size_t rule) const { return parameters_.of(rule); }
     Truth holds(const Rule& rule, const RuleFacts& facts) const {
         return evaluate(rule.pattern, facts);
     }
@@ -82,23 +111,12 @@ class RuleSet : public trace::CaptureChoice {
     bool awaits_returns(std::size_t rule) const { return needs_[rule].returns; }
     // Whether it reads what threads did in order: a count of what was executed is not enough.
     bool reads_order(std::size_t rule) const {
-        return needs_[rule].order || can_change_ || needs_[rule].values;
+        return needs_[rule].order || parameters_.can_change() || needs_[rule].values;
     }
     FunctionMap& functions() const { return functions_; }
     bool any_reads_values() const;
 
     Wanted of(const decoder::Instruction& instruction, const Location& place) const override;
-
-    // What may change while the program runs. Any thread may.
-    struct Parameters {
-        bool enabled = true;
-        std::uint32_t sparsity = 0, burst = 1;
-    };
-    // Before profiling: parameters may change from now on.
-    void let_change() { can_change_ = true; }
-    Parameters parameters(std::size_t rule) const;
-    void set(std::size_t rule, const Parameters& parameters);
-    std::optional<std::size_t> find(std::string_view name) const;
 
   private:
     struct Needs {
@@ -109,17 +127,11 @@ class RuleSet : public trace::CaptureChoice {
     Truth leads_to(const Pattern& pattern, const RuleFacts& facts) const;
     Truth compares(const Pattern& pattern, const RuleFacts& facts) const;
 
-    std::vector<Rule> rules_;
+    const RuleParameters& parameters_;
     std::vector<Needs> needs_;
     PlaceNames& names_;
     FunctionMap& functions_;
-    bool can_change_ = false;
     bool any_awaits_ = false, any_names_calls_ = false;
-    struct State {
-        std::atomic<bool> enabled{true};
-        std::atomic<std::uint64_t> bursts{0};  // sparsity and burst
-    };
-    std::vector<State> states_;
 };
 
 }  // namespace shadowprof::profile

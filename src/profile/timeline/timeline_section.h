@@ -39,16 +39,13 @@ struct TimelineEntry {
     }
 };
 
-// The same in all profiles that are merged, or there is no timeline of their sum to be had.
+// What is added up has the same (rescale).
 template <class Owner>
 struct ColumnWidthField : model::ValueField<Owner, std::uint64_t, model::Json<std::uint64_t>> {
     using Base = model::ValueField<Owner, std::uint64_t, model::Json<std::uint64_t>>;
     using Base::Base;
     template <class Section>
-    void merge(Section& into, const Section& other) const {
-        auto& width = into.*(this->member);
-        width = std::max(width, other.*(this->member));
-    }
+    void merge(Section&, const Section&) const {}
 };
 
 // Totals: nanoseconds of all threads, on a processor or waiting.
@@ -62,9 +59,14 @@ struct TimelineList : model::Hotlist<TimelineEntry<Place>> {
             model::field("column_width", &TimelineList::column_width)
                 .about("milliseconds from the beginning of one column to the next")});
     }
-    static std::string warning_if_merged(const TimelineList& a, const TimelineList& b) {
-        if (a.column_width == b.column_width) return {};
-        return "the merged timelines have columns of different widths, and tell nothing";
+    // Columns may become wider.
+    std::uint64_t scale() const { return column_width; }
+    void rescale(std::uint64_t to) {
+        for (auto& e : this->entries)
+            e.column = static_cast<std::uint64_t>(static_cast<double>(e.column) *
+                                                  static_cast<double>(column_width) /
+                                                  static_cast<double>(to));
+        column_width = to;
     }
     bool operator==(const TimelineList&) const = default;
 };

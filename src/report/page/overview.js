@@ -53,6 +53,17 @@ function overviewPart(show) {
       fact("Written by", raw.tool));
   }
 
+  // How the time is spread over several.
+  function processes() {
+    const {summary, rows} = raw.processes;
+    if (!rows.length) return null;
+    return section("Processes", null, element("p.muted", {}, summary),
+      element("ol.top", {}, rows.map((row) => element("li", {},
+        element("span", {}, row.name),
+        element("span.muted.where", {}, `${Text.seconds(row.cpu)}, ${row.note}`),
+        shareCell({share: row.share, low: row.share, high: row.share}, rows[0].share || 1)))));
+  }
+
   function remarks() {
     const {run} = raw;
     return [
@@ -132,6 +143,7 @@ function overviewPart(show) {
     id: "overview",
     title: "Overview",
     build: () => element("div.page.overview", {}, remarks(), tiles(),
+      processes(),
       element("div.columns", {}, element("div", {}, raw.shortage.is_noise ? certain() : [topFindings(), topFunctions(), topLoads()]),
         element("div", {}, section("The run", null, facts()), confidence()))),
   };

@@ -13,6 +13,7 @@
 #include "report/views/certainty.h"
 #include "report/views/chapters.h"
 #include "report/views/flame_tree.h"
+#include "report/views/processes.h"
 #include "report/views/shares.h"
 
 namespace shadowprof::report {
@@ -52,6 +53,25 @@ class PageWriter {
         out_.close_array();
     }
 
+    // How the time is spread over them, if there are several.
+    void processes() {
+        const auto shown = processes_of(p_);
+        out_.break_line();
+        out_.key("processes").open_object();
+        out_.key("summary").text(shown.summary);
+        out_.key("rows").open_array();
+        for (const auto& row : shown.rows) {
+            out_.open_object();
+            out_.key("share").rounded(row.share);
+            out_.key("cpu").rounded(row.cpu);
+            out_.key("name").text(printable(row.name));
+            out_.key("note").text(printable(row.note));
+            out_.close_object();
+        }
+        out_.close_array();
+        out_.close_object();
+    }
+
     void run() {
         const auto& r = p_.run;
         out_.break_line();
@@ -66,6 +86,7 @@ class PageWriter {
             out_.close_object();
         }
         out_.close_array();
+        processes();
         out_.break_line();
         out_.key("run").open_object();
         out_.key("mode").text(r.mode);

@@ -36,22 +36,28 @@ struct Symbols::File {
     }
 };
 
-Symbols::Symbols(SymbolOptions options) : options_(std::move(options)) {}
+struct Symbols::Files {
+    std::mutex mutex;
+    std::unordered_map<std::string, std::unique_ptr<File>> opened;  // by path and build id
+};
+
+Symbols::Symbols(SymbolOptions options, const Symbols* beside)
+    : files_(beside ? beside->files_ : std::make_shared<Files>()), options_(std::move(options)) {}
 
 Symbols::~Symbols() = default;
 
 void Symbols::use_runtime_map(const std::string& path, uid_t owner) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(files_->mutex);
     runtime_names_ = RuntimeNames(path, owner);
 }
 
 std::string Symbols::warning() {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(files_->mutex);
     return runtime_names_.why_not_all();
 }
 
 Symbols::File* Symbols::file_of(const trace::Module& module) {
-    const auto [entry, is_new] = files_.try_emplace(module.path + '\n' + module.build_id);
+    const auto [entry, is_new] = files_->opened.try_emplace(module.path + '\n' + module.build_id);
     if (is_new && !module.path.empty()) {
         auto image = module.path == vdso_path
                          ? ElfImage::open_own_vdso(module.build_id)
@@ -64,7 +70,7 @@ Symbols::File* Symbols::file_of(const trace::Module& module) {
 
 std::optional<FunctionInfo> Symbols::function_at(const trace::Module& module,
                                                  std::uint64_t offset) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(files_->mutex);
     const Function* found = nullptr;
     if (module.path == runtime_code_path)
         found = runtime_names_.find(offset);
@@ -75,7 +81,7 @@ std::optional<FunctionInfo> Symbols::function_at(const trace::Module& module,
 }
 
 SourceLine Symbols::line_at(const trace::Module& module, std::uint64_t offset) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(files_->mutex);
     File* file = file_of(module);
     if (!file) return {};
     if (!file->lines) file->lines = std::make_unique<SourceLines>(file->image->dwfl_module());
@@ -83,7 +89,7 @@ SourceLine Symbols::line_at(const trace::Module& module, std::uint64_t offset) {
 }
 
 std::vector<FunctionInfo> Symbols::functions_of(const trace::Module& module) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(files_->mutex);
     std::vector<FunctionInfo> all;
     if (File* file = file_of(module))
         for (const auto& f : file->functions.functions()) all.push_back(info_of(f));
@@ -92,13 +98,13 @@ std::vector<FunctionInfo> Symbols::functions_of(const trace::Module& module) {
 
 std::vector<std::byte> Symbols::code_of(const trace::Module& module, std::uint64_t offset,
                                         std::size_t size) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(files_->mutex);
     File* file = file_of(module);
     return file ? file->image->bytes(offset, size) : std::vector<std::byte>();
 }
 
 std::optional<bool> Symbols::is_writable(const trace::Module& module, std::uint64_t offset) {
-    const std::lock_guard lock(mutex_);
+    const std::lock_guard lock(files_->mutex);
     File* file = file_of(module);
     if (!file) return {};
     for (const auto& section : file->image->sections()) {

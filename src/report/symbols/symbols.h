@@ -33,7 +33,8 @@ struct FunctionInfo {
 
 class Symbols {
   public:
-    explicit Symbols(SymbolOptions options = {});
+    // `beside`: files that it has opened are not opened again, nor by it.
+    explicit Symbols(SymbolOptions options = {}, const Symbols* beside = nullptr);
     ~Symbols();
 
     // Of a process: /tmp/perf-PID.map, and the user whose file it must be.
@@ -54,12 +55,12 @@ class Symbols {
 
   private:
     struct File;
+    struct Files;
     File* file_of(const trace::Module& module);
 
-    std::mutex mutex_;
+    std::shared_ptr<Files> files_;
     SymbolOptions options_;
     RuntimeNames runtime_names_;
-    std::unordered_map<std::string, std::unique_ptr<File>> files_;  // by path and build id
 };
 
 // Finds functions for the profilers, which do not know symbols.

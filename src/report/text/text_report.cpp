@@ -14,6 +14,7 @@
 #include "report/text/text_table.h"
 #include "report/views/certainty.h"
 #include "report/views/chapters.h"
+#include "report/views/processes.h"
 #include "report/views/shares.h"
 
 namespace shadowprof::report {
@@ -78,6 +79,7 @@ class TextReport {
         }
         fact("Known", known_text(p_));
         if (p_.cost.slowdown) fact("Cost", share_text(*p_.cost.slowdown) + " of its time");
+        processes();
         if (p_.run.interrupted)
             fact("Cut short", "by " + *p_.run.interrupted + ": what was seen until then",
                  Tint::accent);
@@ -111,6 +113,22 @@ class TextReport {
         fact("Ended", ended_text());
         if (run.sampling) fact("Samples", *run.sampling);
         fact("Cost", cost_text());
+    }
+
+    // How the time is spread over them.
+    void processes() {
+        const auto shown = processes_of(p_);
+        fact("Processes", shown.summary);
+        std::size_t widest = 0;
+        for (const auto& row : shown.rows) widest = std::max(widest, columns_of(row.name));
+        for (const auto& row : shown.rows) {
+            const auto share = pad_left(share_text(row.share), 7);
+            const auto start = std::string(label_columns, ' ') + paint_.heat(row.share, share) +
+                               "  " + pad_left(seconds_text(row.cpu), 8) + "  " +
+                               paint_.bold(pad_right(row.name, std::min<std::size_t>(widest, 30)));
+            out_ += start + "  " +
+                    paint_.dim(shorten_end(row.note, width_ > 60 ? width_ - 50 : 10)) + "\n";
+        }
     }
 
     void fact(const std::string& label, const std::string& text, Tint tint = Tint::none) {

@@ -48,10 +48,11 @@ ptrace::StackSnapshot snapshot_of(pid_t pid, const proc::ThreadClock::Look& look
 }  // namespace
 
 ProgramClock::ProgramClock(pid_t pid, Digester& digester, PlacesSeen& places, double most_cost,
-                           Random random)
+                           Clock::time_point timeline_begins, Random random)
     : pid_(pid),
       digester_(digester),
       places_(places),
+      timeline_begins_(timeline_begins),
       random_(random),
       price_(machine::price_of_look()),
       period_(period_for(price_, most_cost)),
@@ -277,7 +278,7 @@ void ProgramClock::hand_over() {
     if (looks_.empty()) return;
     refresh_maps();
     leave_out_ours();
-    const Seconds since = Clock::now() - began_;
+    const Seconds since = Clock::now() - timeline_begins_;
     for (auto& look : looks_) look.facts.at = since.count();
     if (digester_.is_behind()) forget_stacks();
     digester_.look({std::exchange(looks_, {}), maps_});

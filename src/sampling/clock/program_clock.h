@@ -36,7 +36,7 @@ class ProgramClock {
     // `places`: where it notes where threads were. `most_cost`: the part of its time that looks may
     // cost a thread.
     ProgramClock(pid_t pid, Digester& digester, PlacesSeen& places, double most_cost,
-                 Random random);
+                 Clock::time_point timeline_begins, Random random);
     ~ProgramClock();
     ProgramClock(const ProgramClock&) = delete;
     ProgramClock& operator=(const ProgramClock&) = delete;
@@ -86,6 +86,7 @@ class ProgramClock {
     pid_t pid_;
     Digester& digester_;
     PlacesSeen& places_;
+    const Clock::time_point timeline_begins_;
     Random random_;
     Seconds price_;
     std::uint64_t period_;  // nanoseconds
@@ -99,7 +100,7 @@ class ProgramClock {
     std::shared_ptr<const proc::Maps> maps_;
     Clock::time_point maps_read_;
     bool maps_are_old_ = true;  // code was seen that is not in them
-    Clock::time_point began_ = Clock::now(), looked_at_all_ = began_;
+    Clock::time_point looked_at_all_ = Clock::now();
     std::vector<StackLook> looks_;
     std::uint64_t began_at_, seen_ = 0;  // nanoseconds of the process; looks
     std::uint64_t last_time_;

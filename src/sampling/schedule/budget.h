@@ -9,15 +9,20 @@
 // A program that is traced at all pays for every signal and every thread it starts, whether it is
 // sampled or not. That comes off the budget; but sampling keeps a tenth of it, for a program that
 // overdraws the budget by itself would only lose its profile and not its cost.
+//
+// A process of a family has a part of the budget (allotment.h): its time is shorter than ours then,
+// and its waits are longer.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "sampling/schedule/allotment.h"
 #include "sampling/schedule/time_source.h"
 #include "sampling/tuning.h"
 
@@ -26,12 +31,16 @@ namespace shadowprof::sampling {
 class Budget {
   public:
     // `share`: of the target's time. Samples are to be no more frequent than `least_period` says.
-    Budget(double share, std::optional<Seconds> least_period, Random random, TimeSource now)
+    Budget(double share, std::optional<Seconds> least_period, Random random, TimeSource now,
+           std::shared_ptr<const Allotment> allotment = nullptr)
         : share_(share),
           least_period_(least_period),
           random_(random),
           now_(std::move(now)),
-          began_(now_()) {}
+          allotment_(allotment ? std::move(allotment)
+                               : std::make_shared<const Allotment>(1, tuning::credit, now_)),
+          began_(now_()),
+          time_before_(allotment_->time()) {}
 
     void spent_on_sample(Seconds cost) {
         spent_on_samples_ += cost;
@@ -56,14 +65,14 @@ class Budget {
 
     // Between two samples, if the next ones cost what the others did.
     Seconds affordable_wait() const {
-        const auto affordable =
-            samples_ == 0 ? tuning::first_mean_wait
-                          : spent_on_samples_ / static_cast<double>(samples_) / share_left();
+        const auto affordable = samples_ == 0 ? tuning::first_mean_wait
+                                              : spent_on_samples_ / static_cast<double>(samples_) /
+                                                    share_left() / allotment_->part();
         return std::max(affordable, least_period_.value_or(Seconds{0}));
     }
     // What there is between two samples, on average, until what was overdrawn is paid back.
     Seconds mean_wait() const {
-        return std::max(affordable_wait(), until_earned(spent_on_samples_ - tuning::credit));
+        return std::max(affordable_wait(), until_earned(spent_on_samples_ - allotment_->credit()));
     }
     // How long it takes until a sample may be tried whose cost nobody knows, and which may come to
     // so much; less than nothing if it may be now.
@@ -78,6 +87,8 @@ class Budget {
         const auto mean = mean_wait();
         return mean > affordable_wait() ? mean * (mean / (mean + waited)) : mean;
     }
+    // What of a wait is this process's own time.
+    Seconds own(Seconds wait) const { return wait * allotment_->part(); }
     // How long the next wait is in units of its mean, which is not known for certain yet.
     class Draw {
       public:
@@ -100,9 +111,12 @@ class Budget {
     }
 
   private:
-    Seconds elapsed() const { return now_() - began_; }
-    Seconds until_earned(Seconds sum) const { return sum / share_left() - elapsed(); }
+    Seconds elapsed() const { return allotment_->time() - time_before_; }
+    Seconds until_earned(Seconds sum) const {
+        return (sum / share_left() - elapsed()) / allotment_->part();
+    }
     double share_left() const {
+        if (spent_besides_ == Seconds{0}) return share_;
         return std::max(share_ - spent_besides_ / elapsed(), share_ * tuning::kept_for_samples);
     }
 
@@ -110,7 +124,9 @@ class Budget {
     std::optional<Seconds> least_period_;
     Random random_;
     TimeSource now_;
+    std::shared_ptr<const Allotment> allotment_;
     Clock::time_point began_;
+    Seconds time_before_;
     Seconds spent_on_samples_{0};
     Seconds spent_besides_{0};
     Clock::time_point last_passing_stop_ = began_;

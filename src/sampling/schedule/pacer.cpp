@@ -14,7 +14,7 @@ Pacer::Pacer(const Options& options, const std::atomic<double>& precision, Rando
       precision_(precision),
       random_(random),
       prices_(std::move(prices)),
-      budget_(options.overhead, options.period, random_.fork(), now_),
+      budget_(options.overhead, options.period, random_.fork(), now_, options.allotment),
       since_(now_()),
       wait_(budget_.draw(true)) {}
 

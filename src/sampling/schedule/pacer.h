@@ -65,6 +65,8 @@ class Pacer {
     Seconds mean_wait() const { return budget_.mean_wait(); }
     // What a sample that may come to so much has to wait for, and whether it is being waited for.
     Seconds wait_before_risk(Seconds risk) const { return budget_.wait_before_risk(risk); }
+    // What of a wait is this process's own time (allotment.h).
+    Seconds own(Seconds wait) const { return budget_.own(wait); }
     bool is_earning() const { return is_earning_; }
     void is_earning(bool is) { is_earning_ = is; }
 

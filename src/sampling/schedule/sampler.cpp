@@ -46,6 +46,9 @@ Clock::time_point Sampler::next_sample() const {
 Clock::time_point Sampler::next_tick() const {
     auto next = std::min(next_sample(), preferred_->next_look());
     if (stand_in_) next = std::min({next, stand_in_->next_look(), again_at_});
+    // A larger part of the family's budget comes unannounced.
+    if (const auto& allotment = with_.options.allotment; allotment && allotment->part() < 1)
+        next = std::min(next, after(with_.now(), tuning::between_looks_at_processes));
     return next;
 }
 
@@ -221,7 +224,7 @@ bool Sampler::must_earn_first() {
     auto& pacer = preferred_->pacer();
     const auto wait = pacer.wait_before_risk(preferred_->risk_of_next());
     pacer.is_earning(wait > Seconds{0});
-    if (wait > tuning::longest_debt)
+    if (pacer.own(wait) > tuning::longest_debt)
         give_up_as_too_dear("forking it may cost more than the budget has so far", true);
     return pacer.is_earning();
 }
@@ -232,7 +235,8 @@ void Sampler::give_up_what_does_not_pay() {
     auto& pacer = preferred_->pacer();
     if (!may_choose() || preferred_->obstacle() || pacer.samples() == 0) return;
     const auto passing = preferred_->passing_price() / with_.options.overhead;
-    const auto wait = pacer.affordable_wait() - passing, debt = pacer.mean_wait() - passing;
+    const auto wait = pacer.own(pacer.affordable_wait()) - passing,
+               debt = pacer.own(pacer.mean_wait()) - passing;
     const bool is_dear = wait > tuning::longest_wait || debt > tuning::longest_debt;
     const bool is_known = pacer.samples() >= preferred_->enough_to_know() ||
                           (preferred_->one_may_be_too_dear() && debt > 2 * tuning::longest_debt);

@@ -160,7 +160,8 @@ std::string Differential::differences(const emu::Stop& stop, const NativeEnd& na
             if (changes_flags_before_it_faults(step.instruction))
                 ignored_flags |= step.instruction.flags_written;
     compare(interpreted_, interpreted_arena_, ignored_flags, differences);
-    if (!faults_in_any_order() && native.address_known && stop.kind == emu::StopKind::memory_fault &&
+    if (!faults_in_any_order() && native.address_known &&
+        stop.kind == emu::StopKind::memory_fault &&
         (native.fault_address.value ^ stop.fault_address.value) & page_mask)
         differences += fmt::format("  fault address {:x} | {:x}\n", stop.fault_address.value,
                                    native.fault_address.value);

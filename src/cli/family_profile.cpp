@@ -1,0 +1,82 @@
+#include "cli/family_profile.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace shadowprof::cli {
+
+namespace {
+
+model::Coverage coverage_of(const sampling::Coverage& seen) {
+    return {seen.samples, seen.instructions, seen.blocks, seen.ended, seen.weighted_instructions};
+}
+
+model::Process row_of(const sampling::FamilyProcess& process) {
+    model::Process row;
+    row.pid = process.pid;
+    row.parent = process.parent;
+    row.program = process.program;
+    row.name = process.name;
+    row.start = process.start.count();
+    if (process.end) row.end = process.end->count();
+    row.cpu = process.computed.count();
+    for (const auto& [name, time] : process.threads) row.threads[name] = time.count();
+    if (!process.why_not_seen.empty()) row.not_seen = process.why_not_seen;
+    return row;
+}
+
+}  // namespace
+
+void FamilyProfile::add(pid_t pid, std::vector<ProcessProfiling::OfProgram> seen,
+                        const sampling::Result& result) {
+    const std::lock_guard lock{mutex_};
+    const auto last = model::file_name(seen.back().program);
+    for (auto& of : seen) {
+        auto& profile = of.profile;
+        auto& row = profile.processes.emplace_back();
+        row.pid = pid;
+        row.program = of.program;
+        row.samples = of.coverage.samples;
+        row.part = 0;
+        profile.parts.push_back({coverage_of(of.coverage), profile.sections});
+        merger_.add({row.program, std::move(profile)});
+    }
+    cost_ += result.cost;
+    coverage_ += result.coverage;
+    for (const auto& warning : result.warnings) warnings_.insert(last + ": " + warning);
+    for (const auto& failure : result.failures) failures_.insert(last + ": " + failure);
+}
+
+model::Profile FamilyProfile::take(const sampling::Family::Told& told, sampling::Result& result) {
+    auto profile = merger_.take();
+    model::keep_strongest(profile, keep_);
+    auto seen = std::move(profile.processes);
+    profile.processes.clear();
+    for (const auto& process : told.processes) {
+        auto row = row_of(process);
+        const auto known = std::ranges::find_if(seen, [&](const model::Process& other) {
+            return other.pid == row.pid && other.program == row.program;
+        });
+        if (known != seen.end()) {
+            row.samples = known->samples;
+            row.part = known->part;
+            if (row.samples > 0) row.not_seen.reset();
+            seen.erase(known);
+        }
+        profile.processes.push_back(std::move(row));
+    }
+    // A program that was executed between two looks.
+    for (auto& row : seen) {
+        row.name = model::file_name(row.program);
+        profile.processes.push_back(std::move(row));
+    }
+    if (result.coverage.samples == 0) result.account.clear();
+    if (!result.account.empty()) result.account = "of the first process: " + result.account;
+    result.cost = cost_;
+    result.coverage = coverage_;
+    result.warnings.assign(warnings_.begin(), warnings_.end());
+    result.failures.assign(failures_.begin(), failures_.end());
+    return profile;
+}
+
+}  // namespace shadowprof::cli

@@ -1,0 +1,312 @@
+#include "sampling/family/family.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "proc/process_info.h"
+#include "sampling/tuning.h"
+
+namespace shadowprof::sampling {
+
+namespace {
+
+Seconds seconds_of(std::uint64_t nanoseconds) {
+    return Seconds{static_cast<double>(nanoseconds) * 1e-9};
+}
+
+Seconds of_ticks(std::uint64_t ticks) {
+    static const auto in_a_second = static_cast<double>(sysconf(_SC_CLK_TCK));
+    return Seconds{static_cast<double>(ticks) / in_a_second};
+}
+
+Seconds computed_by_children(pid_t pid, Seconds otherwise) {
+    const auto counts = proc::usage_counts(pid);
+    return counts ? of_ticks(counts->childrens_user + counts->childrens_system) : otherwise;
+}
+
+}  // namespace
+
+std::shared_ptr<Allotment> Family::for_first() {
+    return std::make_shared<Allotment>(1, tuning::credit);
+}
+
+Family::Family(pid_t first, bool is_new, std::shared_ptr<Allotment> of_first, double overhead,
+               Join join)
+    : overhead_(overhead),
+      join_(std::move(join)),
+      descendants_(first, is_new),
+      account_(tuning::credit_of_family),
+      may_be_older_(!is_new) {
+    auto& process = processes_.emplace_back();
+    process.pid = first;
+    process.allotment = std::move(of_first);
+    if (!is_new) count_from_now(process);
+    process.now.pid = first;
+    see_program(process);
+    worker_ = std::thread([this] { run(); });
+}
+
+Family::~Family() {
+    stop("an error");
+}
+
+void Family::run() {
+    std::unique_lock lock{mutex_};
+    while (!over_) {
+        look();
+        changed_.wait_for(lock, tuning::between_looks_for_processes,
+                          [&] { return over_.has_value(); });
+    }
+    look_at_times();
+    for (auto& process : processes_)
+        if (process.is_there) look_closely(process);
+}
+
+void Family::stop(const std::string& why) {
+    {
+        const std::lock_guard lock{mutex_};
+        if (!over_) over_ = why;
+    }
+    changed_.notify_all();
+    if (worker_.joinable()) worker_.join();
+    for (auto& process : processes_)
+        if (process.member) process.member->stop(why);
+    while (is_anyone_looked_at()) std::this_thread::sleep_for(std::chrono::milliseconds{2});
+    const std::lock_guard lock{mutex_};
+    for (auto& process : processes_)
+        if (process.member) let_leave(process);
+}
+
+bool Family::is_anyone_looked_at() const {
+    const std::lock_guard lock{mutex_};
+    return std::ranges::any_of(processes_, [](const Process& process) {
+        return process.member && !process.member->is_over();
+    });
+}
+
+std::uint64_t Family::samples() const {
+    const std::lock_guard lock{mutex_};
+    auto samples = samples_of_left_;
+    for (const auto& process : processes_)
+        if (process.member) samples += process.member->samples();
+    return samples;
+}
+
+// --- what there is -------------------------------------------------------------------------------
+
+void Family::look() {
+    look_for_births();
+    look_at_times();
+    if (const auto now = Clock::now();
+        now >= looked_closely_ + tuning::between_looks_at_processes) {
+        looked_closely_ = now;
+        for (auto& process : processes_)
+            if (process.is_there) look_closely(process);
+    }
+    for (auto& process : processes_)
+        if (process.member && process.member->is_over()) let_leave(process);
+    forget_ended();
+    share_budget();
+    if (join_) let_join();
+}
+
+void Family::look_for_births() {
+    for (const auto& birth : descendants_.look()) {
+        // We may be what we look at has started; and a process whose parent is not told of its end
+        // is most likely one that forks a replica for us (inject/fork_stub.h).
+        if (birth.pid == getpid() || birth.end_signal == 0) {
+            descendants_.forget(birth.pid);
+            continue;
+        }
+        auto& process = processes_.emplace_back();
+        process.pid = process.now.pid = birth.pid;
+        process.now.parent = birth.parent;
+        process.now.start = since_beginning();
+        if (may_be_older_) count_from_now(process);
+        see_program(process);
+    }
+    may_be_older_ = false;
+}
+
+// What it has computed so far is not told.
+void Family::count_from_now(Process& process) {
+    process.computed = seconds_of(proc::process_cpu_time(process.pid).value_or(0));
+    process.computed_at_first = process.computed_before = process.computed;
+    process.of_children_before = process.of_children =
+        computed_by_children(process.pid, Seconds{0});
+}
+
+void Family::look_at_times() {
+    for (auto& process : processes_) {
+        if (!process.is_there) continue;
+        const auto time = proc::process_cpu_time(process.pid);
+        const auto computed = time ? seconds_of(*time) : Seconds{-1};
+        if (computed < process.computed) {  // or another one has its number
+            process.is_there = false;
+            process.recent = Seconds{0};
+            end_program(process);
+            descendants_.forget(process.pid);
+            if (&process != &processes_.front())
+                computed_by_gone_ += process.computed - process.computed_at_first;
+            continue;
+        }
+        process.recent = tuning::kept_of_recent_time * process.recent + computed - process.computed;
+        process.computed = computed;
+    }
+}
+
+void Family::look_closely(Process& process) {
+    process.of_children = computed_by_children(process.pid, process.of_children);
+    if (process.recent <= Seconds{0}) return;
+    see_program(process);
+    look_at_threads(process);
+}
+
+void Family::look_at_threads(Process& process) {
+    const auto tids = proc::threads_of(process.pid);
+    if (tids.size() > tuning::most_threads_told) return;
+    for (const auto tid : tids)
+        if (const auto time = proc::thread_cpu_time(process.pid, tid))
+            process.threads[tid] = {proc::thread_name(process.pid, tid), seconds_of(*time)};
+}
+
+// A process that executes another program is told of as of another one, unless it has hardly
+// executed the first.
+void Family::see_program(Process& process) {
+    auto program = proc::program_of(process.pid);
+    auto name = proc::thread_name(process.pid, process.pid);
+    auto& now = process.now;
+    // One that is ending has only a name left.
+    if (program.empty() || (program.front() != '/' && !now.program.empty())) return;
+    const bool is_another = !now.program.empty() && now.program != program;
+    const auto computed = process.computed - process.computed_before;
+    if (is_another && computed >= tuning::least_computed) {
+        end_program(process);
+        process.computed_before = process.computed;
+        process.threads.clear();
+        const auto parent = now.parent;
+        now = {};
+        now.pid = process.pid;
+        now.parent = parent;
+        now.start = since_beginning();
+    }
+    if (is_another) process.why_never.clear();
+    now.program = std::move(program);
+    now.name = std::move(name);
+}
+
+FamilyProcess Family::told_now(const Process& process) const {
+    auto told = process.now;
+    told.computed = process.computed - process.computed_before;
+    if (!process.allotment) told.why_not_seen = process.why_never;
+    for (const auto& [tid, of] : process.threads) told.threads[of.first] += of.second;
+    return told;
+}
+
+// Only of the first, and of those that were looked at or computed for long, is more kept.
+void Family::end_program(Process& process) {
+    auto told = told_now(process);
+    told.end = since_beginning();
+    const bool is_first = &process == &processes_.front();
+    if (is_first || process.allotment || told.computed >= tuning::too_short_to_tell) {
+        ended_.push_back(std::move(told));
+    } else {
+        ++others_;
+        others_computed_ += told.computed;
+    }
+}
+
+void Family::forget_ended() {
+    std::erase_if(processes_, [&](const Process& process) {
+        return !process.is_there && !process.member && &process != &processes_.front();
+    });
+}
+
+// --- who is looked at ----------------------------------------------------------------------------
+
+std::size_t Family::looked_at() const {
+    return static_cast<std::size_t>(std::ranges::count_if(
+        processes_, [](const Process& process) { return process.member != nullptr; }));
+}
+
+// What it did not use is anybody's again.
+void Family::let_leave(Process& process) {
+    const auto& allotment = *process.allotment;
+    account_ += overhead_ * allotment.time() + allotment.credit() - process.member->price();
+    samples_of_left_ += process.member->samples();
+    process.why_never = process.member->why_not();
+    if (process.why_never.empty() && !over_) process.why_never = "it was let go of";
+    process.member.reset();
+    process.allotment.reset();
+}
+
+// By the time that they compute.
+void Family::share_budget() {
+    const auto now = Clock::now();
+    const Seconds passed = now - std::exchange(looked_, now);
+    Seconds all{0};
+    double had = 0;
+    for (const auto& process : processes_) {
+        all += process.recent;
+        if (process.allotment) had += process.allotment->part();
+    }
+    account_ += std::max(0.0, 1 - had) * overhead_ * passed;
+    for (auto& process : processes_) {
+        if (!process.allotment) continue;
+        if (all > Seconds{0})
+            process.allotment->set_part(
+                std::clamp(process.recent / all, tuning::least_part_of_budget, 1.0));
+    }
+}
+
+bool Family::may_join(const Process& process) const {
+    return process.is_there && !process.allotment && process.why_never.empty() &&
+           process.computed >= tuning::least_computed && process.recent > Seconds{0} &&
+           !proc::share_memory(process.pid, process.now.parent);
+}
+
+void Family::let_join() {
+    while (looked_at() < tuning::most_at_a_time && account_ >= tuning::least_credit_of_member) {
+        Process* next = nullptr;
+        for (auto& process : processes_)
+            if (may_join(process) && (!next || process.recent > next->recent)) next = &process;
+        if (!next) return;
+        const auto credit = std::min(tuning::credit_of_member, account_);
+        account_ -= credit;
+        next->allotment = std::make_shared<Allotment>(tuning::least_part_of_budget, credit);
+        next->member = join_(next->pid, next->allotment);
+    }
+}
+
+// --- what is told --------------------------------------------------------------------------------
+
+Family::Told Family::told() const {
+    const std::lock_guard lock{mutex_};
+    Told told{ended_, others_, others_computed_};
+    // What ended processes computed, as far as somebody waited for them, less what is known of
+    // them.
+    auto unknown = -computed_by_gone_;
+    for (const auto& process : processes_) {
+        if (process.is_there) told.processes.push_back(told_now(process));
+        if (process.is_there || process.pid == processes_.front().pid)
+            unknown += process.of_children - process.of_children_before;
+    }
+    // Clocks that are read at times are not exact.
+    if (told.others > 0 || told.processes.size() > 1)
+        told.others_computed += std::max(Seconds{0}, unknown);
+
+    auto& all = told.processes;
+    const auto first = processes_.front().pid;
+    std::ranges::stable_sort(all, [&](const auto& a, const auto& b) {
+        return std::pair(a.pid == first, a.computed) > std::pair(b.pid == first, b.computed);
+    });
+    for (; all.size() > tuning::most_processes_told; all.pop_back()) {
+        ++told.others;
+        told.others_computed += all.back().computed;
+    }
+    return told;
+}
+
+}  // namespace shadowprof::sampling
