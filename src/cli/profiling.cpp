@@ -49,6 +49,8 @@ constexpr std::uint64_t default_repeatable_seed = 1;
 constexpr const char* latency = "latency";
 constexpr const char* hazard = "hazard";
 constexpr const char* rule_type = "rule";
+constexpr const char* context = "context";
+constexpr std::size_t most_kept_samples = 1000;
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -80,6 +82,7 @@ std::vector<std::string> profiles_asked_for(const ProfilingOptions& options,
                                : profile::profile_names();
     std::erase(all, rule_type);
     if (!options.rules.empty()) all.emplace_back(rule_type);
+    if (options.kept_samples > 0 && !has(all, context)) all.emplace_back(context);
     if (is_list) return all;
     if (!can_time_loads(sampling)) std::erase(all, latency);
     if (!can_have_clock(sampling)) std::erase_if(all, reads_clock);
@@ -115,8 +118,10 @@ sampling::Options sampling_options(const ProfilingOptions& options) {
     if (options.period) sampling.period = Seconds{*options.period};
     if (options.duration) sampling.duration = Seconds{*options.duration};
     sampling.most_samples = options.most_samples;
-    sampling.names_threads = std::ranges::any_of(
-        options.rules, [](const profile::Rule& rule) { return rule.by.thread; });
+    sampling.names_threads = options.kept_samples > 0 ||
+                             std::ranges::any_of(options.rules, [](const profile::Rule& rule) {
+                                 return rule.by.thread;
+                             });
     sampling.precision = options.precision;
     sampling.seed =
         options.seed.value_or(row.is_repeatable ? default_repeatable_seed : draw_seed());
@@ -205,6 +210,8 @@ model::RunFacts facts_of(const ProfilingOptions& options, const sampling::Option
         run.options["aslr"] = options.aslr ? "true" : "false";
     if (sampling.load) run.options["load"] = fmt::format("{:g}", *sampling.load);
     if (options.value_context) run.options["value-context"] = "true";
+    if (options.kept_samples > 0)
+        run.options["keep-samples"] = std::to_string(options.kept_samples);
     run.seed = sampling.seed;
     run.started = std::move(started);
     run.duration = result.duration.count();
@@ -413,6 +420,17 @@ void ProfilingOptions::add_to(CLI::App& command) {
         "what the processor says)");
     command.add_flag("--value-context", value_context, "Tell values apart by return address");
     command
+        .add_option_function<std::string>(
+            "--keep-samples",
+            [this](const std::string& text) {
+                kept_samples = parse_count(text);
+                if (kept_samples > most_kept_samples)
+                    throw CLI::ValidationError("--keep-samples",
+                                               fmt::format("no more than {}", most_kept_samples));
+            },
+            "Keep all calls and returns of so many samples (export --format trace)")
+        ->type_name("N");
+    command
         .add_option_function<std::vector<std::string>>(
             "--rule",
             [this](const std::vector<std::string>& texts) {
@@ -507,6 +525,7 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
     const profile::ProfileOptions profiles{
         .names = {names.begin(), names.end()},
         .value_context = options.value_context,
+        .kept_samples = options.kept_samples,
         .seed = sampling.seed,
         .latency_scale = std::move(latency_scale),
         .name_of_system_call = name_of_system_call,

@@ -29,6 +29,7 @@ struct ProfilingOptions {
     std::optional<double> precision;
     bool exhaustive = false;
     bool value_context = false;
+    std::size_t kept_samples = 0;
     std::vector<profile::Rule> rules;
     std::string control;  // fifo:CTL[,ACK]; empty: none
     std::optional<std::array<machine::CacheGeometry::Level, 3>> caches;

@@ -13,7 +13,8 @@
 //     ties()              orders entries of equal weight that a profiler found, before identity
 //     defect()            what contradicts itself, to be said after the name of the section
 // and a list may have warning_if_merged(a, b), which returns what readers of the sum must know, and
-// scale() and rescale(to), where sums need a common scale: the larger one.
+// scale() and rescale(to), where sums need a common scale: the larger one. A list that
+// is_kept_whole is not cut to its strongest entries.
 #pragma once
 
 #include <fmt/format.h>
@@ -248,6 +249,7 @@ void SectionOf<ListOver>::sort() {
 
 template <template <class> class ListOver>
 void SectionOf<ListOver>::keep_strongest(const KeepOptions& options) {
+    if constexpr (requires { List::is_kept_whole; }) return;
     if (options.limit == 0) return;
     for (; entries.size() > options.limit; entries.pop_back()) {
         each_count_of(list(), [&](std::string_view, Totals& of, auto count) {
@@ -408,6 +410,7 @@ class Found final : public FoundSection, public ListOver<trace::Location> {
 
   private:
     std::vector<const Entry*> strongest(const PlaceTable& places, std::size_t limit) const {
+        if constexpr (requires { List::is_kept_whole; }) limit = 0;
         std::vector<const Entry*> order;
         for (const auto& e : this->entries) order.push_back(&e);
         const auto wanted = limit == 0 ? order.size() : std::min(limit, order.size());

@@ -94,6 +94,60 @@ using ByContext = Contexts::ByContext;
 
 }  // namespace
 
+TEST_CASE("samples that are kept have their calls and returns in order") {
+    Contexts c;
+    const auto main_calls = c.block(0x1000, 3, call, 0x2000);
+    const auto two_calls = c.block(0x2000, 2, call, 0x3000);
+    const auto three = c.block(0x3000, 5, ret);
+    const auto two_returns = c.block(0x2008, 1, ret);
+    const auto main_calls_three = c.block(0x100c, 4, call, 0x3000);
+    const auto main_ends = c.block(0x101c, 1, plain);
+    constexpr std::size_t most = 2;
+    ContextProfiler profiler{c.program.table, c.functions, CallTree::default_most_nodes, most, 1};
+    for (std::uint32_t sample = 0; sample < 20; ++sample) {
+        TestTrace trace;
+        trace.start.trace = static_cast<trace::TraceId>(sample);
+        trace.start.sample = static_cast<trace::SampleId>(sample);
+        trace.start.thread = "worker";
+        trace.from_thread_start().run(
+            {main_calls, two_calls, three, two_returns, main_calls_three, three, main_ends});
+        read(profiler, trace);
+        profiler.end_sample(trace.start.sample);
+    }
+    Hotlists lists;
+    profiler.yield(lists, Seen::samples);
+    const auto& list = *lists.find<SampleHotlist>();
+    CHECK(list.totals.samples == most);
+    CHECK(list.totals.total == most * 21);
+    CHECK(list.totals.unknown == 0);
+    const auto first = list.entries.front().sample;
+    std::string text;
+    for (const auto& e : list.entries) {
+        CHECK(e.name == "worker");
+        if (e.sample != first) continue;
+        text += fmt::format("{}:", e.depth);
+        for (const auto& frame : e.frames) text += fmt::format(" {:x}", frame.offset / 0x1000);
+        text += fmt::format(" {}; ", e.instructions);
+    }
+    CHECK(list.entries.size() == most * 7);
+    CHECK(text == "0: 1 3; 1: 2 2; 2: 3 5; 1: 2 1; 0: 1 4; 1: 3 5; 0: 1 1; ");
+}
+
+TEST_CASE("of a long sample the beginning is kept, and the rest is counted") {
+    CallRecord record{"main"};
+    constexpr std::uint64_t calls = CallRecord::most_stretches;
+    for (std::uint64_t n = 0; n < calls && !record.is_full(); ++n) {
+        record.add({1}, 2);
+        if (!record.is_full()) record.add({1, 2}, 3);
+    }
+    CHECK(record.is_full());
+    CHECK(record.stretches().size() == CallRecord::most_stretches);
+    CHECK(record.all() == 5 * CallRecord::most_stretches / 2);
+    record.skip(100);
+    CHECK(record.all() == 5 * CallRecord::most_stretches / 2 + 100);
+    CHECK(record.stretches().back().depth == 1);
+}
+
 TEST_CASE("contexts: calls and returns") {
     Contexts c;
     const auto main_calls = c.block(0x1000, 3, call, 0x2000);

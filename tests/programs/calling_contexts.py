@@ -225,7 +225,39 @@ def cut():
     check(any("[other contexts]" in line for line in lines), "what is not listed has no name")
 
 
+def kept_samples():
+    """All calls of the whole program, which is one sample in mode full: once as they came, and once as contexts."""
+    document = profile("kept.json", program, options=("-m", "full", "--limit", "3", "--keep-samples", "5"))
+    samples = document["samples"]
+    check_equal("the number of samples", samples["samples"], 1)
+    check_equal("all of its instructions", samples["total"], document["coverage"]["instructions"])
+    names = names_of(document)
+    by_thread = {}
+    for e in samples["entries"]:
+        by_thread.setdefault(e["thread"], []).append(e)
+    own, calls = Counter(), Counter()
+    for entries in by_thread.values():
+        stack = []
+        for n, e in enumerate(sorted(entries, key=lambda e: e["order"])):
+            check_equal("the order", e["order"], n)
+            check(e["depth"] <= len(stack), f"{e} follows {stack}")
+            if n and e["depth"] == len(stack):
+                calls[names[e["frames"][-1]]] += 1
+            stack = stack[:e["depth"]] + e["frames"]
+            own[names[stack[-1]]] += e["instructions"]
+    check_equal("recursion", (calls["recurse"], own["recurse"]), (7, 33))
+    check_equal("leaf", own["leaf"], 95)
+    document = json.loads(export("trace", "kept.json", "kept.trace"))
+    calls = [e for e in document["traceEvents"] if e["name"] == "recurse" and e["ph"] == "X"]
+    check_equal("calls in the trace", len(calls), 7)
+    longest = max(calls, key=lambda e: e["dur"])
+    check(all(longest["ts"] <= e["ts"] and e["ts"] + e["dur"] <= longest["ts"] + longest["dur"] + 1e-9 for e in calls),
+          f"calls are not within each other: {calls}")
+    check_equal("too many", run([SHADOWPROF, "run", "--keep-samples", "1001", "true"]).status, 2)
+
+
 with scratch():
+    kept_samples()
     found = profile("known.json", program)
     known(found)
     text()

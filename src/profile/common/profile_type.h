@@ -30,6 +30,7 @@ class RuleSet;
 struct ProfileOptions {
     std::set<std::string> names;
     bool value_context = false;
+    std::size_t kept_samples = 0;  // whose calls are kept as they came
     std::uint64_t seed = 0;
     ValueEstimator value_estimator = ValueEstimator::counting_sample;
     std::size_t value_slots = 0;  // a location; 0: as many as suit the estimator

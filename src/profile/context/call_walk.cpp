@@ -10,10 +10,11 @@ namespace shadowprof::profile {
 using trace::BlockExit;
 
 CallWalk::CallWalk(CallTree& tree, Stretches& stretches, CallCounts& counts,
-                   const trace::TraceStart& start)
+                   const trace::TraceStart& start, std::shared_ptr<CallRecord> record)
     : tree_(tree),
       stretches_(stretches),
       counts_(counts),
+      record_(std::move(record)),
       seeds_(start.from_thread_start ? std::vector<trace::Location>{} : start.call_stack),
       starts_thread_(start.from_thread_start) {
     // A stack of one function could not be followed.
@@ -46,7 +47,19 @@ void CallWalk::leave(const Frame& frame) {
 void CallWalk::credit() {
     if (now_ == since_) return;
     if (!stack_.frames.empty()) counts_.self.add(top().node, now_ - since_);
+    if (record_) record(now_ - since_);
     since_ = now_;
+}
+
+void CallWalk::record(std::uint64_t instructions) {
+    std::vector<FunctionId> functions;
+    if (!record_->is_full())
+        for (const auto& frame : stack_.frames)
+            if (frame.function != no_function) functions.push_back(frame.function);
+    if (functions.empty())
+        record_->skip(instructions);
+    else
+        record_->add(functions, instructions);
 }
 
 // Into the node and arc that lead there.

@@ -15,11 +15,13 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "profile/context/call_counts.h"
 #include "profile/context/call_tree.h"
+#include "profile/context/kept_samples.h"
 #include "profile/context/stretches.h"
 #include "trace/trace.h"
 
@@ -27,8 +29,9 @@ namespace shadowprof::profile {
 
 class CallWalk {
   public:
+    // `record`: where all of it is kept besides, if it is.
     CallWalk(CallTree& tree, Stretches& stretches, CallCounts& counts,
-             const trace::TraceStart& start);
+             const trace::TraceStart& start, std::shared_ptr<CallRecord> record = nullptr);
 
     void go_on(const Stretch& to) {
         if (!last_.stays || last_.function != to.function) [[unlikely]]
@@ -153,10 +156,12 @@ class CallWalk {
     void enter(const Frame& frame);
     void leave(const Frame& frame);
     void credit();
+    void record(std::uint64_t instructions);
 
     CallTree& tree_;
     Stretches& stretches_;
     CallCounts& counts_;
+    std::shared_ptr<CallRecord> record_;
     Stack stack_;
     std::vector<Stack> left_;  // the last one was left last
     std::vector<trace::Location> seeds_;

@@ -61,7 +61,8 @@ T& at(std::vector<T>& all, std::size_t number) {
 std::unique_ptr<Reader> ContextProfiler::open(const trace::TraceStart& start) {
     auto& sample = samples_.open(start.sample);
     sample.weight = std::max(sample.weight, start.weight_in_all());
-    sample.walks.push_back(std::make_unique<CallWalk>(tree_, stretches_, sample.counts, start));
+    sample.walks.push_back(
+        std::make_unique<CallWalk>(tree_, stretches_, sample.counts, start, kept_.begin(start)));
     return std::make_unique<ContextReader>(*this, stretches_.blocks(), *sample.walks.back());
 }
 
@@ -136,6 +137,7 @@ void ContextProfiler::yield(Hotlists& into, Seen seen) {
     samples_.close_all([this](Sample& sample) { fold(sample); });
     into.add(contexts(seen));
     into.add(callers(seen));
+    if (kept_samples_ > 0) into.add(kept_.list(tree_));
 }
 
 Totals ContextProfiler::totals(Seen seen) const {
@@ -183,7 +185,9 @@ const ProfileType context_type{
     .name = "context",
     .section = section_type<ContextSection>(),
     .make_profiler = [](const ProfilerInputs& in) -> std::unique_ptr<Profiler> {
-        return std::make_unique<ContextProfiler>(in.blocks, in.functions);
+        return std::make_unique<ContextProfiler>(in.blocks, in.functions,
+                                                 CallTree::default_most_nodes,
+                                                 in.options.kept_samples, in.options.seed);
     },
 };
 

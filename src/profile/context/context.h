@@ -16,15 +16,19 @@ namespace shadowprof::profile {
 class ContextProfiler : public Profiler {
   public:
     ContextProfiler(const trace::BlockTable& blocks, FunctionMap& functions,
-                    std::size_t most_nodes = CallTree::default_most_nodes)
-        : tree_(most_nodes), stretches_(blocks, functions, tree_) {}
+                    std::size_t most_nodes = CallTree::default_most_nodes,
+                    std::size_t kept_samples = 0, std::uint64_t seed = 0)
+        : tree_(most_nodes),
+          stretches_(blocks, functions, tree_),
+          kept_samples_(kept_samples),
+          kept_(kept_samples, seed) {}
 
     std::string_view name() const override { return "context"; }
     trace::CapturePlan captures() const override { return {}; }
     bool reads_segments() const override { return true; }
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
     void end_sample(trace::SampleId sample) override;
-    // A list of contexts, and one of functions and their callers.
+    // A list of contexts, one of functions and their callers, and one of samples that are kept.
     void yield(Hotlists& into, Seen seen) override;
 
     Stretches& stretches() { return stretches_; }
@@ -54,6 +58,8 @@ class ContextProfiler : public Profiler {
 
     CallTree tree_;
     Stretches stretches_;
+    const std::size_t kept_samples_;
+    KeptSamples kept_;
     OpenSamples<Sample> samples_;
     std::vector<OfNode> nodes_;
     std::vector<OfCallee> functions_, arcs_;

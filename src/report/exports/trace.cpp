@@ -1,5 +1,6 @@
 // Trace Event JSON, which Perfetto (ui.perfetto.dev), Chrome and speedscope open: the timeline, a
-// track for each thread.
+// track for each thread; and the samples that were kept, each a process of its own that begins at
+// 0 and takes a nanosecond for each instruction.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "report/diff/shapes.h"
 #include "report/exports/exports.h"
 #include "report/text/format.h"
+#include "report/views/sample_slices.h"
 
 namespace shadowprof::report {
 
@@ -60,58 +62,101 @@ std::map<std::string, std::vector<Slice>> tracks_of(const Profile& p, const Time
     return tracks;
 }
 
-void name_of_track(JsonOutput& out, std::uint64_t track, std::string_view key,
-                   const std::string& name) {
-    out.break_line();
-    out.open_object();
-    out.key("ph").text("M");
-    out.key("name").text(key);
-    out.key("pid").number(1);
-    out.key("tid").number(track);
-    out.key("args").open_object();
-    out.key("name").text(name);
-    out.close_object();
-    out.close_object();
-}
+class TraceEvents {
+  public:
+    explicit TraceEvents(const Profile& p) : p_(p) {
+        out_.open_object();
+        out_.key("displayTimeUnit").text("ms");
+        out_.key("otherData").open_object();
+        out_.key("tool").text(p.tool);
+        out_.close_object();
+        out_.key("traceEvents").open_array();
+    }
+
+    void timeline(const TimelineSection& list) {
+        name("process_name", 1, 1, program_of(p_));
+        std::uint64_t track = 0;
+        for (const auto& [thread, slices] : tracks_of(p_, list)) {
+            name("thread_name", 1, ++track, model::printable(thread));
+            for (const auto& slice : slices) {
+                begin_event("X", slice.name, 1, track);
+                out_.key("cat").text(slice.state);
+                out_.key("ts").number(slice.begin);
+                out_.key("dur").number(slice.length);
+                out_.close_object();
+            }
+        }
+    }
+
+    void sample(const profile::ThreadOfSample& thread, std::uint64_t number) {
+        constexpr double instructions_a_unit = 1000;
+        const auto process = number + 1;
+        name("process_name", process, 1, fmt::format("sample {}, 1 ns an instruction", number));
+        name("thread_name", process, 1, model::printable(thread.stretches.front()->name));
+        for (const auto& slice : slices_of(thread)) {
+            begin_event("X", function_label(p_, p_.at(slice.function)), process, 1);
+            out_.key("cat").text("call");
+            out_.key("ts").real(static_cast<double>(slice.begin) / instructions_a_unit);
+            out_.key("dur").real(static_cast<double>(slice.length) / instructions_a_unit);
+            out_.close_object();
+        }
+    }
+
+    std::string take() {
+        out_.break_line();
+        out_.close_array();
+        out_.close_object();
+        return out_.take() + "\n";
+    }
+
+  private:
+    void begin_event(std::string_view kind, std::string_view what, std::uint64_t process,
+                     std::uint64_t track) {
+        out_.break_line();
+        out_.open_object();
+        out_.key("ph").text(kind);
+        out_.key("name").text(what);
+        out_.key("pid").number(process);
+        out_.key("tid").number(track);
+    }
+    void name(std::string_view of, std::uint64_t process, std::uint64_t track,
+              const std::string& text) {
+        begin_event("M", of, process, track);
+        out_.key("args").open_object();
+        out_.key("name").text(text);
+        out_.close_object();
+        out_.close_object();
+    }
+
+    const Profile& p_;
+    JsonOutput out_;
+};
 
 }  // namespace
 
 Exported export_trace(const Profile& p, const ExportOptions&) {
     const auto* const list = p.find<TimelineSection>();
-    if (!list || list->entries.empty())
+    const auto* const samples = p.find<profile::SampleSection>();
+    const bool has_timeline = list && !list->entries.empty();
+    const bool has_samples = samples && !samples->entries.empty();
+    if (!has_timeline && !has_samples)
         throw UserError(
             "this profile has no timeline: --profile timeline takes one, in modes that take "
-            "samples");
-    JsonOutput out;
-    out.open_object();
-    out.key("displayTimeUnit").text("ms");
-    out.key("otherData").open_object();
-    out.key("tool").text(p.tool);
-    out.close_object();
-    out.key("traceEvents").open_array();
-    name_of_track(out, 1, "process_name", program_of(p));
-    std::uint64_t track = 0;
-    for (const auto& [thread, slices] : tracks_of(p, *list)) {
-        name_of_track(out, ++track, "thread_name", model::printable(thread));
-        for (const auto& slice : slices) {
-            out.break_line();
-            out.open_object();
-            out.key("ph").text("X");
-            out.key("name").text(slice.name);
-            out.key("cat").text(slice.state);
-            out.key("pid").number(1);
-            out.key("tid").number(track);
-            out.key("ts").number(slice.begin);
-            out.key("dur").number(slice.length);
-            out.close_object();
-        }
+            "samples; and no samples were kept: --keep-samples does");
+    TraceEvents events{p};
+    std::vector<std::string> notes;
+    if (has_timeline) {
+        events.timeline(*list);
+        notes.push_back(
+            fmt::format("within {} the order is not known: what took longest comes first",
+                        model::seconds_text(static_cast<double>(list->column_width) * 1e-3)));
     }
-    out.break_line();
-    out.close_array();
-    out.close_object();
-    return {out.take() + "\n",
-            {fmt::format("within {} the order is not known: what took longest comes first",
-                         model::seconds_text(static_cast<double>(list->column_width) * 1e-3))}};
+    if (has_samples) {
+        std::uint64_t number = 0;
+        for (const auto& thread : profile::threads_of(*samples)) events.sample(thread, ++number);
+        notes.push_back("samples that were kept begin at 0, and an instruction takes 1 ns there");
+    }
+    return {events.take(), std::move(notes)};
 }
 
 }  // namespace shadowprof::report

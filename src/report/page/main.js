@@ -6,7 +6,7 @@
   const search = document.getElementById("search");
   const help = document.getElementById("help");
   const parts = [
-    overviewPart(show), opportunitiesPart(show), flamePart(), timelinePart(), ...chapterParts(show), codePart(),
+    overviewPart(show), opportunitiesPart(show), flamePart(), timelinePart(), tracePart(), ...chapterParts(show), codePart(),
   ].filter(Boolean);
   const keysOfParts = "1234567890-=";
   const built = new Map();

@@ -36,6 +36,7 @@ class PageWriter {
         if (const auto* loads = p_.find<LatencySection>()) level_limits(loads->scale);
         flames();
         write_timeline(out_, p_);
+        write_samples(out_, p_);
         write_code(out_, p_, symbols_, index_, limits_);
         out_.break_line();
         out_.key("modules").open_array();

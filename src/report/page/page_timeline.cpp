@@ -5,6 +5,7 @@
 
 #include "model/utf8.h"
 #include "report/text/format.h"
+#include "report/views/sample_slices.h"
 
 namespace shadowprof::report {
 
@@ -59,6 +60,37 @@ void write_timeline(JsonOutput& out, const Profile& p) {
         out.key(key);
         texts->write(out);
     }
+    out.close_object();
+}
+
+void write_samples(JsonOutput& out, const Profile& p) {
+    out.break_line();
+    out.key("samples");
+    const auto* const list = p.find<profile::SampleSection>();
+    if (!list || list->entries.empty()) {
+        out.null();
+        return;
+    }
+    Numbers functions;
+    out.open_object();
+    out.key("threads").open_array();
+    for (const auto& thread : profile::threads_of(*list)) {
+        out.open_object();
+        out.key("name").text(printable(thread.stretches.front()->name));
+        out.key("instructions").number(thread.instructions);
+        out.key("calls").open_array();
+        for (const auto& slice : slices_of(thread)) {
+            out.number(functions.of(function_label(p, p.at(slice.function))));
+            out.number(slice.depth);
+            out.number(slice.begin);
+            out.number(slice.length);
+        }
+        out.close_array();
+        out.close_object();
+    }
+    out.close_array();
+    out.key("functions");
+    functions.write(out);
     out.close_object();
 }
 

@@ -1,0 +1,77 @@
+#include "profile/context/kept_samples.h"
+
+#include <algorithm>
+
+namespace shadowprof::profile {
+
+void CallRecord::add(const std::vector<FunctionId>& functions, std::uint64_t instructions) {
+    all_ += instructions;
+    const auto known = std::min(functions.size(), most_frames);
+    const auto end = functions.begin() + static_cast<std::ptrdiff_t>(known);
+    if (std::equal(functions.begin(), end, in_.begin(), in_.end())) {
+        if (!stretches_.empty()) stretches_.back().instructions += instructions;
+        return;
+    }
+    const auto same = std::mismatch(functions.begin(), end, in_.begin(), in_.end()).first;
+    const auto first = same == end ? end - 1 : same;
+    stretches_.push_back(
+        {static_cast<std::size_t>(first - functions.begin()), {first, end}, instructions});
+    in_.assign(functions.begin(), end);
+}
+
+KeptSamples::Sample* KeptSamples::kept(trace::SampleId id) {
+    const auto known = std::ranges::find(samples_, id, &Sample::id);
+    return known == samples_.end() ? nullptr : &*known;
+}
+
+// Each of those that were met is kept with the same chance (reservoir sampling).
+KeptSamples::Sample* KeptSamples::draw(trace::SampleId id) {
+    const auto number = random_.below(std::uint64_t{1} << 32);
+    if (samples_.size() < most_) return &samples_.emplace_back(Sample{id, number, {}});
+    const auto place = random_.below(met_);
+    if (place >= most_) return nullptr;
+    samples_[place] = {id, number, {}};
+    return &samples_[place];
+}
+
+std::shared_ptr<CallRecord> KeptSamples::begin(const trace::TraceStart& start) {
+    if (most_ == 0) return nullptr;
+    auto* sample = kept(start.sample);
+    if (!sample) {
+        // Another thread of one that was not drawn.
+        if (met_ > 0 && start.sample <= last_met_) return nullptr;
+        ++met_;
+        last_met_ = start.sample;
+        sample = draw(start.sample);
+    }
+    if (!sample) return nullptr;
+    return sample->threads.emplace_back(std::make_shared<CallRecord>(start.thread));
+}
+
+SampleHotlist KeptSamples::list(const CallTree& tree) const {
+    SampleHotlist list;
+    for (const auto& sample : samples_) {
+        std::uint64_t all = 0;
+        for (std::size_t thread = 0; thread < sample.threads.size(); ++thread) {
+            const auto& record = *sample.threads[thread];
+            all += record.all();
+            list.totals.unknown += record.all();
+            for (const auto& stretch : record.stretches()) {
+                auto& entry = list.entries.emplace_back();
+                entry.sample = sample.number;
+                entry.thread = thread;
+                entry.name = record.thread();
+                entry.order = static_cast<std::uint64_t>(&stretch - record.stretches().data());
+                entry.depth = stretch.depth;
+                for (const auto function : stretch.functions)
+                    entry.frames.push_back(tree.entry_of(function));
+                entry.instructions = stretch.instructions;
+                list.totals.unknown -= stretch.instructions;
+            }
+        }
+        list.totals.add_sample(all);
+    }
+    return list;
+}
+
+}  // namespace shadowprof::profile
