@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "model/chapters.h"
+#include "profile/module/module_set.h"
 #include "profile/registry.h"
 #include "profile/rule/rule_set.h"
 #include "report/symbols/place_names.h"
@@ -26,6 +27,7 @@ class ProcessProfiling {
     struct Wanted {
         profile::ProfileOptions profiles;
         const profile::RuleParameters& rules;
+        profile::ModuleSet& modules;  // look at the first process only
         model::KeepOptions keep;
     };
     // `beside`: what looks at another process of the same family, if any.
@@ -68,6 +70,9 @@ class ProcessProfiling {
     report::SymbolFunctionMap functions_;
     report::SymbolPlaceNames place_names_;
     const profile::RuleSet rules_;
+    const profile::RuleParameters parameters_of_modules_;
+    const profile::RuleSet rules_of_modules_;
+    const profile::ChoiceOfAll chosen_{{&rules_, &rules_of_modules_}};
     std::vector<Program> programs_;
 };
 

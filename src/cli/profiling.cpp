@@ -19,6 +19,7 @@
 #include "cli/console.h"
 #include "cli/control.h"
 #include "cli/family_profile.h"
+#include "cli/modules.h"
 #include "cli/process_profiling.h"
 #include "cli/signals.h"
 #include "cli/units.h"
@@ -30,6 +31,7 @@
 #include "model/utf8.h"
 #include "proc/process_info.h"
 #include "profile/common/profile_type.h"
+#include "profile/module/module_set.h"
 #include "profile/registry.h"
 #include "profile/rule/rule_parser.h"
 #include "profile/rule/rule_set.h"
@@ -51,6 +53,7 @@ constexpr const char* hazard = "hazard";
 constexpr const char* rule_type = "rule";
 constexpr const char* context = "context";
 constexpr std::size_t most_kept_samples = 1000;
+constexpr const char* module_type = "module";
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
     return std::find(names.begin(), names.end(), name) != names.end();
@@ -72,7 +75,7 @@ bool reads_clock(const std::string& name) {
     });
 }
 
-// Rules that were given are asked for.
+// Rules and modules that were given are asked for.
 std::vector<std::string> profiles_asked_for(const ProfilingOptions& options,
                                             const sampling::Options& sampling) {
     const auto& names = options.profiles;
@@ -83,6 +86,8 @@ std::vector<std::string> profiles_asked_for(const ProfilingOptions& options,
     std::erase(all, rule_type);
     if (!options.rules.empty()) all.emplace_back(rule_type);
     if (options.kept_samples > 0 && !has(all, context)) all.emplace_back(context);
+    std::erase(all, module_type);
+    if (!options.modules.empty()) all.emplace_back(module_type);
     if (is_list) return all;
     if (!can_time_loads(sampling)) std::erase(all, latency);
     if (!can_have_clock(sampling)) std::erase_if(all, reads_clock);
@@ -107,11 +112,12 @@ sampling::Options sampling_options(const ProfilingOptions& options) {
     if (options.sample_time) sampling.sample_time = Seconds{*options.sample_time};
     sampling.all_threads = options.all_threads;
     sampling.load = options.load;
-    // Which accesses collide depends on all that came before, and exactly that is what mode full is
-    // asked for; unless loads are to be timed, which cannot be where every address is written down.
-    const bool sees_all_hazards =
-        has(options.profiles, hazard) && !row.sample && !sampling.insists_on_latencies;
-    sampling.exhaustive = options.exhaustive || sees_all_hazards;
+    // Which accesses collide, and what modules find, depends on all that came before, and exactly
+    // that is what mode full is asked for; unless loads are to be timed, which cannot be where
+    // every address is written down.
+    const bool needs_all = has(options.profiles, hazard) || !options.modules.empty();
+    sampling.exhaustive =
+        options.exhaustive || (needs_all && !row.sample && !sampling.insists_on_latencies);
     sampling.randomise_addresses = options.aslr;
     sampling.keeps_code = !options.no_cache;
     sampling.overhead = options.overhead;
@@ -317,6 +323,8 @@ void check(const ProfilingOptions& options, const sampling::Options& sampling, b
         refuse("--sample-size 0 follows a program from its start: use run, not attach");
     if (has(options.profiles, rule_type) && options.rules.empty())
         refuse("--profile rule needs a --rule: what it is to look for");
+    if (has(options.profiles, module_type) && options.modules.empty())
+        refuse("--profile module needs a --module: what it is to ask");
     if (has(options.profiles, latency) && !can_time_loads(sampling))
         refuse(fmt::format("--profile latency needs --mode {}, without --exhaustive",
                            names_of_modes(&ModeRow::times_loads)));
@@ -451,6 +459,13 @@ void ProfilingOptions::add_to(CLI::App& command) {
         ->allow_extra_args(false)
         ->type_name(file_type);
     command
+        .add_option(
+            "--module", modules,
+            "Have a customisation module look: alloc, floats, locks, or a file of your own;\n"
+            "see MODULES in shadowprof(1)")
+        ->allow_extra_args(false)
+        ->type_name("NAME|FILE.so[:ARGS]");
+    command
         .add_option("--control", control,
                     "Take commands from a named pipe while the program runs: enable, disable,\n"
                     "set NAME.burst=N, set NAME.sparsity=N, snapshot, ping")
@@ -493,6 +508,8 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
     const bool with_progress =
         !options.no_progress && !options.quiet && (attach || !shares_terminal());
     InheritedFiles inherited;
+    profile::ModuleSet modules;
+    load_modules(options.modules, modules);
     check_writable(options.output);
     Control control{options.control};
 
@@ -532,7 +549,7 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
     };
     // Before any thread is started, so that all block these signals.
     if (!attach) ignore_what_the_program_sends();
-    const ProcessProfiling::Wanted wanted{profiles, rules, {.limit = options.limit}};
+    const ProcessProfiling::Wanted wanted{profiles, rules, modules, {.limit = options.limit}};
     ProcessProfiling profiling{sampling, target, wanted};
     auto& session = profiling.session();
     const SignalWatch signals{[&](int signal) { heed(signal, session, attach != nullptr); }};
@@ -565,17 +582,7 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
                                                is_in_samples ? join : sampling::Family::Join{});
     wait_for_end(session, family.get(), sampling.most_samples, with_progress);
     control.end();
-    sampling::Family::Told told;
-    if (family) {
-        family->stop("the end of profiling");
-        told = family->told();
-    }
-    const bool is_alone = told.processes.size() <= 1 && told.others == 0;
-    auto seen = profiling.finish(is_alone);
-    auto result = std::move(seen.result);
-    forget_what_was_brief(seen.programs, told);
-    if (!is_in_samples && !is_alone) result.warnings.push_back(not_followed(told, sampling));
-    const bool is_single = !is_in_samples || (is_alone && seen.programs.size() == 1);
+    modules.target_is(session.pid());
     std::string shortage;
     try {
         if (!is_single) gathered.add(session.pid(), std::move(seen.programs), result);

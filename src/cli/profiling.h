@@ -31,7 +31,8 @@ struct ProfilingOptions {
     bool value_context = false;
     std::size_t kept_samples = 0;
     std::vector<profile::Rule> rules;
-    std::string control;  // fifo:CTL[,ACK]; empty: none
+    std::vector<std::string> modules;  // FILE[:ARGS] or NAME[:ARGS]
+    std::string control;               // fifo:CTL[,ACK]; empty: none
     std::optional<std::array<machine::CacheGeometry::Level, 3>> caches;
     bool aslr = false;
     bool no_cache = false;

@@ -34,6 +34,9 @@ class TestNames : public PlaceNames {
         if (what == NameOf::file) return glob == "program.c";
         return glob == "f*" || glob == "f" + std::to_string(place.offset / 0x100);
     }
+    PlaceName name_of(const Location& place) override {
+        return {"f" + std::to_string(place.offset / 0x100), place.offset % 0x100, "program"};
+    }
 };
 
 // Real instructions. Two functions: at 0x100 a loop that calls the one at 0x200.
@@ -300,7 +303,7 @@ TEST_CASE("events are counted by place, target and function") {
                                          {{"taken", 0x10a, 0}, 2},
                                          {{"returns", 0x200, 0}, 3},
                                          {{"returns", 0x100, 0}, 1}});
-    for (const auto& rule : list.rules) {
+    for (const auto& rule : list.parts) {
         CHECK(rule.totals.unknown == 0);
         CHECK(rule.totals.exhaustive);
         CHECK(rule.stands_for == rule.totals.total);
@@ -367,9 +370,9 @@ TEST_CASE("values, conditions on values, and what calls return") {
             CHECK(e.values.top.front().value == 5);
         }
     }
-    CHECK(list.find_rule("results")->totals.total == 4);
-    CHECK(list.find_rule("results")->totals.unknown == 1);
-    CHECK(list.find_rule("zero")->totals.unknown == 1);
+    CHECK(list.find_part("results")->totals.total == 4);
+    CHECK(list.find_part("results")->totals.unknown == 1);
+    CHECK(list.find_part("zero")->totals.unknown == 1);
 }
 
 TEST_CASE("events are told apart by return address, caller and the last system call") {
@@ -406,7 +409,7 @@ TEST_CASE("a rule with bursts sees so many events of so many, and says what they
         for (std::uint64_t n = 0; n < rounds; ++n) trace.run({loop.call, loop.callee, loop.test});
         trace.stop_before(0x100);
         const auto list = program.read(trace, burst);
-        const auto& rule = *list.find_rule("pairs");
+        const auto& rule = *list.find_part("pairs");
         CAPTURE(burst);
         CHECK_FALSE(rule.totals.exhaustive);
         // Of 200,000 events one in a hundred is looked at; half of them are calls.
@@ -438,7 +441,7 @@ TEST_CASE("parameters change while a Trace is read") {
     tally.yield(lists, Seen::everything, nullptr);
     const auto& list = *lists.find<RuleHotlist>();
     CHECK(counts_of(list) == EventCounts{{{"loads", 0x200, 0}, 2}});
-    CHECK_FALSE(list.rules[0].totals.exhaustive);
+    CHECK_FALSE(list.parts[0].totals.exhaustive);
 }
 
 }  // namespace shadowprof::profile

@@ -23,6 +23,7 @@ enum class ContextId : std::uint32_t { unknown = 0 };
 class ContextTable {
   public:
     ContextId intern(const trace::Location& return_address);
+    std::size_t size() const { return return_addresses_.size(); }
     const trace::Location& at(ContextId id) const {
         return return_addresses_[static_cast<std::uint32_t>(id) - 1];
     }

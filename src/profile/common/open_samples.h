@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,9 @@ class OpenSamples {
         return *state;
     }
 
+    std::optional<trace::SampleId> first_open() const {
+        return open_.empty() ? std::nullopt : std::optional(open_.begin()->first);
+    }
     bool is_open(trace::SampleId sample) const { return open_.count(sample) != 0; }
 
     // `fold` takes what the state holds and leaves it as new.

@@ -25,6 +25,7 @@ namespace shadowprof::profile {
 
 enum class ValueEstimator : std::uint8_t { counting_sample, concise_sample, top_value_table };
 
+class ModuleSet;
 class RuleSet;
 
 struct ProfileOptions {
@@ -37,6 +38,9 @@ struct ProfileOptions {
     trace::CapturePlan value_captures = trace::Capture::destination_values;
     machine::LatencyScale latency_scale;
     const RuleSet* rules = nullptr;  // what profile type rule is about
+    ModuleSet* modules = nullptr;    // what profile type module is about
+    const RuleSet* rules_of_modules = nullptr;
+    const trace::CaptureChoice* chosen = nullptr;  // what all of these need
     std::string (*name_of_system_call)(std::int32_t) = nullptr;
     std::atomic<double>* precision = nullptr;  // where to report it (convergence.h)
 };

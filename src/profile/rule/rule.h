@@ -52,6 +52,7 @@ struct Pattern {
         branch_back,  // … to where it comes from or further up
         branch_on,    // … elsewhere
         conditional,  // a conditional branch, taken or not
+        entry,        // the first instruction of a function
         local,        // leads into the function that it is in
         load,         // by an explicit operand
         store,
@@ -92,6 +93,8 @@ struct Rule {
     std::string text;  // pattern and action, as they were given
     Pattern pattern;
     std::optional<RuleOperand> value;  // the action is `count` without
+    // Or what is handed to a customisation module, in order.
+    std::optional<std::vector<RuleOperand>> handed = {};
     At at = At::instruction;
     RuleKeys by;
     // Bursts: after so many calls and taken backward branches the rule looks at so many.

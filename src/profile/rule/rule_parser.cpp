@@ -108,6 +108,12 @@ class Parser {
         return rule;
     }
 
+    Pattern whole_pattern() {
+        auto pattern = either();
+        if (peek().kind != TokenKind::end) fail("nothing can follow here but '&&', '||' and 'in'");
+        return pattern;
+    }
+
   private:
     const Token& peek() const { return tokens_[next_]; }
     const Token& take() { return tokens_[next_ + 1 < tokens_.size() ? next_++ : next_]; }
@@ -287,6 +293,7 @@ class Parser {
         if (word == "return") return {.kind = Kind::return_};
         if (word == "syscall") return {.kind = Kind::system_call};
         if (word == "conditional") return {.kind = Kind::conditional};
+        if (word == "entry") return {.kind = Kind::entry};
         if (word == "local") return {.kind = Kind::local};
         if (word == "load") return {.kind = Kind::load};
         if (word == "store") return {.kind = Kind::store};
@@ -299,11 +306,12 @@ class Parser {
             bytes.number = number();
             return bytes;
         }
-        fail_at(fmt::format("'{}' is no pattern: there are any, call, return, branch, conditional, "
-                            "local, syscall, load, store, bytes, mnemonic, extension, class, "
-                            "function, file, module, and comparisons of values",
-                            word),
-                token.at);
+        fail_at(
+            fmt::format("'{}' is no pattern: there are any, call, return, branch, conditional, "
+                        "entry, local, syscall, load, store, bytes, mnemonic, extension, class, "
+                        "function, file, module, and comparisons of values",
+                        word),
+            token.at);
     }
 
     Comparison comparison() {
@@ -455,6 +463,10 @@ bool compare(std::uint64_t value, Comparison comparison, const RuleNumber& numbe
 
 Rule parse_rule(std::string_view text) {
     return Parser(text).rule();
+}
+
+Pattern parse_pattern(std::string_view text) {
+    return Parser(text).whole_pattern();
 }
 
 Rule parse_rule_option(std::string_view text) {

@@ -17,8 +17,9 @@ class RuleError : public std::runtime_error {
     std::size_t position;
 };
 
-// Throws RuleError.
+// Throw RuleError.
 Rule parse_rule(std::string_view text);
+Pattern parse_pattern(std::string_view text);
 
 // Those of a file: one after the other, each beginning on a line of its own; a line that begins
 // with white space goes on with the rule before it. `#` begins a comment. Throws UserError that

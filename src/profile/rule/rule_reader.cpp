@@ -12,7 +12,6 @@ namespace shadowprof::profile {
 namespace {
 
 constexpr std::size_t most_bursts_kept = 4096;
-constexpr std::size_t most_awaited = 4096;
 
 // Whether such a Trace has what a rule reads.
 bool is_for(const RuleSet& rules, std::size_t rule, trace::Contents contents) {
@@ -29,42 +28,6 @@ bool is_for(const RuleSet& rules, std::size_t rule, trace::Contents contents) {
 }
 
 }  // namespace
-
-class RuleReader::Facts : public RuleFacts {
-  public:
-    Facts(const trace::Block& block, const RuleHit& hit, std::span<const std::uint64_t> values,
-          const RuleExit* of_exit, std::optional<std::uint64_t> returned = {})
-        : RuleFacts(block.instructions[hit.instruction],
-                    block.place_of(block.instructions[hit.instruction])),
-          hit_(hit),
-          values_(values),
-          returned_(returned) {
-        exit = of_exit;
-    }
-    // `values` are those of the operands, in their order.
-    std::optional<std::uint64_t> value_of(const RuleOperand& operand) const override {
-        for (std::size_t n = 0; n < hit_.operands.size(); ++n) {
-            const auto& bound = hit_.operands[n];
-            if (bound.operand != operand) continue;
-            switch (bound.source.kind) {
-                case RuleSource::Kind::constant:
-                    return bound.source.constant;
-                case RuleSource::Kind::slot:
-                    return n < values_.size() ? std::optional(values_[n]) : std::nullopt;
-                case RuleSource::Kind::awaited:
-                    return returned_;
-                case RuleSource::Kind::none:
-                    return {};
-            }
-        }
-        return {};
-    }
-
-  private:
-    const RuleHit& hit_;
-    std::span<const std::uint64_t> values_;
-    std::optional<std::uint64_t> returned_;
-};
 
 RuleReader::RuleReader(RuleTally& tally, const trace::TraceStart& start)
     : tally_(tally),
@@ -149,7 +112,7 @@ void RuleReader::finish(const trace::TraceEnd& end) {
     if (previous_ != no_block) this->end(previous_, end);
     walker_.finish(end, *this);
     forget_exit();
-    for (const auto& frame : awaited_) give_up(frame);
+    awaited_.give_up_all(give_up());
     for (std::size_t n = 0; n < bursts_.size(); ++n) end_burst(n);
 }
 
@@ -202,11 +165,11 @@ void RuleReader::step(const trace::Block& block) {
 void RuleReader::left_by(const trace::Block& from, Address next, const Location& place) {
     unfinished_ = nullptr;
     const auto& plan = tally_.plan_of(from.id);
-    if (awaits_ && plan.awaits) begin_call(from);
+    if (awaits_ && plan.awaits) awaited_.call(from.place + from.size(), give_up());
     std::optional<RuleExit> exit;
     for (const auto& hit : plan.hits) {
         if (!hit.is_last || !bursts_[hit.rule].is_read) continue;
-        if (!exit) exit = tally_.exit_of(from, next, place);
+        if (!exit) exit = exit_of(from, next, place);
         look_at(from, hit, values_of_unfinished_, &*exit);
     }
     if (contexts_) contexts_->pass(from, place);
@@ -214,17 +177,7 @@ void RuleReader::left_by(const trace::Block& from, Address next, const Location&
         returned_to(place, plan.returned < values_of_unfinished_.size()
                                ? std::optional(values_of_unfinished_[plan.returned])
                                : std::nullopt);
-    if (any_bursts_ && (is_call(from.exit) || tally_.exit_of(from, next, place).backward))
-        pass_event();
-}
-
-// A call of which a rule may want to know what it returns.
-void RuleReader::begin_call(const trace::Block& call) {
-    if (awaited_.size() >= most_awaited) {
-        give_up(awaited_.front());
-        awaited_.erase(awaited_.begin());
-    }
-    awaited_.push_back({call.place + call.size(), {}});
+    if (any_bursts_ && (is_call(from.exit) || exit_of(from, next, place).backward)) pass_event();
 }
 
 // Where the unfinished block led will never be known.
@@ -250,18 +203,17 @@ void RuleReader::look_at(const trace::Block& block, const RuleHit& hit,
                                 : bound.source.constant);
     auto truth = hit.truth;
     if (truth == Truth::depends) {
-        if (rules.holds(rule, Facts(block, hit, {}, exit)) == Truth::no) return;
-        truth = rules.holds(rule, Facts(block, hit, operands_, exit));
+        if (rules.holds(rule, RuleHitFacts(block, hit, {}, exit)) == Truth::no) return;
+        truth = rules.holds(rule, RuleHitFacts(block, hit, operands_, exit));
     }
     if (is_window_) ++counts_.rules[hit.rule].read;
     if (truth == Truth::no) return;
     if (rules.awaits_returns(hit.rule) && is_call(block.exit) && exit && exit->kind) {
-        awaited_.back().events.push_back(
-            {&block, &hit, *exit, operands_, key_of(block, hit, exit)});
+        awaited_.await({&block, &hit, *exit, operands_, key_of(block, hit, exit)});
         return;
     }
     std::optional<std::uint64_t> value;
-    if (rule.value) value = Facts(block, hit, operands_, exit).value_of(*rule.value);
+    if (rule.value) value = RuleHitFacts(block, hit, operands_, exit).value_of(*rule.value);
     const bool is_known = truth == Truth::yes && (!rule.value || value);
     happened(hit, is_known ? key_of(block, hit, exit) : std::nullopt, value);
 }
@@ -310,33 +262,17 @@ std::optional<RuleKey> RuleReader::key_of(const trace::Block& block, const RuleH
     return key;
 }
 
-// Calls that were left by other means than their return (longjmp, exceptions) are dropped with the
-// frames that they skipped.
 void RuleReader::returned_to(const Location& place, std::optional<std::uint64_t> value) {
-    const auto frame = std::find_if(awaited_.rbegin(), awaited_.rend(),
-                                    [&](const Frame& f) { return f.return_address == place; });
-    if (frame == awaited_.rend()) return;
-    while (&awaited_.back() != &*frame) {
-        give_up(awaited_.back());
-        awaited_.pop_back();
-    }
-    const auto events = std::move(awaited_.back().events);
-    awaited_.pop_back();
     const auto& rules = tally_.rules();
-    for (const auto& event : events) {
+    for (const auto& event : awaited_.returned_to(place, give_up())) {
         const auto& rule = rules.rules()[event.hit->rule];
-        const Facts facts(*event.block, *event.hit, event.values, &event.exit, value);
+        const RuleHitFacts facts(*event.block, *event.hit, event.values, &event.exit, value);
         const auto truth = rules.holds(rule, facts);
         if (truth == Truth::no) continue;
         const auto seen = rule.value ? facts.value_of(*rule.value) : std::nullopt;
         const bool is_known = truth == Truth::yes && (!rule.value || seen);
         happened(*event.hit, is_known ? event.key : std::nullopt, seen);
     }
-}
-
-// What these calls return is not seen.
-void RuleReader::give_up(const Frame& frame) {
-    for (const auto& event : frame.events) happened(*event.hit, {}, {});
 }
 
 // Of that length on average: a program that alternates would otherwise show one side only.

@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "profile/common/awaited_returns.h"
 #include "profile/common/walk.h"
 #include "profile/rule/rule_tally.h"
 #include "trace/segment.h"
@@ -45,11 +46,6 @@ class RuleReader : public Reader {
         std::vector<std::uint64_t> values;  // of the hit's operands
         std::optional<RuleKey> key;
     };
-    struct Frame {
-        Location return_address;
-        std::vector<Awaited> events;
-    };
-    class Facts;
 
     void look_at_parameters();
     void step(const trace::Block& block);
@@ -61,9 +57,10 @@ class RuleReader : public Reader {
                   std::optional<std::uint64_t> value);
     std::optional<RuleKey> key_of(const trace::Block& block, const RuleHit& hit,
                                   const RuleExit* exit) const;
-    void begin_call(const trace::Block& call);
     void returned_to(const Location& place, std::optional<std::uint64_t> value);
-    void give_up(const Frame& frame);
+    auto give_up() {
+        return [this](const Awaited& event) { happened(*event.hit, {}, {}); };
+    }
     std::uint64_t draw_pause(std::uint32_t sparsity);
     void pass_event();
     void end_burst(std::size_t rule);
@@ -77,7 +74,7 @@ class RuleReader : public Reader {
     std::vector<Bursts> bursts_;  // by rule
     bool any_bursts_ = false;
     std::optional<ContextStack> contexts_;
-    std::vector<Frame> awaited_;  // the latest call last
+    AwaitedReturns<Awaited> awaited_;
     bool awaits_ = false;
     std::uint32_t thread_ = 0;
     std::int32_t system_call_ = RuleKey::no_call;

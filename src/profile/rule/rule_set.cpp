@@ -29,14 +29,6 @@ Truth truth(bool is) {
     return is ? Truth::yes : Truth::no;
 }
 
-const Operand* explicit_memory(const Instruction& i) {
-    const auto operands = i.explicit_operands();
-    const auto memory = std::find_if(operands.begin(), operands.end(), [](const Operand& o) {
-        return o.kind == OperandKind::memory && o.memory.use != MemoryUse::address_only;
-    });
-    return memory == operands.end() ? nullptr : &*memory;
-}
-
 bool is_call(Flow flow) {
     return flow == Flow::call || flow == Flow::indirect_call;
 }
@@ -107,10 +99,20 @@ std::vector<RuleOperand> operands_of(const Rule& rule) {
         if (part.kind == Kind::value) add(part.operand);
     });
     if (rule.value) add(*rule.value);
+    if (rule.handed)
+        for (const auto& operand : *rule.handed) add(operand);
     return operands;
 }
 
 }  // namespace
+
+const Operand* explicit_memory(const Instruction& i) {
+    const auto operands = i.explicit_operands();
+    const auto memory = std::find_if(operands.begin(), operands.end(), [](const Operand& o) {
+        return o.kind == OperandKind::memory && o.memory.use != MemoryUse::address_only;
+    });
+    return memory == operands.end() ? nullptr : &*memory;
+}
 
 RuleSource source_of(const RuleOperand& operand, const Instruction& i) {
     static constexpr std::array<std::uint8_t, 6> arguments{decoder::rdi, decoder::rsi, decoder::rdx,
@@ -168,7 +170,7 @@ RuleSet::RuleSet(const RuleParameters& parameters, PlaceNames& names, FunctionMa
         const bool returns =
             std::any_of(operands.begin(), operands.end(),
                         [](const RuleOperand& o) { return o.kind == RuleOperand::Kind::return_; });
-        needs.values = !operands.empty() || rule.by.system_call;
+        needs.values = !operands.empty() || rule.by.system_call || rule.handed;
         needs.order = rule.by.follows_execution() || rule.sparsity != 0;
         // A pattern that names returns is about these themselves.
         needs.returns = returns && !mentions(rule.pattern, Kind::return_);
@@ -235,6 +237,8 @@ Truth RuleSet::evaluate(const Pattern& pattern, const RuleFacts& facts) const {
             return truth(i.flow == Flow::system_call);
         case Kind::conditional:
             return truth(i.flow == Flow::conditional);
+        case Kind::entry:
+            return truth(is_entry(facts.place));
         case Kind::branch:
             if (i.flow != Flow::conditional) return truth(is_branch(i.flow));
             if (!exit || !exit->kind) return Truth::depends;
@@ -294,6 +298,11 @@ Truth RuleSet::compares(const Pattern& pattern, const RuleFacts& facts) const {
     const auto value = source.kind == RuleSource::Kind::constant ? std::optional(source.constant)
                                                                  : facts.value_of(pattern.operand);
     return value ? truth(compare(*value, pattern.comparison, pattern.number)) : Truth::depends;
+}
+
+// A place of which no function is known is its own.
+bool RuleSet::is_entry(const Location& place) const {
+    return functions_.function_of(place) == place && functions_.function_of(place + 1) == place;
 }
 
 }  // namespace shadowprof::profile

@@ -17,12 +17,20 @@
 
 namespace shadowprof::profile {
 
+// What places are called.
+struct PlaceName {
+    std::string function = {};  // empty if it is not known
+    std::uint64_t offset = 0;   // in it
+    std::string image = {};     // the path of its file
+};
+
 // Tells whether a place is in a function, source file or module whose name fits a glob. For any
 // thread.
 class PlaceNames {
   public:
     virtual ~PlaceNames() = default;
     virtual bool fits(NameOf what, const std::string& glob, const Location& place) = 0;
+    virtual PlaceName name_of(const Location& place) = 0;
 };
 
 enum class Truth : std::uint8_t { no, yes, depends };
@@ -114,6 +122,7 @@ class RuleSet : public trace::CaptureChoice {
         return needs_[rule].order || parameters_.can_change() || needs_[rule].values;
     }
     FunctionMap& functions() const { return functions_; }
+    PlaceNames& names() const { return names_; }
     bool any_reads_values() const;
 
     Wanted of(const decoder::Instruction& instruction, const Location& place) const override;
@@ -124,6 +133,7 @@ class RuleSet : public trace::CaptureChoice {
         bool values = false, returns = false, order = false;
     };
     Truth evaluate(const Pattern& pattern, const RuleFacts& facts) const;
+    bool is_entry(const Location& place) const;
     Truth leads_to(const Pattern& pattern, const RuleFacts& facts) const;
     Truth compares(const Pattern& pattern, const RuleFacts& facts) const;
 
@@ -133,5 +143,26 @@ class RuleSet : public trace::CaptureChoice {
     FunctionMap& functions_;
     bool any_awaits_ = false, any_names_calls_ = false;
 };
+
+// What several sets of rules need together.
+class ChoiceOfAll : public trace::CaptureChoice {
+  public:
+    explicit ChoiceOfAll(std::vector<const RuleSet*> sets) : sets_(std::move(sets)) {}
+    Wanted of(const decoder::Instruction& instruction, const Location& place) const override {
+        Wanted all;
+        for (const auto* set : sets_) {
+            const auto wanted = set->of(instruction, place);
+            all.captures = all.captures | wanted.captures;
+            all.registers |= wanted.registers;
+        }
+        return all;
+    }
+
+  private:
+    std::vector<const RuleSet*> sets_;
+};
+
+// The operand that is an access to memory, if the instruction's text shows one.
+const decoder::Operand* explicit_memory(const decoder::Instruction& i);
 
 }  // namespace shadowprof::profile

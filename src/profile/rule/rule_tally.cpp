@@ -6,78 +6,15 @@
 
 #include "base/error.h"
 #include "profile/common/tally.h"
-#include "profile/common/transitions.h"
-#include "profile/path/path_rule.h"
 
 namespace shadowprof::profile {
 
 namespace {
 
-using trace::Capture;
-
 // Of all rules together, as of all operands in the value profile.
 constexpr std::size_t most_listed = 500'000;
 
-std::uint32_t slot_index(const trace::Block& block, std::size_t instruction, Capture kind,
-                         std::uint8_t operand) {
-    const auto slot =
-        std::find_if(block.slots.begin(), block.slots.end(), [&](const trace::Slot& s) {
-            return s.instruction == instruction && s.kind == kind && s.operand == operand;
-        });
-    return slot == block.slots.end() ? RulePlan::none
-                                     : static_cast<std::uint32_t>(slot - block.slots.begin());
-}
-
-std::uint64_t scaled(std::uint64_t count, std::uint64_t all, std::uint64_t part) {
-    if (part == 0 || all <= part) return count;
-    return static_cast<std::uint64_t>(Wide{count} * all / part);
-}
-
 }  // namespace
-
-std::optional<RuleHit> RuleTally::hit_of(std::size_t rule, const trace::Block& block,
-                                         std::size_t n) const {
-    const auto& instruction = block.instructions[n];
-    const auto& wanted = rules_.rules()[rule];
-    const auto truth = rules_.holds(wanted, {instruction, block.place_of(instruction)});
-    if (truth == Truth::no) return {};
-    RuleHit hit{.rule = static_cast<std::uint32_t>(rule),
-                .instruction = static_cast<std::uint8_t>(n),
-                .is_last = n + 1 == block.instructions.size(),
-                .truth = truth};
-    for (const auto& operand : rules_.operands_of(rule)) {
-        const auto source = source_of(operand, instruction);
-        const bool is_the_value = wanted.value == operand;
-        if (source.kind == RuleSource::Kind::none && is_the_value) return {};
-        auto& bound = hit.operands.emplace_back(RuleHit::Operand{operand, source});
-        if (source.kind != RuleSource::Kind::slot) continue;
-        bound.slot = slot_index(block, n, source.slot.kind, source.slot.operand);
-        // Not captured: in a part of a block that was cut off, or of another run's plan.
-        if (bound.slot == RulePlan::none) return {};
-    }
-    return hit;
-}
-
-const RulePlan& RuleTally::make_plan(const trace::Block& block) {
-    RulePlan plan;
-    plan.slots = static_cast<std::uint32_t>(block.slots.size());
-    for (std::size_t n = 0; n < block.instructions.size(); ++n)
-        for (std::size_t rule = 0; rule < rules_.rules().size(); ++rule)
-            if (auto hit = hit_of(rule, block, n)) plan.hits.push_back(std::move(*hit));
-    const auto last = block.instructions.size() - 1;
-    const auto of_rax = slot_index(block, last, Capture::register_before, decoder::rax);
-    if (block.exit == trace::BlockExit::system_call) plan.number_of_call = of_rax;
-    if (block.exit == trace::BlockExit::return_) plan.returned = of_rax;
-    plan.awaits = is_call(block.exit) &&
-                  std::any_of(plan.hits.begin(), plan.hits.end(), [&](const RuleHit& hit) {
-                      return hit.is_last && rules_.awaits_returns(hit.rule);
-                  });
-    return *(plans_[static_cast<std::uint32_t>(block.id)] = &made_.emplace_back(std::move(plan)));
-}
-
-RuleExit RuleTally::exit_of(const trace::Block& from, Address next, const Location& place) const {
-    return {edge_kind(from, next), place, is_taken_backward(from, next, place)};
-}
 
 std::optional<RuleKey> RuleTally::key_of(const trace::Block& block, const RuleHit& hit,
                                          const RuleExit* exit) const {
@@ -228,7 +165,7 @@ void RuleTally::yield(Hotlists& into, Seen seen, NameOfCall name_of_call) {
     for (std::size_t n = 0; n < of_rules_.size(); ++n) {
         const auto& sum = of_rules_[n];
         const auto& rule = rules_.rules()[n];
-        auto& found = list.rules.emplace_back(RuleFound{rule.name, rule.text, sum.totals});
+        auto& found = list.parts.emplace_back(NamedTotals{rule.name, rule.text, sum.totals});
         if (rule.sparsity != 0)
             found.text += fmt::format(" [sparsity={},burst={}]", rule.sparsity, rule.burst);
         found.totals.exhaustive = seen == Seen::everything && sum.read == sum.all &&

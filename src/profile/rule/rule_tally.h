@@ -1,5 +1,5 @@
-// What all readers of rules share: which instructions of a block which rules are about, and what
-// was counted of each place and key, folded into statistics sample by sample.
+// What all readers of rules share: what was counted of each place and key, folded into statistics
+// sample by sample.
 #pragma once
 
 #include <cstdint>
@@ -18,34 +18,12 @@
 #include "profile/common/hotlists.h"
 #include "profile/common/open_samples.h"
 #include "profile/common/value_stream.h"
+#include "profile/rule/rule_plans.h"
 #include "profile/rule/rule_section.h"
 #include "profile/rule/rule_set.h"
 #include "trace/trace.h"
 
 namespace shadowprof::profile {
-
-// An instruction of a block that a rule may be about.
-struct RuleHit {
-    struct Operand {
-        RuleOperand operand;
-        RuleSource source;
-        std::uint32_t slot = 0;  // among the block's
-    };
-    std::uint32_t rule = 0;
-    std::uint8_t instruction = 0;
-    bool is_last = false;  // of its block: where it leads matters
-    Truth truth{};         // as far as the code says
-    std::vector<Operand> operands = {};
-};
-
-struct RulePlan {
-    static constexpr std::uint32_t none = ~std::uint32_t{0};
-    std::vector<RuleHit> hits;
-    std::uint32_t slots = 0;
-    std::uint32_t number_of_call = none;  // the slot that has it, of a system call
-    std::uint32_t returned = none;        // … of a return: the result
-    bool awaits = false;                  // ends with a call whose result a rule may want to know
-};
 
 // What an event is counted under.
 struct RuleKey {
@@ -71,7 +49,11 @@ struct RuleKeyHash {
 class RuleTally {
   public:
     RuleTally(const trace::BlockTable& blocks, const RuleSet& rules, std::uint64_t seed)
-        : blocks_(blocks), rules_(rules), random_(seed), of_rules_(rules.rules().size()) {}
+        : blocks_(blocks),
+          rules_(rules),
+          random_(seed),
+          plans_(blocks, rules),
+          of_rules_(rules.rules().size()) {}
 
     using Stream = ValueStream<CountingSample>;
 
@@ -106,13 +88,7 @@ class RuleTally {
     // Of a sample that goes on: so many bursts are enough to be kept.
     void fold_bursts(Sample& sample, std::size_t rule);
 
-    const RulePlan& plan_of(trace::BlockId block) {
-        const auto index = static_cast<std::uint32_t>(block);
-        if (index >= plans_.size()) plans_.resize(blocks_.size());
-        const auto* const plan = plans_[index];
-        return plan ? *plan : make_plan(blocks_.at(block));
-    }
-    RuleExit exit_of(const trace::Block& from, Address next, const Location& place) const;
+    const RulePlan& plan_of(trace::BlockId block) { return plans_.of(block); }
 
     // As far as the instruction says; nothing if it is not known where it led and that is part of
     // the key.
@@ -146,8 +122,6 @@ class RuleTally {
         std::uint64_t read = 0, all = 0, looked_at = 0, passed = 0, in_windows = 0;
         bool was_disabled = false;
     };
-    const RulePlan& make_plan(const trace::Block& block);
-    std::optional<RuleHit> hit_of(std::size_t rule, const trace::Block& block, std::size_t n) const;
     void fold(Sample& sample);
     RuleHotlist::Entry found(const Entry& entry, Seen seen, NameOfCall name_of_call) const;
 
@@ -155,8 +129,7 @@ class RuleTally {
     const RuleSet& rules_;
     Random random_;
     ContextTable contexts_;
-    std::vector<const RulePlan*> plans_;  // by block
-    std::deque<RulePlan> made_;           // those with hits
+    RulePlans plans_;
     std::vector<Entry> entries_;
     std::unordered_map<RuleKey, std::uint32_t, RuleKeyHash> known_;
     std::deque<Stream> streams_;

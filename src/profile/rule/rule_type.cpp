@@ -24,16 +24,17 @@ namespace {
 
 class RuleProfiler : public Profiler {
   public:
-    RuleProfiler(const trace::BlockTable& blocks, const RuleSet& rules, std::uint64_t seed,
+    RuleProfiler(const trace::BlockTable& blocks, const RuleSet& rules,
+                 const trace::CaptureChoice& choice, std::uint64_t seed,
                  RuleTally::NameOfCall name_of_call)
-        : rules_(rules), name_of_call_(name_of_call), tally_(blocks, rules, seed) {
+        : rules_(rules), choice_(choice), name_of_call_(name_of_call), tally_(blocks, rules, seed) {
         for (std::size_t n = 0; n < rules.rules().size(); ++n)
             reads_segments_ = reads_segments_ || (rules.reads_order(n) && !rules.reads_values(n));
     }
 
     std::string_view name() const override { return "rule"; }
     trace::CapturePlan captures() const override {
-        return rules_.any_reads_values() ? trace::CapturePlan::of_chosen(rules_)
+        return rules_.any_reads_values() ? trace::CapturePlan::of_chosen(choice_)
                                          : trace::CapturePlan();
     }
     bool reads_segments() const override { return reads_segments_; }
@@ -58,16 +59,11 @@ class RuleProfiler : public Profiler {
 
   private:
     const RuleSet& rules_;
+    const trace::CaptureChoice& choice_;
     RuleTally::NameOfCall name_of_call_;
     bool reads_segments_ = false;
     RuleTally tally_;
 };
-
-// How many of a rule's events an entry stands for.
-std::uint64_t estimated_events(std::uint64_t count, const RuleFound& rule) {
-    if (rule.totals.total == 0) return count;
-    return static_cast<std::uint64_t>(Wide{count} * rule.stands_for / rule.totals.total);
-}
 
 std::string values_text(const RuleSection::Entry& e) {
     constexpr std::size_t most = 3;
@@ -99,20 +95,6 @@ std::string keys_text(const RuleSection::Entry& e) {
     return text;
 }
 
-// Rules side by side: of each the entries that have most of it.
-std::vector<const RuleSection::Entry*> in_order(const RuleSection& list, std::size_t most_rows) {
-    std::vector<const RuleSection::Entry*> order, rest;
-    const auto of_each =
-        std::max<std::size_t>(1, most_rows / std::max<std::size_t>(1, list.rules.size()));
-    for (const auto& rule : list.rules) {
-        std::size_t taken = 0;
-        for (const auto& e : list.entries)
-            if (e.rule == rule.name) (taken++ < of_each ? order : rest).push_back(&e);
-    }
-    order.insert(order.end(), rest.begin(), rest.end());
-    return order;
-}
-
 model::ShownChapter rule_chapter(const RuleSection& list, const model::ChapterInputs& in) {
     using enum model::ShownColumn::Kind;
     using Column = model::ShownColumn;
@@ -120,11 +102,11 @@ model::ShownChapter rule_chapter(const RuleSection& list, const model::ChapterIn
     using model::ShownCell, model::ShownPlace;
     const auto& entries = list.entries;
     const auto has = [&](auto part) { return std::any_of(entries.begin(), entries.end(), part); };
-    const auto rule_of = [&](const Entry& e) -> const RuleFound& {
-        return *list.find_rule(e.rule);
+    const auto rule_of = [&](const Entry& e) -> const NamedTotals& {
+        return *list.find_part(e.rule);
     };
 
-    model::TableOf<Entry> table("rules", in_order(list, in.most_rows), in,
+    model::TableOf<Entry> table("rules", parts_in_turn(list, in.most_rows), in,
                                 [](const Entry& e) { return e.statistics.count; });
     table.column(Column("rule", "rule"), [](const Entry& e) { return model::printable(e.rule); })
         .column(Column("share", "share", share).with_interval(3),
@@ -132,7 +114,7 @@ model::ShownChapter rule_chapter(const RuleSection& list, const model::ChapterIn
                     return model::estimate_share(e.statistics, list.totals_of(e.rule));
                 })
         .column(Column("count", "count", count).of(5),
-                [&](const Entry& e) { return estimated_events(e.statistics.count, rule_of(e)); })
+                [&](const Entry& e) { return rule_of(e).estimated(e.statistics.count); })
         .column(Column("at", "at", place).wide(2).bold(),
                 [](const Entry& e) { return ShownPlace{e.at}; });
     if (has([](const Entry& e) { return e.target.has_value(); }))
@@ -152,25 +134,13 @@ model::ShownChapter rule_chapter(const RuleSection& list, const model::ChapterIn
     model::ShownChapter chapter{.key = "rules",
                                 .name = "Rules",
                                 .title = "Rules",
-                                .explanation = model::counted("rule", list.rules.size()) +
+                                .explanation = model::counted("rule", list.parts.size()) +
                                                "; shares are of each rule's events",
                                 .about = "What was asked for by rules",
                                 .totals = list.totals,
                                 .dropped = list.dropped,
                                 .needs_samples = false};
-    for (const auto& rule : list.rules) {
-        const auto& totals = rule.totals;
-        auto note =
-            fmt::format("{}: {}: {}{} events", rule.name, rule.text,
-                        totals.exhaustive ? "" : "about ", model::count_text(rule.stands_for));
-        if (rule.stands_for != totals.total)
-            note += fmt::format(", of which {} were seen", model::count_text(totals.total));
-        if (totals.unknown != 0)
-            note += fmt::format(", {} of them in none of the entries",
-                                model::share_text(static_cast<double>(totals.unknown) /
-                                                  static_cast<double>(totals.total)));
-        chapter.notes.push_back(note);
-    }
+    for (const auto& rule : list.parts) chapter.notes.push_back(rule.note());
     chapter.tables.push_back(table.take());
     return chapter;
 }
@@ -184,8 +154,8 @@ const ProfileType rule_type{
     .section = section_type<RuleSection>(),
     .make_profiler = [](const ProfilerInputs& in) -> std::unique_ptr<Profiler> {
         if (!in.options.rules) return nullptr;
-        return std::make_unique<RuleProfiler>(in.blocks, *in.options.rules, in.options.seed,
-                                              in.options.name_of_system_call);
+        return std::make_unique<RuleProfiler>(in.blocks, *in.options.rules, *in.options.chosen,
+                                              in.options.seed, in.options.name_of_system_call);
     },
     .chapter = model::chapter_of<RuleSection, rule_chapter>,
     .rank = 0,

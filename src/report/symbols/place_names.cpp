@@ -69,4 +69,14 @@ bool SymbolPlaceNames::fits(NameOf what, const std::string& glob, const trace::L
     return found->second;
 }
 
+profile::PlaceName SymbolPlaceNames::name_of(const trace::Location& place) {
+    const auto module = modules_.at(place.module);
+    profile::PlaceName name{.image = module.path};
+    if (const auto function = symbols_.function_at(module, place.offset)) {
+        name.function = function->name;
+        name.offset = place.offset - function->begin;
+    }
+    return name;
+}
+
 }  // namespace shadowprof::report

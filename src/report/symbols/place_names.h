@@ -21,6 +21,7 @@ class SymbolPlaceNames : public profile::PlaceNames {
     SymbolPlaceNames(Symbols& symbols, const trace::ModuleTable& modules)
         : symbols_(symbols), modules_(modules) {}
     bool fits(profile::NameOf what, const std::string& glob, const trace::Location& place) override;
+    profile::PlaceName name_of(const trace::Location& place) override;
 
   private:
     // Of one module: whether it fits, or the functions that do, in order.

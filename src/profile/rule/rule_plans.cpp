@@ -1,0 +1,71 @@
+#include "profile/rule/rule_plans.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "profile/common/transitions.h"
+#include "profile/path/path_rule.h"
+
+namespace shadowprof::profile {
+
+namespace {
+
+using trace::Capture;
+
+std::uint32_t slot_index(const trace::Block& block, std::size_t instruction, Capture kind,
+                         std::uint8_t operand) {
+    const auto slot =
+        std::find_if(block.slots.begin(), block.slots.end(), [&](const trace::Slot& s) {
+            return s.instruction == instruction && s.kind == kind && s.operand == operand;
+        });
+    return slot == block.slots.end() ? RulePlan::none
+                                     : static_cast<std::uint32_t>(slot - block.slots.begin());
+}
+
+}  // namespace
+
+std::optional<RuleHit> RulePlans::hit_of(std::size_t rule, const trace::Block& block,
+                                         std::size_t n) const {
+    const auto& instruction = block.instructions[n];
+    const auto& wanted = rules_.rules()[rule];
+    const auto truth = rules_.holds(wanted, {instruction, block.place_of(instruction)});
+    if (truth == Truth::no) return {};
+    RuleHit hit{.rule = static_cast<std::uint32_t>(rule),
+                .instruction = static_cast<std::uint8_t>(n),
+                .is_last = n + 1 == block.instructions.size(),
+                .truth = truth};
+    for (const auto& operand : rules_.operands_of(rule)) {
+        const auto source = source_of(operand, instruction);
+        const bool is_the_value = wanted.value == operand;
+        if (source.kind == RuleSource::Kind::none && is_the_value) return {};
+        auto& bound = hit.operands.emplace_back(RuleHit::Operand{operand, source});
+        if (source.kind != RuleSource::Kind::slot) continue;
+        bound.slot = slot_index(block, n, source.slot.kind, source.slot.operand);
+        // Not captured: in a part of a block that was cut off, or of another run's plan.
+        if (bound.slot == RulePlan::none) return {};
+    }
+    return hit;
+}
+
+const RulePlan& RulePlans::make(const trace::Block& block) {
+    RulePlan plan;
+    plan.slots = static_cast<std::uint32_t>(block.slots.size());
+    for (std::size_t n = 0; n < block.instructions.size(); ++n)
+        for (std::size_t rule = 0; rule < rules_.rules().size(); ++rule)
+            if (auto hit = hit_of(rule, block, n)) plan.hits.push_back(std::move(*hit));
+    const auto last = block.instructions.size() - 1;
+    const auto of_rax = slot_index(block, last, Capture::register_before, decoder::rax);
+    if (block.exit == trace::BlockExit::system_call) plan.number_of_call = of_rax;
+    if (block.exit == trace::BlockExit::return_) plan.returned = of_rax;
+    plan.awaits = is_call(block.exit) &&
+                  std::any_of(plan.hits.begin(), plan.hits.end(), [&](const RuleHit& hit) {
+                      return hit.is_last && rules_.awaits_returns(hit.rule);
+                  });
+    return *(plans_[static_cast<std::uint32_t>(block.id)] = &made_.emplace_back(std::move(plan)));
+}
+
+RuleExit exit_of(const trace::Block& from, Address next, const Location& place) {
+    return {edge_kind(from, next), place, is_taken_backward(from, next, place)};
+}
+
+}  // namespace shadowprof::profile
