@@ -49,6 +49,10 @@ void AddressNames::target_is(pid_t pid) {
     read_maps();
 }
 
+void AddressNames::has_image(const std::string& path) {
+    if (first_of_.count(path) == 0) read_maps();
+}
+
 // What was there once keeps its name when the process is gone.
 void AddressNames::read_maps() {
     std::ifstream file("/proc/" + std::to_string(pid_) + "/maps");

@@ -14,6 +14,8 @@ namespace shadowprof::addon {
 class AddressNames {
   public:
     void target_is(pid_t pid);
+    // It has loaded this file: a short program may be over when it is asked for names.
+    void has_image(const std::string& path);
     std::string name(std::uint64_t address);
 
   private:

@@ -297,7 +297,6 @@ const shadowprof_module* load(const std::string& file) {
 }
 
 void look(MessageReader& in) {
-    if (!hosting->module->look) return;
     auto i = in.get<shadowprof_instruction>();
     std::array<std::string, 6> texts;
     for (auto& text : texts) text = in.get_text();
@@ -305,7 +304,8 @@ void look(MessageReader& in) {
     for (auto* const text :
          {&i.text, &i.mnemonic, &i.extension, &i.category, &i.function, &i.image})
         *text = texts[n++].c_str();
-    hosting->module->look(&i);
+    hosting->addresses.has_image(i.image);
+    if (hosting->module->look) hosting->module->look(&i);
 }
 
 void take(MessageReader& in, std::vector<shadowprof_event>& events) {

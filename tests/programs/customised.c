@@ -63,7 +63,7 @@ __attribute__((noinline)) static void lock_spin(void) {
     ++counter;
     __atomic_store_n(&planted_spin, 0, __ATOMIC_RELEASE);
 }
-static void lock(void) {
+__attribute__((noinline)) static void lock(void) {
     for (int n = 0; n < 99; ++n) lock_mutex();
     for (int n = 0; n < 25; ++n) lock_spin();
     pthread_mutex_lock(&planted_mutex);

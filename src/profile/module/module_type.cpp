@@ -111,18 +111,18 @@ model::ShownChapter module_chapter(const ModuleSection& list, const model::Chapt
                 })
         .column(Column("count", "count", count).of(5),
                 [&](const Entry& e) { return part_of(e).estimated(e.statistics.count); })
-        .column(Column("key", "what").wide(1),
+        .column(Column("key", "what").wide(2),
                 [](const Entry& e) { return model::printable(e.key); });
     if (has([](const Entry& e) { return e.values.count != 0; }))
-        table.column(Column("values", "mean (from … to)").wide(1), [](const Entry& e) {
+        table.column(Column("values", "mean (range)"), [](const Entry& e) {
             const auto& values = e.values;
             if (values.count == 0) return std::string();
             if (values.least == values.most) return model::count_text(values.least);
-            return fmt::format("{} ({} … {})",
+            return fmt::format("{} ({}–{})",
                                model::count_text(static_cast<std::uint64_t>(values.mean() + 0.5)),
                                model::count_text(values.least), model::count_text(values.most));
         });
-    table.column(Column("at", "at", place).wide(2).bold(),
+    table.column(Column("at", "at", place).wide(1).bold(),
                  [](const Entry& e) { return ShownPlace{e.at}; });
     if (has([](const Entry& e) { return e.called_from.has_value(); }))
         table.column(Column("called_from", "called from", place).wide(2), [](const Entry& e) {
