@@ -5,16 +5,17 @@
                           [PROGRAM...]
 
 Runs every program natively, once in mode full, which yields the perfect profile, and with each of the
-configurations, and compares. Four sets of them:
+configurations, and compares. Five sets of them:
 
     defaults   the sampled modes as they come, on all programs (--scale: at 1 they run for some ten
                seconds)
     grid       sample sizes 1M, 10M and 100M at loads 0.0625 to 1, as the shadow-profiling paper has
                them, and
     bursts     burst lengths at several budgets; both on a few programs, at --grid-scale
+    streams    hot data streams in the sampled modes, at --grid-scale
     windows    duration and period as the paper on instant profiling has them, on all programs at --scale
 
-Columns: accuracy of paths and edges, Diff-Top, overlaps of calls and methods (`shadowprof compare` and
+Columns: accuracy of paths and edges, Diff-Top, overlaps of calls, methods and streams (`shadowprof compare` and
 its manual say what they are), coverage; the slowdown that the profile itself states; extra CPU, the
 processor time of everything over that of the program alone; page faults a second that the program
 has because of replicas.
@@ -49,10 +50,11 @@ SETS = {
              for size in SIZES for load in LOADS},
     "bursts": {f"{size} at {budget}": f"-m burst --sample-size {size} --overhead {budget}"
                for size in ("500", "5k", "50k") for budget in ("0.2%", "1%", "5%")},
+    "streams": {mode: f"-m {mode} -p stream" for mode in ("auto", "instant", "shadow")},
     "windows": {f"{size}/{period}": f"-m instant --all-threads --sample-size {size} --period {period} --overhead 100%"
                 for size, period in (("2ms", "4s"), ("1ms", "1s"), ("2ms", "1s"), ("4ms", "1s"), ("2ms", "250ms"))},
 }
-MEASURES = ["path", "edge", "Diff-Top", "call", "method", "coverage", "slowdown", "extra CPU", "faults/s"]
+MEASURES = ["path", "edge", "Diff-Top", "call", "method", "stream", "coverage", "slowdown", "extra CPU", "faults/s"]
 FINE = ("Diff-Top", "slowdown", "coverage")
 PAPERS = """The papers' figures (SPEC CPU2000 and other programs, other machines): shadow profiling has a path
 accuracy of 83–93 % on average, 93 % at 100M and 0.25 for about 1 % of overhead and a coverage of 0.2 %, Diff-Top
@@ -68,7 +70,8 @@ def compare(shadowprof, sampled, perfect):
     with open(sampled, encoding="utf-8") as file:
         whole = json.load(file)
     keys = {"path": "path_accuracy", "edge": "edge_accuracy", "Diff-Top": "diff_top",
-            "call": "call_overlap", "method": "method_overlap", "coverage": "coverage"}
+            "call": "call_overlap", "method": "method_overlap",
+            "stream": "stream_overlap", "coverage": "coverage"}
     figures = {name: (result.get(key) or {}).get("value") for name, key in keys.items()}
     figures["slowdown"] = whole["cost"].get("slowdown")
     figures["faults/s"] = whole["cost"].get("extra_faults", 0) / whole["run"]["duration"]
@@ -107,7 +110,7 @@ def table(first, rows, ends=()):
 def worst(measure, values):
     if not values or measure == "coverage":
         return None
-    return min(values) if measure in ("path", "edge", "call", "method") else max(values)
+    return min(values) if measure in ("path", "edge", "call", "method", "stream") else max(values)
 
 
 class Bench:
@@ -145,7 +148,8 @@ class Bench:
         drive = Redis(scale).drive if program == "redis" else None
         try:
             native = run(command, drive)
-            profile(self.shadowprof, ["-m", "full", "--limit", "0"], command, perfect, drive)
+            types = ["-p", "stream"] if name == "streams" else []
+            profile(self.shadowprof, ["-m", "full", *types, "--limit", "0"], command, perfect, drive)
         except subprocess.CalledProcessError as error:
             print(f"{program:10} {error}", flush=True)
             return
@@ -197,6 +201,9 @@ class Bench:
                 lines(file, f"{measure} (%) by {'load' if name == 'grid' else 'budget (%)'}", curves)
                 text += f"![{measure}]({os.path.basename(file)})\n"
             text += "\n"
+        if "streams" in results:
+            for config, rows in results["streams"].items():
+                text += f"## Hot data streams: `{SETS['streams'][config]}`\n\n{table('program', rows)}\n"
         if "windows" in results:
             rows = {config: {m: median(list(of_config.values()), m) for m in [*MEASURES, "samples"]}
                     for config, of_config in results["windows"].items()}

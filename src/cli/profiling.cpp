@@ -50,6 +50,7 @@ constexpr std::uint64_t default_repeatable_seed = 1;
 
 constexpr const char* latency = "latency";
 constexpr const char* hazard = "hazard";
+constexpr const char* stream = "stream";
 constexpr const char* rule_type = "rule";
 constexpr const char* context = "context";
 constexpr std::size_t most_kept_samples = 1000;
@@ -112,10 +113,11 @@ sampling::Options sampling_options(const ProfilingOptions& options) {
     if (options.sample_time) sampling.sample_time = Seconds{*options.sample_time};
     sampling.all_threads = options.all_threads;
     sampling.load = options.load;
-    // Which accesses collide, and what modules find, depends on all that came before, and exactly
-    // that is what mode full is asked for; unless loads are to be timed, which cannot be where
-    // every address is written down.
-    const bool needs_all = has(options.profiles, hazard) || !options.modules.empty();
+    // Which accesses collide, what comes again and what modules find depends on all that came
+    // before, and exactly that is what mode full is asked for; unless loads are to be timed, which
+    // cannot be where every address is written down.
+    const bool needs_all = has(options.profiles, hazard) || has(options.profiles, stream) ||
+                           !options.modules.empty();
     sampling.exhaustive =
         options.exhaustive || (needs_all && !row.sample && !sampling.insists_on_latencies);
     sampling.randomise_addresses = options.aslr;
@@ -530,6 +532,9 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
         if (options.caches) latency_scale.caches.levels = *options.caches;
         sampling.clock_is_usable = latency_scale.clock_is_usable;
         sampling.lines_in_last_cache = latency_scale.caches.lines(2);
+    } else if (has(names, stream)) {
+        latency_scale.caches = machine::caches_of_this_machine();
+        if (options.caches) latency_scale.caches.levels = *options.caches;
     }
     profile::RuleParameters rules{options.rules};
     if (control.is_used()) rules.let_change();

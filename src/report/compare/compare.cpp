@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "model/utf8.h"
+#include "profile/stream/stream_section.h"
 #include "report/text/format.h"
 #include "report/views/certainty.h"
 #include "report/views/shares.h"
@@ -16,6 +17,9 @@
 namespace shadowprof::report {
 
 namespace {
+
+using profile::StreamSection;
+using StreamEntry = StreamSection::Entry;
 
 // The identity of an entry, apart from its counts. Locations are those of aligned profiles.
 auto identity(const EdgeEntry& e) {
@@ -26,6 +30,9 @@ auto identity(const CallEntry& e) {
 }
 auto identity(const MethodEntry& e) {
     return e.function;
+}
+auto identity(const StreamEntry& e) {
+    return model::identity_of(e);
 }
 auto identity(const ValueEntry& e) {
     return std::tuple(e.location, e.kind, e.operand_index, e.context);
@@ -50,6 +57,9 @@ LocationIndex place_of(const EdgeEntry& e) {
 }
 LocationIndex place_of(const CallEntry& e) {
     return e.from;
+}
+LocationIndex place_of(const StreamEntry& e) {
+    return e.references.front().location;
 }
 template <class Entry>
 std::uint64_t count_of(const Entry& e) {
@@ -88,11 +98,11 @@ struct HotlistNames {
 };
 constexpr HotlistNames paths_names{"paths", "path"}, edges_names{"edges", "edge"},
     calls_names{"calls", "call"}, methods_names{"methods", "method"},
-    values_names{"values", "value"};
+    streams_names{"streams", "stream"}, values_names{"values", "value"};
 
 // All that is compared of one function.
 struct FunctionCounts {
-    CountPair paths, edges, calls;
+    CountPair paths, edges, calls, streams;
     ValuePair values;
     std::optional<double> sampled_share, perfect_share;
     std::uint64_t heat = 0;  // in the perfect profile
@@ -140,7 +150,7 @@ class Comparer {
     }
     void refuse_if_nothing_was_compared() const {
         if (out_.paths.measure || out_.edges.measure || out_.calls.measure ||
-            out_.methods.measure || out_.values.measure)
+            out_.methods.measure || out_.streams.measure || out_.values.measure)
             return;
         refuse(out_.lists.empty() ? "no kind of profile is in both (see -p)"
                                   : "no hotlist has entries in both");
@@ -162,6 +172,8 @@ class Comparer {
                 edge_accuracy, &FunctionCounts::edges);
         measure(calls_names, s.find<CallSection>(), p.find<CallSection>(), out_.calls, top_overlap,
                 &FunctionCounts::calls);
+        measure(streams_names, s.find<StreamSection>(), p.find<StreamSection>(), out_.streams,
+                top_overlap, &FunctionCounts::streams);
         if (are_in_both(methods_names, s.find<MethodSection>(), p.find<MethodSection>(),
                         out_.methods))
             measure_methods(*s.find<MethodSection>(), *p.find<MethodSection>());
@@ -387,6 +399,7 @@ bool Comparison::is_exact() const {
            (!edges.measure || edges.measure->is_exact()) &&
            (!calls.measure || calls.measure->accuracy.is_exact()) &&
            (!methods.measure || methods.measure->accuracy.is_exact()) &&
+           (!streams.measure || streams.measure->accuracy.is_exact()) &&
            (!values.measure || values.measure->difference.is_exact());
 }
 

@@ -61,7 +61,7 @@ struct Comparison {
     Measured<double> coverage;
     Measured<PathAccuracy> paths;
     Measured<Figure> edges;
-    Measured<TopOverlap> calls, methods;
+    Measured<TopOverlap> calls, methods, streams;
     Measured<DiffTop> values;
     std::vector<ComparedList> lists;          // those that are in both
     std::vector<ComparedFunction> functions;  // the hottest in the perfect profile first

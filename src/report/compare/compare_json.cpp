@@ -43,6 +43,8 @@ class CompareWriter {
         out_.close_object();
         overlap("call_overlap", c.calls);
         overlap("method_overlap", c.methods);
+        // Few profiles have them.
+        if (c.streams.measure) overlap("stream_overlap", c.streams);
 
         list("lists", c.lists);
         list("functions", c.functions);

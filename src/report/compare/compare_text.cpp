@@ -97,6 +97,8 @@ class CompareText {
 
         overlap("call overlap", c_.calls, "call");
         overlap("method overlap", c_.methods, "function");
+        // Few profiles have them.
+        if (c_.streams.measure) overlap("stream overlap", c_.streams, "stream");
     }
 
     void overlap(const std::string& name, const Measured<TopOverlap>& overlap, const char* thing) {

@@ -21,6 +21,7 @@ std::vector<Finding> find_constant_divisors(const Evidence& evidence, Symbols& s
 std::vector<Finding> find_unchanged_loads(const Evidence& evidence, Symbols& symbols);
 std::vector<Finding> find_prefetchable_loads(const Evidence& evidence, Symbols& symbols);
 std::vector<Finding> find_pointer_chases(const Evidence& evidence, Symbols& symbols);
+std::vector<Finding> find_data_streams(const Evidence& evidence, Symbols& symbols);
 std::vector<Finding> find_failed_forwarding(const Evidence& evidence, Symbols& symbols);
 std::vector<Finding> find_split_accesses(const Evidence& evidence, Symbols& symbols);
 std::vector<Finding> find_calls_to_inline(const Evidence& evidence, Symbols& symbols);

@@ -15,6 +15,7 @@
 //     inline-call             the call and its return, and the callee
 //     prefetch-load,          the waiting, a nanosecond of which counts as 3 instructions; the
 //     pointer-chase           share is of all instructions and all waiting (waiting_loads.h)
+//     data-stream             its references to data
 //
 // A finding that depends on a share (of a value, of a target) is judged by the lower end of the
 // share's interval, so too few samples are no evidence.
@@ -44,6 +45,7 @@ inline constexpr double small_function = 30;          // instructions a call: sm
 inline constexpr double longest_specialised = 20000;  // instructions a call
 inline constexpr double instructions_in_a_division = 20;
 inline constexpr std::uint64_t least_timed_loads = 30;
+inline constexpr double most_regular = 0.5;      // of a stream's references, to count as irregular
 inline constexpr double least_wait_ns = 10;      // a load's mean: more than the near caches take
 inline constexpr double least_far_share = 0.05;  // of a load's data, beyond L2 by the model
 inline constexpr double instructions_in_a_nanosecond = 3;

@@ -67,6 +67,13 @@ constexpr std::array kinds{
          "in the order they are walked, several keys in one; or walk several chains at once.",
          "time"},
         find_pointer_chases},
+    Row{{"data-stream", "Data used again and again in the same irregular order",
+         "Put them in memory in the order in which they are used, or copy them so: then they are "
+         "fewer lines, and the processor fetches ahead by itself. Or keep that order in a table, "
+         "and "
+         "ask for what comes some steps later (__builtin_prefetch)."},
+        find_data_streams,
+        Together::sum},
     Row{{"store-forwarding", "Load of what was just written in another size",
          "Read what was written in the size in which it was written: copy a record member by "
          "member, or write all of it at once; a union or memcpy of another type does this.",

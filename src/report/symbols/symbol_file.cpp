@@ -101,6 +101,13 @@ ElfImage::~ElfImage() {
 }
 
 std::vector<SymbolCandidate> ElfImage::symbols() const {
+    return symbols_in(true);
+}
+std::vector<SymbolCandidate> ElfImage::variables() const {
+    return symbols_in(false);
+}
+
+std::vector<SymbolCandidate> ElfImage::symbols_in(bool code) const {
     std::vector<SymbolCandidate> found;
     const int count = dwfl_module_getsymtab(module_);
     for (int i = 1; i < count; ++i) {
@@ -114,13 +121,14 @@ std::vector<SymbolCandidate> ElfImage::symbols() const {
         const int type = GELF_ST_TYPE(symbol.st_info);
         const bool is_global = GELF_ST_BIND(symbol.st_info) != STB_LOCAL;
         const bool is_function = type == STT_FUNC || type == STT_GNU_IFUNC;
-        if (!is_function && !(type == STT_NOTYPE && is_global)) continue;
+        const bool is_variable = type == STT_OBJECT && symbol.st_size != 0;
+        if (code ? !is_function && !(type == STT_NOTYPE && is_global) : !is_variable) continue;
         GElf_Shdr section;
         if (!gelf_getshdr(elf_getscn(elf, index), &section)) continue;
         const auto section_end = section.sh_addr + section.sh_size + bias;
-        if (!(section.sh_flags & SHF_EXECINSTR) || address >= section_end) continue;
+        if (code != bool(section.sh_flags & SHF_EXECINSTR) || address >= section_end) continue;
         const auto size = std::min<std::uint64_t>(symbol.st_size, section_end - address);
-        found.push_back({name, address, size, section_end, is_function, is_global});
+        found.push_back({name, address, size, section_end, is_function || is_variable, is_global});
     }
     return found;
 }

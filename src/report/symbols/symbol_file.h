@@ -44,6 +44,7 @@ class ElfImage {
 
     // Symbols also come from separate debug files, found by build id or debug link.
     std::vector<SymbolCandidate> symbols() const;
+    std::vector<SymbolCandidate> variables() const;
     std::vector<ElfSection> sections() const;
     std::vector<Relocation> relocations() const;
     // Reads from the loadable segment that holds the address; fewer bytes at the segment's end.
@@ -52,6 +53,7 @@ class ElfImage {
 
   private:
     ElfImage() = default;
+    std::vector<SymbolCandidate> symbols_in(bool code) const;
     static std::unique_ptr<ElfImage> from_descriptor(int fd, const std::string& path,
                                                      const std::string& build_id,
                                                      const std::vector<std::string>& directories);

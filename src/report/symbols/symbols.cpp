@@ -27,10 +27,11 @@ FunctionInfo info_of(const Function& f) {
 struct Symbols::File {
     std::unique_ptr<ElfImage> image;
     FunctionTable functions;
+    FunctionTable variables;
     std::unique_ptr<SourceLines> lines;  // read when first asked for
 
     explicit File(std::unique_ptr<ElfImage> opened)
-        : image(std::move(opened)), functions(image->symbols()) {
+        : image(std::move(opened)), functions(image->symbols()), variables(image->variables()) {
         functions.fill_gaps(plt_stubs(*image, functions));
         functions.fill_gaps(unwind_ranges(*image));
     }
@@ -75,7 +76,7 @@ std::optional<FunctionInfo> Symbols::function_at(const trace::Module& module,
     if (module.path == runtime_code_path)
         found = runtime_names_.find(offset);
     else if (File* file = file_of(module))
-        found = file->functions.find(offset);
+        if (!(found = file->functions.find(offset))) found = file->variables.find(offset);
     if (!found) return {};
     return info_of(*found);
 }

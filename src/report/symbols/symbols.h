@@ -1,4 +1,5 @@
-// What code is called and where it was written: functions, source lines, inlined calls.
+// What code and data are called and where code was written: functions, variables, source lines,
+// inlined calls.
 //
 // A file is used only if its build id is the module's. Where a name is missing, the answer says
 // less but is never wrong: a stripped file still has exported names, or at least the bounds of
@@ -42,6 +43,7 @@ class Symbols {
     // What a reader of names from there must know; empty if nothing.
     std::string warning();
 
+    // Or the variable, where data are: a location is of one or the other.
     std::optional<FunctionInfo> function_at(const trace::Module& module, std::uint64_t offset);
     SourceLine line_at(const trace::Module& module, std::uint64_t offset);
 
