@@ -113,13 +113,13 @@ sampling::Options sampling_options(const ProfilingOptions& options) {
     if (options.sample_time) sampling.sample_time = Seconds{*options.sample_time};
     sampling.all_threads = options.all_threads;
     sampling.load = options.load;
-    // Which accesses collide, what comes again and what modules find depends on all that came
-    // before, and exactly that is what mode full is asked for; unless loads are to be timed, which
-    // cannot be where every address is written down.
-    const bool needs_all = has(options.profiles, hazard) || has(options.profiles, stream) ||
-                           !options.modules.empty();
-    sampling.exhaustive =
-        options.exhaustive || (needs_all && !row.sample && !sampling.insists_on_latencies);
+    // Which accesses collide and what modules find depends on all that came before, and exactly
+    // that is what mode full is asked for. What comes again shows in long pieces only. But loads
+    // cannot be timed where every address is written down.
+    const bool needs_all =
+        has(options.profiles, stream) ||
+        ((has(options.profiles, hazard) || !options.modules.empty()) && !row.sample);
+    sampling.exhaustive = options.exhaustive || (needs_all && !sampling.insists_on_latencies);
     sampling.randomise_addresses = options.aslr;
     sampling.keeps_code = !options.no_cache;
     sampling.overhead = options.overhead;

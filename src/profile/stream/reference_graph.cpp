@@ -6,6 +6,7 @@
 namespace shadowprof::profile {
 
 void ReferenceGraph::Node::follow(Key key) {
+    ++followed;
     if (key == next) {
         ++votes, ++hits;
     } else if (votes == 0) {
@@ -19,6 +20,8 @@ void ReferenceGraph::Node::follow(Key key) {
 void ReferenceGraph::Node::add(const Node& other) {
     reference = other.reference;
     seen += other.seen;
+    followed += other.followed;
+    preceded += other.preceded;
     statistics.merge(other.statistics);
     if (other.next == next) {
         votes += other.votes;
@@ -57,11 +60,11 @@ std::vector<ReferenceGraph::Stream> ReferenceGraph::streams(std::size_t least_le
     FlatMap<Key> before;  // the node that nearly always comes before it, and is followed by it
     std::vector<Key> all;
     nodes_.for_each([&](Key key, const Node& node) {
-        if (node.seen < least_recurrences) return;
+        if (node.seen < 2) return;
         all.push_back(key);
         const auto next = usual_next(node);
         const auto* after = next == no_key ? nullptr : nodes_.find(next);
-        if (after && after->seen >= least_recurrences && is_nearly_all(node.hits, after->seen))
+        if (after && after->seen >= 2 && is_nearly_all(node.hits, after->preceded))
             before[next] = key;
     });
     const auto before_of = [&](Key key) {
@@ -80,6 +83,14 @@ std::vector<ReferenceGraph::Stream> ReferenceGraph::streams(std::size_t least_le
         }
         return stream;
     };
+    // What goes round begins where the lowest address is, wherever it was entered.
+    const auto begin_lowest = [&](Stream& stream) {
+        const auto where = [&](Key key) {
+            const auto& r = nodes_.find(key)->reference;
+            return std::pair(r.address, r.place);
+        };
+        std::ranges::rotate(stream.nodes, std::ranges::min_element(stream.nodes, {}, where));
+    };
     FlatMap<std::uint32_t> begins;  // the stream whose first node it is, and 1
     for (const auto key : all) {
         if (before_of(key) != no_key) continue;
@@ -89,18 +100,16 @@ std::vector<ReferenceGraph::Stream> ReferenceGraph::streams(std::size_t least_le
             is_in_one[key] = false;
             continue;
         }
+        const bool goes_round = usual_next(*nodes_.find(stream.nodes.back())) == key;
+        if (goes_round) begin_lowest(stream);
         found.push_back(std::move(stream));
-        begins[key] = static_cast<std::uint32_t>(found.size());
+        if (!goes_round) begins[key] = static_cast<std::uint32_t>(found.size());
     }
-    // What is left goes round. It begins where the lowest address is, whenever it was entered.
-    const auto is_lower = [&](Key a, Key b) {
-        const auto &x = nodes_.find(a)->reference, &y = nodes_.find(b)->reference;
-        return std::pair(x.address, x.place) < std::pair(y.address, y.place);
-    };
+    // What is left goes round, and is never entered in the same way.
     for (const auto key : all) {
         if (before_of(key) == no_key || is_in_one[key]) continue;
         auto stream = follow(key);
-        std::ranges::rotate(stream.nodes, std::ranges::min_element(stream.nodes, is_lower));
+        begin_lowest(stream);
         found.push_back(std::move(stream));
     }
     nodes_.for_each([&](Key key, const Node& node) {
@@ -109,7 +118,10 @@ std::vector<ReferenceGraph::Stream> ReferenceGraph::streams(std::size_t least_le
         if (begun && *begun != 0 && !is_in_one[key]) found[*begun - 1].beginnings.push_back(key);
     });
     std::erase_if(found, [&](const Stream& stream) {
-        return stream.nodes.size() + (stream.beginnings.empty() ? 0 : 1) < least_length;
+        double seen = 0;
+        for (const auto key : stream.nodes) seen += static_cast<double>(nodes_.find(key)->seen);
+        return seen < least_recurrences * static_cast<double>(stream.nodes.size()) ||
+               stream.nodes.size() + (stream.beginnings.empty() ? 0 : 1) < least_length;
     });
     return found;
 }

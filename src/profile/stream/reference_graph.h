@@ -36,8 +36,12 @@ class ReferenceGraph {
     struct Node {
         Reference reference;
         Key next = no_key;
-        std::uint64_t seen = 0, hits = 0, votes = 0;  // hits: times that `next` came next, at least
-        model::Statistics statistics;                 // the caller's: what these times stand for
+        std::uint64_t seen = 0;
+        // How often it is known what came next, and what came before: not where a Trace ended or
+        // began.
+        std::uint64_t followed = 0, preceded = 0;
+        std::uint64_t hits = 0, votes = 0;  // hits: times that `next` came next, at least
+        model::Statistics statistics;       // the caller's: what these times stand for
 
         void follow(Key key);
         void add(const Node& other);
@@ -58,7 +62,7 @@ class ReferenceGraph {
     };
 
     static constexpr std::size_t most_nodes = 1u << 18;
-    static constexpr std::uint64_t least_recurrences = 3;
+    static constexpr double least_recurrences = 3;  // on average
     static constexpr double nearly_always = 0.9;
 
     explicit ReferenceGraph(std::size_t most = most_nodes) : most_(most) {}
@@ -71,7 +75,10 @@ class ReferenceGraph {
                 node.reference = reference;
                 ++size_;
             }
-            if (at.node != no_key && at.forgotten == forgotten_) nodes_[at.node].follow(key);
+            if (at.node != no_key) {
+                ++node.preceded;
+                if (at.forgotten == forgotten_) nodes_[at.node].follow(key);
+            }
             at.node = key;
             at.forgotten = forgotten_;
         }
@@ -113,7 +120,7 @@ class ReferenceGraph {
     }
     // The node that nearly always comes after such a one, whatever else comes before that.
     static Key usual_next(const Node& node) {
-        return is_nearly_all(node.hits, node.seen) ? node.next : no_key;
+        return is_nearly_all(node.hits, node.followed) ? node.next : no_key;
     }
     void forget();
 
