@@ -51,6 +51,7 @@ constexpr std::uint64_t default_repeatable_seed = 1;
 constexpr const char* latency = "latency";
 constexpr const char* hazard = "hazard";
 constexpr const char* stream = "stream";
+constexpr const char* sharing = "sharing";
 constexpr const char* rule_type = "rule";
 constexpr const char* context = "context";
 constexpr std::size_t most_kept_samples = 1000;
@@ -76,6 +77,12 @@ bool reads_clock(const std::string& name) {
     });
 }
 
+// Where a sample is of one thread it does not show what threads share, nor where parts of them are
+// looked at.
+bool can_see_sharing(const sampling::Options& sampling) {
+    return sampling.exhaustive && (sampling::follows_everything(sampling) || sampling.all_threads);
+}
+
 // Rules and modules that were given are asked for.
 std::vector<std::string> profiles_asked_for(const ProfilingOptions& options,
                                             const sampling::Options& sampling) {
@@ -91,6 +98,7 @@ std::vector<std::string> profiles_asked_for(const ProfilingOptions& options,
     if (!options.modules.empty()) all.emplace_back(module_type);
     if (is_list) return all;
     if (!can_time_loads(sampling)) std::erase(all, latency);
+    if (!can_see_sharing(sampling)) std::erase(all, sharing);
     if (!can_have_clock(sampling)) std::erase_if(all, reads_clock);
     return all;
 }
@@ -114,10 +122,10 @@ sampling::Options sampling_options(const ProfilingOptions& options) {
     sampling.all_threads = options.all_threads;
     sampling.load = options.load;
     // Which accesses collide and what modules find depends on all that came before, and exactly
-    // that is what mode full is asked for. What comes again shows in long pieces only. But loads
-    // cannot be timed where every address is written down.
+    // that is what mode full is asked for. What comes again, and what threads share, shows in long
+    // pieces only. But loads cannot be timed where every address is written down.
     const bool needs_all =
-        has(options.profiles, stream) ||
+        has(options.profiles, stream) || has(options.profiles, sharing) ||
         ((has(options.profiles, hazard) || !options.modules.empty()) && !row.sample);
     sampling.exhaustive = options.exhaustive || (needs_all && !sampling.insists_on_latencies);
     sampling.randomise_addresses = options.aslr;
@@ -330,6 +338,11 @@ void check(const ProfilingOptions& options, const sampling::Options& sampling, b
     if (has(options.profiles, latency) && !can_time_loads(sampling))
         refuse(fmt::format("--profile latency needs --mode {}, without --exhaustive",
                            names_of_modes(&ModeRow::times_loads)));
+    if (has(options.profiles, sharing) && !can_see_sharing(sampling))
+        refuse(
+            fmt::format("--profile sharing needs --mode {}, or --mode {} with --all-threads, and "
+                        "cannot be taken with latency",
+                        names_of_modes(has_no_samples), names_of_modes(&ModeRow::has_windows)));
     const auto of_clock = std::ranges::find_if(options.profiles, reads_clock);
     if (of_clock != options.profiles.end() && !can_have_clock(sampling))
         refuse(

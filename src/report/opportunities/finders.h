@@ -23,6 +23,7 @@ std::vector<Finding> find_prefetchable_loads(const Evidence& evidence, Symbols& 
 std::vector<Finding> find_pointer_chases(const Evidence& evidence, Symbols& symbols);
 std::vector<Finding> find_data_streams(const Evidence& evidence, Symbols& symbols);
 std::vector<Finding> find_failed_forwarding(const Evidence& evidence, Symbols& symbols);
+std::vector<Finding> find_false_sharing(const Evidence& evidence, Symbols& symbols);
 std::vector<Finding> find_split_accesses(const Evidence& evidence, Symbols& symbols);
 std::vector<Finding> find_calls_to_inline(const Evidence& evidence, Symbols& symbols);
 

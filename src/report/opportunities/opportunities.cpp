@@ -86,6 +86,11 @@ constexpr std::array kinds{
          "time"},
         find_split_accesses,
         Together::sum},
+    Row{{"false-sharing", "Cache line that threads take from each other without need",
+         "Give each thread's variables a line of their own: alignas(64), padding, or a copy for "
+         "each thread that is added up at the end.",
+         "accesses"},
+        find_false_sharing},
     Row{{"branch-layout", "Branch whose usual way is the jump",
          "Say which way is usual ([[likely]], __builtin_expect), or compile with this profile."},
         find_wrong_layouts,

@@ -1,0 +1,280 @@
+#include "profile/sharing/sharing.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/error.h"
+#include "profile/common/hotlists.h"
+#include "profile/common/tally.h"
+#include "profile/common/variables.h"
+#include "profile/sharing/sharing_section.h"
+#include "profile/sharing/sharing_words.h"
+
+namespace shadowprof::profile {
+
+namespace {
+
+using PlaceNumber = std::uint32_t;
+
+// A window lasts so long at least. Beyond `longest` it does not wait for threads that may sleep.
+constexpr std::chrono::milliseconds shortest_window{1}, longest_window{20};
+// What a window keeps track of, so that its memory is bounded.
+constexpr std::size_t most_touches = 1u << 20;
+// Then variables are no longer told apart: a table that two threads write has many.
+constexpr std::size_t most_entries_by_variable = 1u << 14;
+
+struct OfBlock {
+    struct Access {
+        std::uint16_t value = 0;  // which of the block's values is its address
+        LineWindow::Access access;
+    };
+    std::vector<Access> accesses;
+    std::size_t values = 0;
+};
+
+struct Key {
+    Sharing kind{};
+    PlaceNumber place = 0, other = 0;
+    SharedMemory memory{};
+    std::optional<Location> data, other_data;
+    auto operator<=>(const Key&) const = default;
+};
+
+struct Found {
+    Statistics statistics;
+    std::uint64_t pending = 0, windows = 0;
+    std::uint32_t offset = 0, other_offset = 0;
+};
+
+class SharingProfiler : public Profiler {
+  public:
+    SharingProfiler(const trace::BlockTable& blocks, FunctionMap& variables,
+                    SharingClock::time_point (*now)())
+        : blocks_(blocks), variables_(variables), now_(now) {}
+
+    std::string_view name() const override { return "sharing"; }
+    trace::CapturePlan captures() const override { return trace::Capture::memory_addresses; }
+    std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
+    // In mode full each Trace is a sample: the same thread may come again as another one, and would
+    // share lines with itself.
+    void end_sample(trace::SampleId) override {
+        close_window();
+        end_part();
+    }
+    void yield(Hotlists& into, Seen seen) override;
+
+  private:
+    class AddressReader;
+
+    const OfBlock& of(trace::BlockId id) {
+        const auto index = static_cast<std::uint32_t>(id);
+        return index < by_block_.size() && by_block_[index] ? *by_block_[index] : learn(id);
+    }
+    const OfBlock& learn(trace::BlockId id);
+    void begin_window() {
+        if (window_.empty()) began_ = now_();
+    }
+    void note_chunk(trace::TraceId thread);
+    void close_window();
+    void add(const LineWindow::Shared& shared);
+    void end_part();
+
+    const trace::BlockTable& blocks_;
+    Variables variables_;
+    SharingClock::time_point (*now_)();
+    std::vector<std::unique_ptr<const OfBlock>> by_block_;
+    std::vector<Location> places_;
+    std::unordered_map<Location, PlaceNumber, trace::LocationHash> by_place_;
+
+    LineWindow window_;
+    SharingClock::time_point began_;                // the window
+    std::set<trace::TraceId> threads_, have_come_;  // that run; of them those that gave a chunk
+
+    std::map<Key, Found> found_;
+    std::uint64_t accesses_ = 0;  // since the last sample ended
+    std::uint64_t windows_ = 0, windows_of_several_ = 0;
+    SharingClock::duration in_windows_{};
+    Totals totals_;
+};
+
+class SharingProfiler::AddressReader : public Reader {
+  public:
+    AddressReader(SharingProfiler& profiler, trace::TraceId thread)
+        : profiler_(profiler), thread_(thread) {
+        profiler.threads_.insert(thread);
+    }
+    ~AddressReader() override { profiler_.threads_.erase(thread_); }
+    void digest(const trace::TraceChunk& chunk) override {
+        profiler_.begin_window();
+        const auto* values = chunk.values.data();
+        const auto thread = static_cast<std::uint32_t>(thread_);
+        for (const auto id : chunk.blocks) {
+            if (id == trace::discontinuity) {
+                ++values;
+                continue;
+            }
+            const auto& block = profiler_.of(id);
+            for (const auto& known : block.accesses) {
+                auto access = known.access;
+                access.address = values[known.value];
+                profiler_.window_.add(thread, access);
+            }
+            profiler_.accesses_ += block.accesses.size();
+            values += block.values;
+        }
+        SHADOWPROF_ASSERT(values == chunk.values.data() + chunk.values.size(),
+                          "values do not fit their blocks");
+        profiler_.note_chunk(thread_);
+    }
+    void finish(const trace::TraceEnd&) override {}
+
+  private:
+    SharingProfiler& profiler_;
+    trace::TraceId thread_;
+};
+
+std::unique_ptr<Reader> SharingProfiler::open(const trace::TraceStart& start) {
+    return std::make_unique<AddressReader>(*this, start.trace);
+}
+
+const OfBlock& SharingProfiler::learn(trace::BlockId id) {
+    const auto index = static_cast<std::uint32_t>(id);
+    if (by_block_.size() <= index) by_block_.resize(blocks_.size());
+    const auto& block = blocks_.at(id);
+    variables_.learn(block);
+    auto learnt = std::make_unique<OfBlock>();
+    learnt->values = block.slots.size();
+    for (std::size_t i = 0; i < block.slots.size(); ++i) {
+        const auto& slot = block.slots[i];
+        if (slot.kind != trace::Capture::memory_addresses) continue;
+        const auto& instruction = block.instructions[slot.instruction];
+        const auto& operand = instruction.operands()[slot.operand];
+        const auto bytes = operand.bits / 8u;
+        const bool writes = operand.writes && !operand.conditional_read &&
+                            (!operand.conditional || instruction.lock);
+        if (bytes == 0 || bytes > LineWindow::line_bytes ||
+            !(writes || trace::is_certain_load(operand)))
+            continue;
+        const auto place = block.place_of(instruction);
+        const auto [number, is_new] =
+            by_place_.try_emplace(place, static_cast<PlaceNumber>(places_.size()));
+        if (is_new) places_.push_back(place);
+        auto& access = learnt->accesses.emplace_back();
+        access.value = static_cast<std::uint16_t>(i);
+        access.access = {.bytes = bytes,
+                         .place = number->second,
+                         .writes = writes,
+                         .is_locked = instruction.lock,
+                         .is_on_stack = operand.memory.base.is_general(decoder::rsp)};
+    }
+    return *(by_block_[index] = std::move(learnt));
+}
+
+void SharingProfiler::note_chunk(trace::TraceId thread) {
+    have_come_.insert(thread);
+    const auto lasted = now_() - began_;
+    const bool have_all = std::ranges::includes(have_come_, threads_);
+    if ((lasted >= shortest_window && have_all) || lasted >= longest_window ||
+        window_.size() >= most_touches)
+        close_window();
+}
+
+void SharingProfiler::close_window() {
+    if (!window_.empty()) {
+        ++windows_;
+        windows_of_several_ += have_come_.size() > 1;
+        in_windows_ += now_() - began_;
+    }
+    window_.close([this](const LineWindow::Shared& shared) { add(shared); });
+    have_come_.clear();
+}
+
+void SharingProfiler::add(const LineWindow::Shared& shared) {
+    Key key;
+    key.kind = shared.kind;
+    key.place = shared.place;
+    key.other = shared.other_place;
+    key.memory = shared.is_on_stack ? SharedMemory::stack : SharedMemory::other;
+    if (const auto data = variables_.at(shared.address)) {
+        key.memory = SharedMemory::variable;
+        if (found_.size() < most_entries_by_variable) {
+            key.data = data;
+            key.other_data = variables_.at(shared.other_address);
+        }
+    }
+    auto& found = found_[key];
+    found.pending += shared.count;
+    ++found.windows;
+    found.offset = static_cast<std::uint32_t>(shared.address % LineWindow::line_bytes);
+    found.other_offset = static_cast<std::uint32_t>(shared.other_address % LineWindow::line_bytes);
+}
+
+// What was found since the last sample ended is of one sample.
+void SharingProfiler::end_part() {
+    if (accesses_ == 0) return;
+    const auto all = std::exchange(accesses_, 0);
+    for (auto& [key, found] : found_)
+        if (found.pending != 0)
+            found.statistics.add_sample(std::min(std::exchange(found.pending, 0), all), all);
+    totals_.add_sample(all);
+}
+
+void SharingProfiler::yield(Hotlists& into, Seen seen) {
+    close_window();
+    end_part();
+    SharingHotlist list;
+    list.totals = totals_;
+    list.totals.exhaustive = seen == Seen::everything;
+    list.windows = windows_;
+    list.shared = windows_of_several_;
+    list.nanoseconds = static_cast<std::uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(in_windows_).count());
+    for (const auto& [key, found] : found_) {
+        SharingHotlist::Entry entry;
+        entry.kind = key.kind;
+        entry.location = places_[key.place];
+        entry.other = places_[key.other];
+        entry.memory = key.memory;
+        entry.data = key.data;
+        entry.other_data = key.other_data;
+        entry.offset = found.offset;
+        entry.other_offset = found.other_offset;
+        entry.statistics = found.statistics;
+        entry.windows = found.windows;
+        list.entries.push_back(std::move(entry));
+    }
+    sort_hotlist(list.entries);
+    into.add(std::move(list));
+}
+
+}  // namespace
+
+std::unique_ptr<Profiler> make_sharing_profiler(const trace::BlockTable& blocks,
+                                                FunctionMap& variables,
+                                                SharingClock::time_point (*now)()) {
+    return std::make_unique<SharingProfiler>(blocks, variables, now);
+}
+
+const ProfileType sharing_type{
+    .name = "sharing",
+    .collected = ProfileType::Collected::if_asked_for,
+    .section = section_type<SharingSection>(),
+    .make_profiler = [](const ProfilerInputs& in) -> std::unique_ptr<Profiler> {
+        return make_sharing_profiler(in.blocks, in.functions);
+    },
+    .chapter = model::chapter_of<SharingSection, sharing_chapter>,
+    .rank = 8,
+};
+
+}  // namespace shadowprof::profile
+
+template class shadowprof::model::Found<shadowprof::profile::SharingList>;
+template class shadowprof::model::SectionOf<shadowprof::profile::SharingList>;
