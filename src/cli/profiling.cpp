@@ -582,6 +582,7 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
     };
     profiling.start();
     if (!attach) inherited.leave_to_program(options.output);
+    modules.target_is(session.pid());
     const auto facts = [&](const sampling::Result& result) {
         auto of_run = facts_of(options, sampling, target, result, started, command);
         of_run.run.control = control.log();
@@ -600,7 +601,20 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
                                                is_in_samples ? join : sampling::Family::Join{});
     wait_for_end(session, family.get(), sampling.most_samples, with_progress);
     control.end();
-    modules.target_is(session.pid());
+    sampling::Family::Told told;
+    if (family) {
+        family->stop("the end of profiling");
+        told = family->told();
+    }
+    const bool is_alone = told.processes.size() <= 1 && told.others == 0;
+    auto seen = profiling.finish(is_alone);
+    auto result = std::move(seen.result);
+    for (auto& warning : modules.warnings()) result.warnings.push_back(std::move(warning));
+    forget_what_was_brief(seen.programs, told);
+    if (!is_in_samples && !is_alone) result.warnings.push_back(not_followed(told, sampling));
+    if (is_in_samples && !is_alone && !modules.empty())
+        result.warnings.push_back("modules looked at the first process only");
+    const bool is_single = !is_in_samples || (is_alone && seen.programs.size() == 1);
     std::string shortage;
     try {
         if (!is_single) gathered.add(session.pid(), std::move(seen.programs), result);

@@ -15,7 +15,8 @@ static char way[32];
 static unsigned long seen;
 
 static void go_wrong(void) {
-    if (strcmp(way, "crash") == 0) *(volatile int*)8 = 1;
+    static int* volatile nowhere = NULL;
+    if (strcmp(way, "crash") == 0) *nowhere = 1;
     if (strcmp(way, "loop") == 0)
         for (;;) __asm__ volatile("");
     if (strcmp(way, "wait") == 0)
