@@ -126,7 +126,7 @@ with scratch():
     check_equal("the exit status of merge", merged.status, 0)
     check_equal("the sum of a rule", rule_of(read_profile("sum.json"), "all")["total"], 2 * every["total"])
 
-    refused("a: lode => count", "shadowprof: --rule: 'lode' is no pattern: there are any, call, return, branch, conditional, "
+    refused("a: lode => count", "shadowprof: --rule: 'lode' is no pattern: there are any, call, return, branch, conditional, entry, "
             "local, syscall, load, store, bytes, mnemonic, extension, class, function, file, module, and comparisons of "
             "values", "  a: lode => count", "     ^")  # fmt: skip
 

@@ -6,37 +6,41 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Types are as large as they are aligned, so nothing else is in their lines.
+#define IN_LINES_OF_ITS_OWN __attribute__((aligned(128)))
 struct counters {
     uint64_t first, second;
-};
+} IN_LINES_OF_ITS_OWN;
 struct padded {
     uint64_t first;
     char padding[120];
     uint64_t second;
-};
-struct counters together __attribute__((aligned(64)));
-struct padded apart __attribute__((aligned(64)));
-uint64_t word __attribute__((aligned(64)));
-static uint64_t rounds;
+} IN_LINES_OF_ITS_OWN;
+struct alone {
+    uint64_t value;
+} IN_LINES_OF_ITS_OWN;
+struct counters together;
+struct padded apart;
+static struct alone word, rounds;
 
 #define OWN __attribute__((noinline, noclone))
-#define LOOP(name, op, place)                                                           \
-    static OWN void* name(void* unused) {                                               \
-        for (uint64_t i = 0; i < rounds; ++i) __asm__ volatile(op : "+m"(place)::"cc"); \
-        return unused;                                                                  \
+#define LOOP(name, op, place)                                                                 \
+    static OWN void* name(void* unused) {                                                     \
+        for (uint64_t i = 0; i < rounds.value; ++i) __asm__ volatile(op : "+m"(place)::"cc"); \
+        return unused;                                                                        \
     }
 LOOP(first_together, "addq $1, %0", together.first)
 LOOP(second_together, "addq $1, %0", together.second)
 LOOP(first_apart, "addq $1, %0", apart.first)
 LOOP(second_apart, "addq $1, %0", apart.second)
-LOOP(first_same, "addq $1, %0", word)
-LOOP(second_same, "addq $1, %0", word)
-LOOP(first_lock, "lock addq $1, %0", word)
-LOOP(second_lock, "lock addq $1, %0", word)
+LOOP(first_same, "addq $1, %0", word.value)
+LOOP(second_same, "addq $1, %0", word.value)
+LOOP(first_lock, "lock addq $1, %0", word.value)
+LOOP(second_lock, "lock addq $1, %0", word.value)
 
 static OWN void* alone(void* unused) {
     uint64_t own = 0;
-    for (uint64_t i = 0; i < rounds; ++i) __asm__ volatile("addq $1, %0" : "+m"(own)::"cc");
+    for (uint64_t i = 0; i < rounds.value; ++i) __asm__ volatile("addq $1, %0" : "+m"(own)::"cc");
     return unused;
 }
 
@@ -50,7 +54,7 @@ int main(int argc, char** argv) {
                 {"lock", first_lock, second_lock},
                 {"private", alone, alone}};
     if (argc < 3) return 2;
-    rounds = strtoull(argv[2], NULL, 10);
+    rounds.value = strtoull(argv[2], NULL, 10);
     for (unsigned i = 0; i < sizeof ways / sizeof *ways; ++i) {
         if (strcmp(ways[i].name, argv[1]) != 0) continue;
         pthread_t one, two;

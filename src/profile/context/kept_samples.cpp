@@ -45,7 +45,8 @@ std::shared_ptr<CallRecord> KeptSamples::begin(const trace::TraceStart& start) {
         sample = draw(start.sample);
     }
     if (!sample) return nullptr;
-    return sample->threads.emplace_back(std::make_shared<CallRecord>(start.thread));
+    return sample->threads.emplace_back(std::make_shared<CallRecord>(
+        start.thread, std::max(most_stretches / most_, stretches_at_least)));
 }
 
 SampleHotlist KeptSamples::list(const CallTree& tree) const {

@@ -18,12 +18,13 @@ namespace shadowprof::profile {
 // One thread of one sample.
 class CallRecord {
   public:
-    static constexpr std::size_t most_stretches = 4000, most_frames = 300;
+    static constexpr std::size_t most_frames = 300;
 
-    explicit CallRecord(std::string thread) : thread_(std::move(thread)) {}
+    CallRecord(std::string thread, std::size_t most_stretches)
+        : thread_(std::move(thread)), most_stretches_(most_stretches) {}
 
-    // What was executed behind that is only counted.
-    bool is_full() const { return stretches_.size() == most_stretches; }
+    // What is executed from then on is only counted.
+    bool is_full() const { return stretches_.size() == most_stretches_; }
     void skip(std::uint64_t instructions) { all_ += instructions; }
     // In the last of these functions, the outermost first.
     void add(const std::vector<FunctionId>& functions, std::uint64_t instructions);
@@ -39,6 +40,7 @@ class CallRecord {
 
   private:
     std::string thread_;
+    std::size_t most_stretches_;
     std::uint64_t all_ = 0;
     std::vector<Stretch> stretches_;
     std::vector<FunctionId> in_;
@@ -46,6 +48,9 @@ class CallRecord {
 
 class KeptSamples {
   public:
+    // Of all samples together, if each has one thread; and of a thread at least.
+    static constexpr std::size_t most_stretches = 100'000, stretches_at_least = 1000;
+
     KeptSamples(std::size_t most, std::uint64_t seed) : most_(most), random_(seed) {}
 
     // For a thread of the sample; nothing if the sample is not kept.
