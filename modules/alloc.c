@@ -217,7 +217,7 @@ static void finish(void) {
                                    others[n].count, others[n].what);
     if (never_freed)
         snprintf(line + at, sizeof line - at,
-                 "; %" PRIu64 " (%" PRIu64 " bytes) were not freed while it was looked",
+                 "; %" PRIu64 " of them, %" PRIu64 " bytes in all, had not been freed at the end",
                  never_freed, bytes_never_freed);
     host->say(line);
     if (of_unseen || failed || not_returned) {

@@ -55,6 +55,7 @@ constexpr const char* sharing = "sharing";
 constexpr const char* rule_type = "rule";
 constexpr const char* context = "context";
 constexpr std::size_t most_kept_samples = 1000;
+constexpr Seconds worth_a_word{0.01};
 constexpr const char* module_type = "module";
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
@@ -295,9 +296,11 @@ void forget_what_was_brief(std::vector<ProcessProfiling::OfProgram>& programs,
     });
 }
 
+// Nothing where the others are not worth a word.
 std::string not_followed(const sampling::Family::Told& told, const sampling::Options& sampling) {
     Seconds computed = told.others_computed;
     for (std::size_t n = 1; n < told.processes.size(); ++n) computed += told.processes[n].computed;
+    if (computed < worth_a_word) return {};
     return fmt::format("mode {} follows the first process only: {} more computed {:.2f} s",
                        sampling::row_of(sampling.mode).name,
                        std::max<std::size_t>(1, told.processes.size()) - 1 + told.others,
@@ -611,7 +614,9 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
     auto result = std::move(seen.result);
     for (auto& warning : modules.warnings()) result.warnings.push_back(std::move(warning));
     forget_what_was_brief(seen.programs, told);
-    if (!is_in_samples && !is_alone) result.warnings.push_back(not_followed(told, sampling));
+    if (!is_in_samples && !is_alone)
+        if (auto warning = not_followed(told, sampling); !warning.empty())
+            result.warnings.push_back(std::move(warning));
     if (is_in_samples && !is_alone && !modules.empty())
         result.warnings.push_back("modules looked at the first process only");
     const bool is_single = !is_in_samples || (is_alone && seen.programs.size() == 1);

@@ -58,6 +58,7 @@ model::ShownChapter sample_chapter(const SampleSection& list, const model::Chapt
             .about = "The calls and returns of single samples",
             .totals = list.totals,
             .dropped = list.dropped,
+            .needs_samples = false,
             .tables = {table.take()}};
 }
 
