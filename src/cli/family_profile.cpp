@@ -1,6 +1,7 @@
 #include "cli/family_profile.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 namespace shadowprof::cli {
@@ -43,8 +44,7 @@ void FamilyProfile::add(pid_t pid, std::vector<ProcessProfiling::OfProgram> seen
     }
     cost_ += result.cost;
     coverage_ += result.coverage;
-    for (const auto& warning : result.warnings) warnings_.insert(last + ": " + warning);
-    for (const auto& failure : result.failures) failures_.insert(last + ": " + failure);
+    said_[pid] = {last, result.warnings, result.failures};
 }
 
 model::Profile FamilyProfile::take(const sampling::Family::Told& told, sampling::Result& result) {
@@ -74,8 +74,14 @@ model::Profile FamilyProfile::take(const sampling::Family::Told& told, sampling:
     if (!result.account.empty()) result.account = "of the first process: " + result.account;
     result.cost = cost_;
     result.coverage = coverage_;
-    result.warnings.assign(warnings_.begin(), warnings_.end());
-    result.failures.assign(failures_.begin(), failures_.end());
+    std::set<std::string> warnings, failures;
+    for (const auto& [pid, said] : said_) {
+        const auto about = said_.size() > 1 ? said.program + ": " : std::string();
+        for (const auto& warning : said.warnings) warnings.insert(about + warning);
+        for (const auto& failure : said.failures) failures.insert(about + failure);
+    }
+    result.warnings.assign(warnings.begin(), warnings.end());
+    result.failures.assign(failures.begin(), failures.end());
     return profile;
 }
 

@@ -3,9 +3,8 @@
 
 #include <sys/types.h>
 
+#include <map>
 #include <mutex>
-#include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -31,7 +30,12 @@ class FamilyProfile {
     model::Merger merger_{model::Merger::From::one_run};
     sampling::Cost cost_;
     sampling::Coverage coverage_;
-    std::set<std::string> warnings_, failures_;
+    // By the process that they are about.
+    struct Said {
+        std::string program;
+        std::vector<std::string> warnings, failures;
+    };
+    std::map<pid_t, Said> said_;
 };
 
 }  // namespace shadowprof::cli

@@ -598,10 +598,16 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
         });
     });
     std::unique_ptr<sampling::Family> family;
-    if (!options.no_follow)
-        family =
-            std::make_unique<sampling::Family>(session.pid(), !attach, allotment, sampling.overhead,
-                                               is_in_samples ? join : sampling::Family::Join{});
+    std::string why_not_followed;
+    try {
+        if (!options.no_follow)
+            family = std::make_unique<sampling::Family>(
+                session.pid(), !attach, allotment, sampling.overhead,
+                is_in_samples ? join : sampling::Family::Join{});
+    } catch (const std::exception& error) {
+        why_not_followed =
+            "processes that the program starts are not looked at: " + describe_error(error);
+    }
     wait_for_end(session, family.get(), sampling.most_samples, with_progress);
     control.end();
     sampling::Family::Told told;
@@ -612,6 +618,7 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
     const bool is_alone = told.processes.size() <= 1 && told.others == 0;
     auto seen = profiling.finish(is_alone);
     auto result = std::move(seen.result);
+    if (!why_not_followed.empty()) result.warnings.push_back(std::move(why_not_followed));
     for (auto& warning : modules.warnings()) result.warnings.push_back(std::move(warning));
     forget_what_was_brief(seen.programs, told);
     if (!is_in_samples && !is_alone)

@@ -33,7 +33,19 @@ CallFinisher::Use* CallFinisher::interrupted_once_more(const ptrace::Thread& sto
     return nullptr;
 }
 
+// A thread that makes one such call after the other computes too little for its visits to be over
+// by that.
+void CallFinisher::stands_elsewhere(const ptrace::Thread& stopped) {
+    for (std::size_t index = 0; index < uses_.size(); ++index) {
+        auto& use = uses_.at(index);
+        if (use.number != 0 && use.visit.thread() == stopped.tid() &&
+            load_acquire(area_.complete_word(index)) == use.number)
+            use.number = 0;
+    }
+}
+
 bool CallFinisher::finish(ptrace::Thread& stopped, RestOfCall rest) {
+    if (!area_.place().contains(rest.program.rip())) stands_elsewhere(stopped);
     std::size_t index = 0;
     while (index < uses_.size() && !is_free(index)) ++index;
     if (index == uses_.size()) return false;

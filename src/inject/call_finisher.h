@@ -31,6 +31,8 @@ class CallFinisher {
     };
 
     bool is_free(std::size_t index);
+    // The thread is not in the area: the code of its calls that are complete is nobody's.
+    void stands_elsewhere(const ptrace::Thread& stopped);
     // The use in whose code the thread stands, behind its call.
     Use* interrupted_once_more(const ptrace::Thread& stopped, Address stands_at);
 

@@ -121,8 +121,12 @@ Result Session::finish() {
 }
 
 void Session::begin_next_chapter() {
+    auto program = proc::program_of(pid_);
+    // Of one program the last chapter knows what is to be said.
+    if (program != chapter_->program)
+        for (const auto& warning : warnings_of_sampling_) warn_once(warning);
     chapter_ = std::make_shared<Chapter>();
-    chapter_->program = proc::program_of(pid_);
+    chapter_->program = std::move(program);
     digester_->begin_chapter(chapter_);
 }
 
@@ -253,7 +257,8 @@ void Session::run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCod
         if (event->kind == EventKind::exec) on_exec(code);
         if (cannot_profile_ || !sampling.take(*event)) tracer.pass_on(*event);
         if (event->kind == EventKind::exec && !std::exchange(is_starting_, false) &&
-            options_.tells_programs_apart && is_in_chapters(options_)) {
+            options_.tells_programs_apart && is_in_chapters(options_) &&
+            proc::program_of(pid_) != chapter_->program) {
             sampling.wind_up("another program");
             return;
         }

@@ -3,8 +3,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
+#include "base/error.h"
 #include "proc/process_info.h"
 #include "sampling/tuning.h"
 
@@ -275,8 +277,14 @@ void Family::let_join() {
         if (!next) return;
         const auto credit = std::min(tuning::credit_of_member, account_);
         account_ -= credit;
-        next->allotment = std::make_shared<Allotment>(tuning::least_part_of_budget, credit);
-        next->member = join_(next->pid, next->allotment);
+        auto allotment = std::make_shared<Allotment>(tuning::least_part_of_budget, credit);
+        try {
+            next->member = join_(next->pid, allotment);
+            next->allotment = std::move(allotment);
+        } catch (const std::exception& error) {  // we have no room for more threads
+            account_ += credit;
+            next->why_never = describe_error(error);
+        }
     }
 }
 
