@@ -125,9 +125,25 @@ declare -A command=(
   [ruby]='ruby objects.rb' [node]='node sort.js' [node-names]='node --perf-basic-prof sort.js' [lua]='lua5.4 strings.lua'
   [java]='java Maps' [cc1plus]="\$(g++ -print-prog-name=cc1plus) -quiet -O2 all.cpp -o /dev/null"
   [list]='./list' [locks]='./locks' [pipeline]='sort -r text | uniq -c | sort -n | tail -1'
-  [dd]='dd if=/dev/zero of=/dev/null bs=4k count=30000000' [sleep]='sleep 3' [git]='git fsck --full' [sort]='sort --parallel=2 text text')
+  [dd]='dd if=/dev/zero of=/dev/null bs=4k count=30000000' [sleep]='sleep 3' [git]='git fsck --full' [sort]='sort --parallel=2 text text'
+  [make]='make -s -j2' [ffmpeg]='ffmpeg -loglevel error -f lavfi -i testsrc2=size=1280x720:rate=30 -t 60 -c:v libx264 -f null -'
+  [povray]='povray +Ispheres.pov +Oout.png +W1600 +H1200 +A -D'
+  [nginx]='nginx -p . -c nginx.conf & wrk -t1 -c8 -d9 -H "Accept-Encoding: gzip" http://127.0.0.1:8098/page | cat; kill $!'
+  [redis]='redis-server --port 6399 --save "" & sleep 0.5; redis-benchmark -p 6399 -q -n 2000000 -t set,get,lrange_100 | cat')
 prepare() {
   case $1 in
+    make) for i in $(seq 16); do
+        { echo "#include <math.h>"
+          for k in $(seq 150); do echo "double f${i}_$k(double* a, int n) { double s = 0; for (int i = 0; i < n; ++i) {" \
+            "s += sqrt(a[i] * $k) + sin(a[(i * $k) % n]); if (s > 1e9) s = fmod(s, $k.5); } return s; }"; done; } > "unit$i.c"
+      done
+      printf 'CFLAGS = -O2\nall: %s\n' "$(for i in $(seq 16); do printf 'unit%d.o ' "$i"; done)" > Makefile ;;
+    povray) { echo 'camera { location <0, 3, -8> look_at 0 } light_source { <5, 9, -6> 1 } plane { y, -1 pigment { checker } }'
+      for i in $(seq 200); do echo "sphere { <$((i * 7 % 11 - 5)), $((i * 3 % 5)), $((i * 5 % 13))>, 0.4 pigment { rgb <0.$((i % 9)), 0.5, 0.7> }" \
+        "finish { reflection 0.3 phong 1 } }"; done; } > spheres.pov ;;
+    nginx) printf 'worker_processes 2; daemon off; pid n.pid; error_log stderr; events {} http { access_log off; gzip on; %s }\n' \
+      'gzip_types text/plain; default_type text/plain; server { listen 127.0.0.1:8098; root .; }' > nginx.conf
+      head -c 60000 text > page ;;
     java) javac Maps.java ;;
     list | locks) g++ -O2 -g -pthread -o "$1" "$1.cpp" ;;
     cc1plus) for i in $(seq 150); do echo "#include <map>

@@ -278,10 +278,24 @@ void ProgramClock::hand_over() {
     if (looks_.empty()) return;
     refresh_maps();
     leave_out_ours();
-    const Seconds since = Clock::now() - timeline_begins_;
-    for (auto& look : looks_) look.facts.at = since.count();
+    tell_times();
     if (digester_.is_behind()) forget_stacks();
     digester_.look({std::exchange(looks_, {}), maps_});
+}
+
+// Looks come in the order in which they were taken, and evenly enough. Those at sleepers are of
+// now.
+void ProgramClock::tell_times() {
+    const auto now = Clock::now();
+    const Seconds until = now - timeline_begins_, passed = now - std::exchange(handed_over_, now);
+    const auto is_of_now = [](const StackLook& look) {
+        return look.facts.state && profile::is_waiting(*look.facts.state);
+    };
+    const auto taken = static_cast<double>(looks_.size()) -
+                       static_cast<double>(std::ranges::count_if(looks_, is_of_now));
+    double n = 0;
+    for (auto& look : looks_)
+        look.facts.at = (is_of_now(look) ? until : until - passed * (1 - ++n / taken)).count();
 }
 
 // A thread that was in our code worked for us, unless it made a call of the program's from there.

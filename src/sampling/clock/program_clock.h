@@ -80,6 +80,7 @@ class ProgramClock {
     void refresh_maps();
     bool is_ours(Address at) const;
     void hand_over();
+    void tell_times();
     void leave_out_ours();
     void forget_stacks();
 
@@ -100,7 +101,7 @@ class ProgramClock {
     std::shared_ptr<const proc::Maps> maps_;
     Clock::time_point maps_read_;
     bool maps_are_old_ = true;  // code was seen that is not in them
-    Clock::time_point looked_at_all_ = Clock::now();
+    Clock::time_point looked_at_all_ = Clock::now(), handed_over_ = looked_at_all_;
     std::vector<StackLook> looks_;
     std::uint64_t began_at_, seen_ = 0;  // nanoseconds of the process; looks
     std::uint64_t last_time_;
