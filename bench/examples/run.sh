@@ -128,7 +128,7 @@ declare -A command=(
   [dd]='dd if=/dev/zero of=/dev/null bs=4k count=30000000' [sleep]='sleep 3' [git]='git fsck --full' [sort]='sort --parallel=2 text text'
   [make]='make -s -j2' [ffmpeg]='ffmpeg -loglevel error -f lavfi -i testsrc2=size=1280x720:rate=30 -t 60 -c:v libx264 -f null -'
   [povray]='povray +Ispheres.pov +Oout.png +W1600 +H1200 +A -D'
-  [nginx]='nginx -p . -c nginx.conf & wrk -t1 -c8 -d9 -H "Accept-Encoding: gzip" http://127.0.0.1:8098/page | cat; kill $!'
+  [nginx]='nginx -p . -c nginx.conf & sleep 0.5; wrk -t1 -c8 -d9 -H Accept-Encoding:gzip http://127.0.0.1:8098/page | cat; kill $!'
   [redis]='redis-server --port 6399 --save "" & sleep 0.5; redis-benchmark -p 6399 -q -n 2000000 -t set,get,lrange_100 | cat')
 prepare() {
   case $1 in
@@ -141,7 +141,7 @@ prepare() {
     povray) { echo 'camera { location <0, 3, -8> look_at 0 } light_source { <5, 9, -6> 1 } plane { y, -1 pigment { checker } }'
       for i in $(seq 200); do echo "sphere { <$((i * 7 % 11 - 5)), $((i * 3 % 5)), $((i * 5 % 13))>, 0.4 pigment { rgb <0.$((i % 9)), 0.5, 0.7> }" \
         "finish { reflection 0.3 phong 1 } }"; done; } > spheres.pov ;;
-    nginx) printf 'worker_processes 2; daemon off; pid n.pid; error_log stderr; events {} http { access_log off; gzip on; %s }\n' \
+    nginx) printf 'user root; worker_processes 2; daemon off; pid n.pid; error_log stderr; events {} http { access_log off; gzip on; %s }\n' \
       'gzip_types text/plain; default_type text/plain; server { listen 127.0.0.1:8098; root .; }' > nginx.conf
       head -c 60000 text > page ;;
     java) javac Maps.java ;;
@@ -163,7 +163,7 @@ for name in "${names[@]}"; do
   [[ $words == *'|'* || $words == *'$('* || $words == *"'"* ]] && run=(sh -c "exec $words") || read -ra run <<< "$words"
   [[ $words == *'|'* ]] && run=(sh -c "$words")
   (timeout -s INT -k 20 "$seconds" "$shadowprof" run -q -o profile.json -- "${run[@]}" > /dev/null 2> error) || true
-  { echo "\$ shadowprof run -- $words"; cat error; echo "\$ shadowprof report | head -$lines"
+  { echo "\$ shadowprof run -- $words"; grep '^shadowprof:' error || true; echo "\$ shadowprof report | head -$lines"
     "$shadowprof" report profile.json 2>&1 | head -"$lines" || true; } > "$folder/$name.txt"
   rm -f profile.json*
 done
