@@ -8,10 +8,6 @@ namespace shadowprof::cli {
 
 namespace {
 
-model::Coverage coverage_of(const sampling::Coverage& seen) {
-    return {seen.samples, seen.instructions, seen.blocks, seen.ended, seen.weighted_instructions};
-}
-
 model::Process row_of(const sampling::FamilyProcess& process) {
     model::Process row;
     row.pid = process.pid;

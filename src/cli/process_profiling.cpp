@@ -14,6 +14,10 @@
 
 namespace shadowprof::cli {
 
+model::Coverage coverage_of(const sampling::Coverage& seen) {
+    return {seen.samples, seen.instructions, seen.blocks, seen.ended, seen.weighted_instructions};
+}
+
 ProcessProfiling::ProcessProfiling(const sampling::Options& sampling,
                                    const sampling::Target& target, const Wanted& wanted,
                                    const ProcessProfiling* beside)

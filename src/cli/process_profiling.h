@@ -21,6 +21,9 @@
 
 namespace shadowprof::cli {
 
+// As it is in profiles.
+model::Coverage coverage_of(const sampling::Coverage& seen);
+
 class ProcessProfiling {
   public:
     // What is wanted of each process of a run.

@@ -245,8 +245,7 @@ model::RunFacts facts_of(const ProfilingOptions& options, const sampling::Option
     const auto undisturbed = (result.duration - result.cost.price).count();
     if (undisturbed > 0 && !result.exhaustive)
         facts.cost.slowdown = result.cost.price.count() / undisturbed;
-    facts.coverage = {result.coverage.samples, result.coverage.instructions, result.coverage.blocks,
-                      result.coverage.ended, result.coverage.weighted_instructions};
+    facts.coverage = coverage_of(result.coverage);
     return facts;
 }
 
