@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/flat_map.h"
 #include "profile/common/address_origin.h"
+#include "profile/common/known_blocks.h"
 #include "profile/common/open_samples.h"
 #include "profile/common/tally.h"
 #include "profile/hazard/hazard_section.h"
@@ -20,8 +21,6 @@
 namespace shadowprof::profile {
 
 namespace {
-
-using PlaceNumber = std::uint32_t;
 
 struct Access {
     std::uint16_t value = 0;  // which of the block's values is its address
@@ -65,7 +64,7 @@ struct Sums {
 class HazardProfiler : public Profiler {
   public:
     HazardProfiler(const trace::BlockTable& blocks, const HazardCosts& costs)
-        : blocks_(blocks), costs_(costs) {
+        : known_(blocks), costs_(costs) {
         for (std::size_t kind = 0; kind < machine::hazard_kinds; ++kind)
             for (std::size_t distance = 0; distance < cost_ps_[kind].size(); ++distance)
                 cost_ps_[kind][distance] = static_cast<std::uint64_t>(
@@ -94,20 +93,17 @@ class HazardProfiler : public Profiler {
         Sums sums;
     };
     const OfBlock& of(trace::BlockId id) {
-        const auto index = static_cast<std::uint32_t>(id);
-        return index < by_block_.size() && by_block_[index] ? *by_block_[index] : learn(id);
+        return known_.of(id, [this](const trace::Block& block) { return learn(block); });
     }
-    const OfBlock& learn(trace::BlockId id);
+    OfBlock learn(const trace::Block& block);
     PlaceNumber number_of(const Location& place);
     void fold(OfSample& sample);
 
-    const trace::BlockTable& blocks_;
+    KnownBlocks<OfBlock> known_;
     HazardCosts costs_;
     std::array<std::array<std::uint64_t, tuning::instructions_in_flight + 1>, machine::hazard_kinds>
         cost_ps_{};
-    std::vector<std::unique_ptr<const OfBlock>> by_block_;
-    std::vector<Location> places_;
-    std::unordered_map<Location, PlaceNumber, trace::LocationHash> by_place_;
+    PlaceNumbers places_;
     OpenSamples<OfSample> samples_;
     FlatMap<Entry> entries_;
     Totals totals_;
@@ -208,17 +204,12 @@ std::unique_ptr<Reader> HazardProfiler::open(const trace::TraceStart& start) {
 }
 
 PlaceNumber HazardProfiler::number_of(const Location& place) {
-    const auto [found, is_new] =
-        by_place_.try_emplace(place, static_cast<PlaceNumber>(places_.size()));
-    if (is_new) places_.push_back(place);
+    const auto number = places_.of(place);
     SHADOWPROF_ASSERT(places_.size() < 1u << Key::place_bits, "too many places");
-    return found->second;
+    return number;
 }
 
-const OfBlock& HazardProfiler::learn(trace::BlockId id) {
-    const auto index = static_cast<std::uint32_t>(id);
-    if (by_block_.size() <= index) by_block_.resize(blocks_.size());
-    const auto& block = blocks_.at(id);
+OfBlock HazardProfiler::learn(const trace::Block& block) {
     std::vector<trace::Slot> slots;
     std::vector<Access> accesses;
     std::uint64_t looked_at = 0;
@@ -235,16 +226,14 @@ const OfBlock& HazardProfiler::learn(trace::BlockId id) {
         if (bytes == 0 || bytes > StoreWindow::longest_access) continue;
         access.bytes = static_cast<std::uint8_t>(bytes);
         access.loads = trace::is_certain_load(operand);
-        access.stores = operand.writes && !operand.conditional_read &&
-                        (!operand.conditional || instruction.lock);
+        access.stores = is_certain_store(instruction, operand);
         if (!access.loads && !access.stores) continue;
         access.place = number_of(block.place_of(instruction));
         ++looked_at;
     }
-    by_block_[index] = std::make_unique<const OfBlock>(OfBlock{
-        std::move(accesses), BlockOrigins{block, slots}, looked_at, block.instructions.size(),
-        block.slots.size(), block.exit == trace::BlockExit::system_call});
-    return *by_block_[index];
+    return {std::move(accesses), BlockOrigins{block, slots},
+            looked_at,           block.instructions.size(),
+            block.slots.size(),  block.exit == trace::BlockExit::system_call};
 }
 
 void HazardProfiler::count(trace::SampleId id, const Counts& counts) {

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/flat_map.h"
 #include "profile/common/address_origin.h"
+#include "profile/common/known_blocks.h"
 #include "profile/common/open_samples.h"
 #include "profile/common/stride.h"
 #include "profile/common/tally.h"
@@ -85,7 +86,7 @@ struct KeyHash {
 class LatencyProfiler : public Profiler {
   public:
     LatencyProfiler(const trace::BlockTable& blocks, const machine::LatencyScale& scale)
-        : blocks_(blocks), scale_(scale) {}
+        : blocks_(blocks), known_(blocks), scale_(scale) {}
 
     std::string_view name() const override { return "latency"; }
     trace::CapturePlan captures() const override { return trace::Capture::latency; }
@@ -111,10 +112,9 @@ class LatencyProfiler : public Profiler {
         BlockOrigins origins;
     };
     const OfBlock& of(trace::BlockId id) {
-        const auto index = static_cast<std::uint32_t>(id);
-        return index < by_block_.size() && by_block_[index] ? *by_block_[index] : learn(id);
+        return known_.of(id, [this](const trace::Block& block) { return learn(block); });
     }
-    const OfBlock& learn(trace::BlockId block);
+    OfBlock learn(const trace::Block& block);
     LoadNumber number_of(const Key& key);
     std::unique_ptr<CacheModel> take_model();
     void touch_first(Load& load, std::uint64_t stretch, std::uint64_t line);
@@ -128,10 +128,10 @@ class LatencyProfiler : public Profiler {
     static constexpr std::size_t most_marked_lines = 1u << 18;
 
     const trace::BlockTable& blocks_;
+    KnownBlocks<OfBlock> known_;
     machine::LatencyScale scale_;
     std::deque<Load> loads_;
     std::unordered_map<Key, LoadNumber, KeyHash> by_key_;
-    std::vector<std::unique_ptr<const OfBlock>> by_block_;
     OpenSamples<OfSample> samples_;
     std::vector<std::unique_ptr<CacheModel>> spare_models_;
     LineSet marked_{most_marked_lines};
@@ -252,10 +252,7 @@ LoadNumber LatencyProfiler::number_of(const Key& key) {
     return found->second;
 }
 
-const LatencyProfiler::OfBlock& LatencyProfiler::learn(trace::BlockId id) {
-    const auto index = static_cast<std::uint32_t>(id);
-    if (by_block_.size() <= index) by_block_.resize(blocks_.size());
-    const auto& block = blocks_.at(id);
+LatencyProfiler::OfBlock LatencyProfiler::learn(const trace::Block& block) {
     std::vector<LoadNumber> loads;
     for (const auto& access : block.accesses) {
         const auto& instruction = block.instructions[access.instruction];
@@ -265,9 +262,7 @@ const LatencyProfiler::OfBlock& LatencyProfiler::learn(trace::BlockId id) {
     }
     const auto load_count = static_cast<std::uint64_t>(
         std::count_if(loads.begin(), loads.end(), [](auto load) { return load != no_load; }));
-    by_block_[index] = std::make_unique<const OfBlock>(
-        OfBlock{std::move(loads), load_count, BlockOrigins{block, block.accesses}});
-    return *by_block_[index];
+    return {std::move(loads), load_count, BlockOrigins{block, block.accesses}};
 }
 
 void LatencyProfiler::touch_first(Load& load, std::uint64_t stretch, std::uint64_t line) {

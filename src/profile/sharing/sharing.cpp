@@ -13,6 +13,7 @@
 
 #include "base/error.h"
 #include "profile/common/hotlists.h"
+#include "profile/common/known_blocks.h"
 #include "profile/common/tally.h"
 #include "profile/common/variables.h"
 #include "profile/sharing/sharing_section.h"
@@ -21,8 +22,6 @@
 namespace shadowprof::profile {
 
 namespace {
-
-using PlaceNumber = std::uint32_t;
 
 // A window lasts so long at least. Beyond `longest` it does not wait for threads that may sleep.
 constexpr std::chrono::milliseconds shortest_window{1}, longest_window{20};
@@ -58,7 +57,7 @@ class SharingProfiler : public Profiler {
   public:
     SharingProfiler(const trace::BlockTable& blocks, FunctionMap& variables,
                     SharingClock::time_point (*now)())
-        : blocks_(blocks), variables_(variables), now_(now) {}
+        : known_(blocks), variables_(variables), now_(now) {}
 
     std::string_view name() const override { return "sharing"; }
     trace::CapturePlan captures() const override { return trace::Capture::memory_addresses; }
@@ -75,10 +74,9 @@ class SharingProfiler : public Profiler {
     class AddressReader;
 
     const OfBlock& of(trace::BlockId id) {
-        const auto index = static_cast<std::uint32_t>(id);
-        return index < by_block_.size() && by_block_[index] ? *by_block_[index] : learn(id);
+        return known_.of(id, [this](const trace::Block& block) { return learn(block); });
     }
-    const OfBlock& learn(trace::BlockId id);
+    OfBlock learn(const trace::Block& block);
     void begin_window() {
         if (window_.empty()) began_ = now_();
     }
@@ -87,12 +85,10 @@ class SharingProfiler : public Profiler {
     void add(const LineWindow::Shared& shared);
     void end_part();
 
-    const trace::BlockTable& blocks_;
+    KnownBlocks<OfBlock> known_;
     Variables variables_;
     SharingClock::time_point (*now_)();
-    std::vector<std::unique_ptr<const OfBlock>> by_block_;
-    std::vector<Location> places_;
-    std::unordered_map<Location, PlaceNumber, trace::LocationHash> by_place_;
+    PlaceNumbers places_;
 
     LineWindow window_;
     SharingClock::time_point began_;                // the window
@@ -145,37 +141,29 @@ std::unique_ptr<Reader> SharingProfiler::open(const trace::TraceStart& start) {
     return std::make_unique<AddressReader>(*this, start.trace);
 }
 
-const OfBlock& SharingProfiler::learn(trace::BlockId id) {
-    const auto index = static_cast<std::uint32_t>(id);
-    if (by_block_.size() <= index) by_block_.resize(blocks_.size());
-    const auto& block = blocks_.at(id);
+OfBlock SharingProfiler::learn(const trace::Block& block) {
     variables_.learn(block);
-    auto learnt = std::make_unique<OfBlock>();
-    learnt->values = block.slots.size();
+    OfBlock learnt;
+    learnt.values = block.slots.size();
     for (std::size_t i = 0; i < block.slots.size(); ++i) {
         const auto& slot = block.slots[i];
         if (slot.kind != trace::Capture::memory_addresses) continue;
         const auto& instruction = block.instructions[slot.instruction];
         const auto& operand = instruction.operands()[slot.operand];
         const auto bytes = operand.bits / 8u;
-        const bool writes = operand.writes && !operand.conditional_read &&
-                            (!operand.conditional || instruction.lock);
+        const bool writes = is_certain_store(instruction, operand);
         if (bytes == 0 || bytes > LineWindow::line_bytes ||
             !(writes || trace::is_certain_load(operand)))
             continue;
-        const auto place = block.place_of(instruction);
-        const auto [number, is_new] =
-            by_place_.try_emplace(place, static_cast<PlaceNumber>(places_.size()));
-        if (is_new) places_.push_back(place);
-        auto& access = learnt->accesses.emplace_back();
+        auto& access = learnt.accesses.emplace_back();
         access.value = static_cast<std::uint16_t>(i);
         access.access = {.bytes = bytes,
-                         .place = number->second,
+                         .place = places_.of(block.place_of(instruction)),
                          .writes = writes,
                          .is_locked = instruction.lock,
                          .is_on_stack = operand.memory.base.is_general(decoder::rsp)};
     }
-    return *(by_block_[index] = std::move(learnt));
+    return learnt;
 }
 
 void SharingProfiler::note_chunk(trace::TraceId thread) {

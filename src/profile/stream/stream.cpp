@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "profile/common/known_blocks.h"
 #include "profile/common/open_samples.h"
 #include "profile/common/tally.h"
 #include "profile/common/variables.h"
@@ -21,7 +22,6 @@ namespace shadowprof::profile {
 
 namespace {
 
-using PlaceNumber = std::uint32_t;
 using References = std::vector<Reference>;
 
 // Two or three references in a row come again in any loop, and nothing follows from it.
@@ -97,7 +97,7 @@ class StreamProfiler : public Profiler {
   public:
     StreamProfiler(const trace::BlockTable& blocks, FunctionMap& variables,
                    const machine::CacheGeometry& caches)
-        : blocks_(blocks), variables_(variables), caches_(caches) {}
+        : known_(blocks), variables_(variables), caches_(caches) {}
 
     std::string_view name() const override { return "stream"; }
     trace::CapturePlan captures() const override { return trace::Capture::memory_addresses; }
@@ -124,24 +124,21 @@ class StreamProfiler : public Profiler {
     using Shape = std::pair<std::vector<StreamReference<Location>>, std::optional<Location>>;
 
     const OfBlock& of(trace::BlockId id) {
-        const auto index = static_cast<std::uint32_t>(id);
-        return index < by_block_.size() && by_block_[index] ? *by_block_[index] : learn(id);
+        return known_.of(id, [this](const trace::Block& block) { return learn(block); });
     }
-    const OfBlock& learn(trace::BlockId id);
+    OfBlock learn(const trace::Block& block);
     void fold(OfSample& sample);
     void add(const ReferenceGraph::Stream& stream, std::map<Shape, Entry>& entries);
     std::uint64_t count_of(const ReferenceGraph::Stream& stream) const;
     Shape shape_of(const References& references);
     Statistics evenly(std::uint64_t count) const;
 
-    const trace::BlockTable& blocks_;
+    KnownBlocks<OfBlock> known_;
     Variables variables_;
     machine::CacheGeometry caches_;
-    std::vector<std::unique_ptr<const OfBlock>> by_block_;
-    std::vector<Location> places_;
+    PlaceNumbers places_;
     std::vector<std::uint8_t> bytes_at_;       // by place: of an access
     std::vector<std::uint64_t> last_address_;  // by place
-    std::unordered_map<Location, PlaceNumber, trace::LocationHash> by_place_;
     OpenSamples<OfSample> samples_;
     ReferenceGraph graph_;
     Totals totals_;
@@ -196,39 +193,32 @@ std::unique_ptr<Reader> StreamProfiler::open(const trace::TraceStart& start) {
     return std::make_unique<AddressReader>(*this, start);
 }
 
-const OfBlock& StreamProfiler::learn(trace::BlockId id) {
-    const auto index = static_cast<std::uint32_t>(id);
-    if (by_block_.size() <= index) by_block_.resize(blocks_.size());
-    const auto& block = blocks_.at(id);
+OfBlock StreamProfiler::learn(const trace::Block& block) {
     variables_.learn(block);
-    auto learnt = std::make_unique<OfBlock>();
-    learnt->instructions = block.instructions.size();
-    learnt->values = block.slots.size();
+    OfBlock learnt;
+    learnt.instructions = block.instructions.size();
+    learnt.values = block.slots.size();
     for (std::size_t i = 0; i < block.slots.size(); ++i) {
         const auto& slot = block.slots[i];
         if (slot.kind != trace::Capture::memory_addresses) continue;
         const auto& instruction = block.instructions[slot.instruction];
         const auto& operand = instruction.operands()[slot.operand];
         const auto bytes = operand.bits / 8u;
-        const bool writes = operand.writes && !operand.conditional_read &&
-                            (!operand.conditional || instruction.lock);
+        const bool writes = is_certain_store(instruction, operand);
         if (bytes == 0 || bytes > line_bytes || !(writes || trace::is_certain_load(operand)))
             continue;
         if (operand.memory.base.is_general(decoder::rsp)) {
-            ++learnt->by_rsp;
+            ++learnt.by_rsp;
             continue;
         }
-        const auto place = block.place_of(instruction);
-        const auto [number, is_new] =
-            by_place_.try_emplace(place, static_cast<PlaceNumber>(places_.size()));
-        if (is_new) {
-            places_.push_back(place);
+        const auto place = places_.of(block.place_of(instruction));
+        if (places_.size() > bytes_at_.size()) {
             bytes_at_.push_back(static_cast<std::uint8_t>(bytes));
             last_address_.push_back(~std::uint64_t{0});
         }
-        learnt->accesses.push_back({static_cast<std::uint16_t>(i), number->second});
+        learnt.accesses.push_back({static_cast<std::uint16_t>(i), place});
     }
-    return *(by_block_[index] = std::move(learnt));
+    return learnt;
 }
 
 void StreamProfiler::count(trace::SampleId id, const Counts& counts) {
