@@ -41,5 +41,6 @@ with scratch():
         check(low - more <= 0.25 <= high + margin,
               f"-m {mode}, requests of {size}: {share:.3f} [{low:.3f}, {high:.3f}], {json.dumps(coverage)}")
         check(high - low < 0.8, f"-m {mode}: an interval that says nothing: [{low}, {high}]")
+        # A read that waits for long ends its sample. On a busy machine some of the answers are late.
         early = sum(n for why, n in coverage["ended"].items() if why.startswith("system call"))
-        check(early <= max(3, coverage["samples"] * 0.1), f"{early} samples ended early: {coverage}")
+        check(early <= max(3, coverage["samples"] * 0.2), f"{early} samples ended early: {coverage}")
