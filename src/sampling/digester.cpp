@@ -69,7 +69,8 @@ Digester::Digester(std::shared_ptr<const Chapter> first, trace::ModuleTable& mod
     open_chapter(std::move(first));
     captures_ = profile::captures_of(profilers_);
     worker_ = std::thread([this, in_the_background] {
-        if (in_the_background) setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19);
+        if (in_the_background && setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 19) == 0)
+            in_background_ = gettid();
         work();
     });
 }
@@ -130,8 +131,16 @@ void Digester::begin_chapter(std::shared_ptr<const Chapter> next) {
     queue_.put(NextChapter{std::move(next)});
 }
 
+// On a busy machine what it is at, a large program's symbols say, would otherwise take minutes. Not
+// everybody may take a priority back; then it stays.
+void Digester::leave_background() {
+    if (const auto worker = in_background_.load())
+        setpriority(PRIO_PROCESS, static_cast<id_t>(worker), getpriority(PRIO_PROCESS, 0));
+}
+
 profile::Hotlists Digester::finish(profile::Seen seen) {
     queue_.close();
+    leave_background();
     worker_.join();
     while (auto message = queue_.next_if_any()) read(std::move(*message));
     return yield(seen);

@@ -5,6 +5,9 @@
 // been let go, is read by the thread that calls finish().
 #pragma once
 
+#include <sys/types.h>
+
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -48,9 +51,9 @@ using TakeHotlists = std::function<void(profile::Hotlists, const Chapter&, const
 
 class Digester : public trace::TraceSink {
   public:
-    // `in_the_background`: the program does not wait for it. `make` makes the same profilers again,
-    // with nothing in them, for each chapter. Where calls return to, by the stacks that it unwinds,
-    // is added to `places`.
+    // `in_the_background`: the program does not wait for it, and nobody does until finish(). `make`
+    // makes the same profilers again, with nothing in them, for each chapter. Where calls return
+    // to, by the stacks that it unwinds, is added to `places`.
     Digester(std::shared_ptr<const Chapter> first, trace::ModuleTable& modules, PlacesSeen& places,
              bool in_the_background, MakeProfilers make, TakeHotlists take = {});
     ~Digester() override;
@@ -107,6 +110,7 @@ class Digester : public trace::TraceSink {
     };
 
     void work();
+    void leave_background();
     void read(TraceMessage message);
     void read(BeginOfTrace& begin);
     void read(trace::TraceChunk& chunk);
@@ -151,6 +155,7 @@ class Digester : public trace::TraceSink {
     Coverage coverage_;
     Coverage coverage_before_;  // this chapter
     std::optional<std::string> failure_;
+    std::atomic<pid_t> in_background_{0};  // the worker, if it has the lowest priority
     std::thread worker_;
 };
 

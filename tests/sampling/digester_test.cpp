@@ -2,8 +2,10 @@
 #include "sampling/digester.h"
 
 #include <doctest/doctest.h>
+#include <sys/resource.h>
 
 #include <chrono>
+#include <future>
 #include <thread>
 
 #include "profile/edge/edge_section.h"
@@ -229,6 +231,46 @@ TEST_CASE("samples that are forgotten have never been") {
     CHECK(lists[0].find<profile::ValueHotlist>()->totals ==
           lists[1].find<profile::ValueHotlist>()->totals);
     CHECK(lists[1].find<profile::EdgeHotlist>()->entries.size() == 2);
+}
+
+TEST_CASE("what somebody waits for is not done at the lowest priority") {
+    const auto priority = [] { return getpriority(PRIO_PROCESS, 0); };
+    const auto usual = priority();
+    // Not everybody may take it back.
+    const auto may = std::async(std::launch::async, [&] {
+                         setpriority(PRIO_PROCESS, 0, 19);
+                         return setpriority(PRIO_PROCESS, 0, usual) == 0;
+                     }).get();
+    if (!may || usual == 19) {
+        MESSAGE("not tried: a priority that was given up is lost");
+        return;
+    }
+    const Loop loop;
+    profile::EvenlySpacedFunctions functions{0x1000};
+    trace::ModuleTable modules;
+    PlacesSeen places;
+    std::promise<int> before, after;
+    Digester digester{loop.chapter,
+                      modules,
+                      places,
+                      true,
+                      [&](const trace::BlockTable& blocks) {
+                          profile::ProfileOptions options;
+                          options.names = {"edge"};
+                          return make_profilers(options, blocks, functions);
+                      },
+                      [&](const profile::Hotlists&, const Chapter&, const Coverage&) {
+                          before.set_value(priority());
+                          const auto deadline =
+                              std::chrono::steady_clock::now() + std::chrono::seconds{20};
+                          while (priority() != usual && std::chrono::steady_clock::now() < deadline)
+                              std::this_thread::sleep_for(std::chrono::milliseconds{1});
+                          after.set_value(priority());
+                      }};
+    digester.begin_chapter(chapter_with(loop.program));
+    CHECK(before.get_future().get() == 19);
+    digester.finish(profile::Seen::samples);
+    CHECK(after.get_future().get() == usual);
 }
 
 TEST_CASE("each chapter has its own samples, of its own blocks") {
