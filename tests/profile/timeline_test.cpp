@@ -3,6 +3,12 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <variant>
+#include <vector>
+
 #include "base/random.h"
 #include "profile/timeline/timeline_words.h"
 
@@ -92,14 +98,46 @@ TEST_CASE("phases that differ are told apart, and noise is not") {
         two.look(look_at(place, at));
         one.look(look_at(random.chance(0.5) ? 1 : random.chance(0.5) ? 2 : 3, at));
     }
-    const auto phases = phases_of(section_of(list_of(two)));
+    const auto phases = phases_of(section_of(list_of(two)), std::identity{});
     REQUIRE(phases.size() == 2);
     CHECK(phases[0].first == 0);
     CHECK(phases[0].end == doctest::Approx(30).epsilon(0.04));
     CHECK(phases[1].end == 100);
     CHECK(phases[0].parts.front().function == 1U);
     CHECK(phases[1].parts.front().function == 2U);
-    CHECK(phases_of(section_of(list_of(one))).size() == 1);
+    CHECK(phases_of(section_of(list_of(one)), std::identity{}).size() == 1);
+}
+
+TEST_CASE("code made at run time is one function of a phase, where it has no names") {
+    model::Profile profile;
+    profile.modules.resize(2);
+    profile.modules[0].path = "/bin/program";
+    profile.modules[1].path = "[runtime code]";
+    for (std::uint64_t n = 0; n < 5; ++n) {
+        model::Location location;
+        location.module = n == 0 ? 0 : 1;
+        location.offset = n;
+        if (n == 4) location.function = "named";
+        profile.locations.push_back(location);
+    }
+    EachIsAFunction functions;
+    TimelineProfiler profiler{functions};
+    for (unsigned n = 0; n < 2000; ++n)
+        profiler.look(look_at(n < 1000 ? 0 : n % 8 == 0 ? 4 : 1 + n % 3, 0.005 * (n + 1)));
+    const auto chapter =
+        timeline_chapter(section_of(list_of(profiler)),
+                         {.profile = profile, .all_instructions = {}, .most_rows = 9});
+    REQUIRE(chapter.tables.size() == 1);
+    const auto& rows = chapter.tables.front().rows;
+    REQUIRE(rows.size() == 2);
+    const auto texts = [&](std::size_t row) {
+        std::vector<std::string> all;
+        for (const auto& cell : rows[row].cells)
+            if (const auto* const text = std::get_if<std::string>(&cell)) all.push_back(*text);
+        return all;
+    };
+    CHECK(std::ranges::count(texts(0), "(code made at run time)") == 0);
+    CHECK(std::ranges::count(texts(1), "(code made at run time)") == 1);
 }
 
 TEST_CASE("a sum has the wider columns of what is added up") {

@@ -6,7 +6,6 @@
 #include <map>
 #include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,8 +15,7 @@ namespace shadowprof::profile {
 
 namespace {
 
-using model::LocationIndex, model::ModuleIndex, model::Profile, model::ShownCell, model::ShownPlace,
-    model::Statistics;
+using model::LocationIndex, model::Profile, model::ShownCell, model::ShownPlace, model::Statistics;
 
 constexpr std::size_t most_calls = 3;
 constexpr double worth_telling = 0.01;
@@ -58,14 +56,6 @@ struct TimeShares {
 
 bool is_runtime_code(const Profile& p, const model::Location& l) {
     return p.modules[l.module].path == "[runtime code]";
-}
-
-// Code that was made at run time and has no name is one function.
-using FunctionKey = std::tuple<ModuleIndex, bool, std::uint64_t, std::string>;
-
-FunctionKey function_of(const Profile& p, const model::Location& l) {
-    if (is_runtime_code(p, l)) return {l.module, false, 0, l.function};
-    return {l.module, true, l.function_offset.value_or(l.offset), {}};
 }
 
 template <class Items, class Amount>
@@ -255,12 +245,7 @@ class Chapter {
             .column(Column("in_kernel", "in kernel", ratio).of(5),
                     [&](const FunctionTime& f) { return share_if_any(f.in_kernel); })
             .column(Column("at", "function", function).wide(3).bold(),
-                    [&](const FunctionTime& f) {
-                        const auto& l = p.at(f.any);
-                        return is_runtime_code(p, l) && l.function.empty()
-                                   ? ShownCell("(code made at run time)")
-                                   : ShownCell(ShownPlace{f.any});
-                    })
+                    [&](const FunctionTime& f) { return name_of_function(p, f.any); })
             .column(
                 Column("source", "where", source).of(7).wide(2).dim(), [&](const FunctionTime& f) {
                     return f.source
@@ -296,6 +281,17 @@ class Chapter {
 };
 
 }  // namespace
+
+FunctionKey function_of(const Profile& p, const model::Location& l) {
+    if (is_runtime_code(p, l)) return {l.module, false, 0, l.function};
+    return {l.module, true, l.function_offset.value_or(l.offset), {}};
+}
+
+ShownCell name_of_function(const Profile& p, LocationIndex place) {
+    const auto& l = p.at(place);
+    return is_runtime_code(p, l) && l.function.empty() ? ShownCell("(code made at run time)")
+                                                       : ShownCell(ShownPlace{place});
+}
 
 model::ShownChapter time_chapter(const TimeSection& time, const model::ChapterInputs& in) {
     return Chapter(time, in).make();

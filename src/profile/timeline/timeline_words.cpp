@@ -8,12 +8,13 @@
 #include <utility>
 
 #include "model/number_text.h"
+#include "profile/time/time_words.h"
 
 namespace shadowprof::profile {
 
 namespace {
 
-using model::LocationIndex, model::ShownCell, model::ShownPlace;
+using model::LocationIndex, model::ShownCell;
 
 // Two neighbours are different where chance would hardly explain it: what each does of its time is
 // known by looks, and varies by itself.
@@ -69,13 +70,15 @@ std::uint64_t Phase::on_processors() const {
 }
 
 // The two neighbours that are most alike become one, again and again.
-std::vector<Phase> phases_of(const TimelineSection& timeline) {
+std::vector<Phase> phases_of(const TimelineSection& timeline,
+                             const std::function<LocationIndex(LocationIndex)>& one_of) {
     std::vector<Building> building;
     for (const auto& e : timeline.entries) {
         if (e.column >= building.size()) building.resize(e.column + 1);
         // A thread that waits says little of what the program does.
         if (is_waiting(e.state)) continue;
-        building[e.column].add({e.function, e.statistics.count, e.statistics.samples});
+        const auto function = e.function ? PartKey{one_of(*e.function)} : PartKey{};
+        building[e.column].add({function, e.statistics.count, e.statistics.samples});
     }
     for (std::size_t n = 0; n < building.size(); ++n) {
         building[n].first = n;
@@ -109,7 +112,11 @@ model::ShownChapter timeline_chapter(const TimelineSection& timeline,
                                      const model::ChapterInputs& in) {
     using enum model::ShownColumn::Kind;
     using Column = model::ShownColumn;
-    const auto phases = phases_of(timeline);
+    std::map<FunctionKey, LocationIndex> first_in;
+    const auto phases = phases_of(timeline, [&](LocationIndex place) {
+        return first_in.try_emplace(function_of(in.profile, in.profile.at(place)), place)
+            .first->second;
+    });
     // One phase is what "where time goes" has told.
     if (phases.size() < 2) return {};
     const auto width = static_cast<double>(timeline.column_width) * 1e-3;
@@ -153,7 +160,7 @@ model::ShownChapter timeline_chapter(const TimelineSection& timeline,
                         const auto* const found = part(p);
                         if (!found) return ShownCell();
                         if (!found->function) return ShownCell("(not known)");
-                        return ShownCell(ShownPlace{*found->function});
+                        return name_of_function(in.profile, *found->function);
                     });
     }
     return {.key = "phases",

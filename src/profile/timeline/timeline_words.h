@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <vector>
 
 #include "model/shown_chapter.h"
@@ -20,7 +22,10 @@ struct Phase {
 
     std::uint64_t on_processors() const;  // nanoseconds
 };
-std::vector<Phase> phases_of(const TimelineSection& timeline);
+// What `one_of` tells the same place of is one function.
+std::vector<Phase> phases_of(
+    const TimelineSection& timeline,
+    const std::function<model::LocationIndex(model::LocationIndex)>& one_of);
 
 model::ShownChapter timeline_chapter(const TimelineSection& timeline,
                                      const model::ChapterInputs& inputs);
