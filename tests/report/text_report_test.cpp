@@ -4,7 +4,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <sstream>
+#include <string>
 
 #include "base/error.h"
 #include "model/utf8.h"
@@ -76,6 +78,17 @@ TEST_CASE("a report is as wide as it may be, and no wider") {
             options.color = true;
             check_width(without_colors(all_text(p, options)), width);
         }
+}
+
+TEST_CASE("a command of many arguments is told in a few lines") {
+    auto p = sample_profile();
+    const auto lines_of = [](const std::string& text) { return std::ranges::count(text, '\n'); };
+    const auto before = lines_of(all_text(p));
+    for (int n = 0; n < 100'000; ++n) p.targets[0].command.push_back(std::to_string(n));
+    const auto text = all_text(p);
+    CHECK(lines_of(text) <= before + 6);
+    CHECK(text.find(" 0 1 2 3 ") != std::string::npos);
+    CHECK(text.find("…") != std::string::npos);
 }
 
 TEST_CASE("color changes nothing but color") {

@@ -19,10 +19,13 @@
 
 namespace shadowprof::report {
 
+using model::shorten_end;
+
 namespace {
 
 constexpr std::size_t narrowest = 40;
 constexpr std::size_t label_columns = 11;
+constexpr std::size_t most_lines_of_command = 6;  // xargs gives programs 100,000 arguments
 
 std::string joined(const std::vector<std::string>& items, const char* between) {
     return fmt::format("{}", fmt::join(items, between));
@@ -74,7 +77,10 @@ class TextReport {
 
     void verdict() {
         for (const auto& t : p_.targets) {
-            fact("Program", joined(t.command, " "), Tint::bold);
+            fact("Program",
+                 shorten_end(joined(t.command, " "),
+                             most_lines_of_command * (width_ - label_columns)),
+                 Tint::bold);
             fact("", target_text(t));
         }
         fact("Known", known_text(p_));
