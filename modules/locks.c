@@ -91,7 +91,7 @@ static int open_module(const struct shadowprof_host* with, const char* arguments
            host->watch(slow_path, "entry && function \"*lll_lock_wait*\"", &argument, 1) ||
            host->watch(exchange_if, "mnemonic cmpxchg && store", of_exchange_if, 4) ||
            host->watch(exchange, "mnemonic xchg && store", of_exchange, 3) ||
-           host->watch(set_to_zero, "mnemonic mov && store && op 2 == 0", &address, 1);
+           host->watch(set_to_zero, "mnemonic mov && store && immediate == 0", &address, 1);
 }
 
 static uint64_t key_of(uint32_t place, uint8_t watch) {

@@ -148,7 +148,7 @@ struct shadowprof_host {
      * the module fails, for a reason that shadowprof knows. */
     int (*watch)(uint8_t watch, const char* pattern, const struct shadowprof_word* words,
                  uint32_t count);
-    /* One more line of the profile's warnings. */
+    /* One more line of what profiles and reports say of the module; once is enough. */
     void (*say)(const char* line);
     /* So many events at this place, called from there (0: that does not matter), with this key. */
     void (*count)(uint32_t place, uint32_t caller, uint64_t key, uint64_t times);

@@ -29,7 +29,8 @@ ProcessProfiling::ProcessProfiling(const sampling::Options& sampling,
       place_names_(symbols_, session_.modules()),
       rules_(wanted.rules, place_names_, functions_),
       parameters_of_modules_(beside ? std::vector<profile::Rule>() : wanted.modules.rules()),
-      rules_of_modules_(parameters_of_modules_, place_names_, functions_) {
+      rules_of_modules_(parameters_of_modules_, place_names_, functions_),
+      of_values_(wanted.profiles.value_by) {
     if (!wanted.rules.rules().empty()) profiles_.rules = &rules_;
     if (!beside && !wanted.modules.empty()) profiles_.modules = &wanted.modules;
     profiles_.rules_of_modules = &rules_of_modules_;

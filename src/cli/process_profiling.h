@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "model/chapters.h"
+#include "profile/common/state.h"
 #include "profile/module/module_set.h"
 #include "profile/registry.h"
 #include "profile/rule/rule_set.h"
@@ -75,7 +76,8 @@ class ProcessProfiling {
     const profile::RuleSet rules_;
     const profile::RuleParameters parameters_of_modules_;
     const profile::RuleSet rules_of_modules_;
-    const profile::ChoiceOfAll chosen_{{&rules_, &rules_of_modules_}};
+    const profile::StateCaptures of_values_;
+    const profile::ChoiceOfAll chosen_{{&rules_, &rules_of_modules_, &of_values_}};
     std::vector<Program> programs_;
 };
 

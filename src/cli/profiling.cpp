@@ -127,6 +127,7 @@ sampling::Options sampling_options(const ProfilingOptions& options) {
     // pieces only. But loads cannot be timed where every address is written down.
     const bool needs_all =
         has(options.profiles, stream) || has(options.profiles, sharing) ||
+        std::ranges::any_of(options.rules, &profile::Rule::streams) ||
         ((has(options.profiles, hazard) || !options.modules.empty()) && !row.sample);
     sampling.exhaustive = options.exhaustive || (needs_all && !sampling.insists_on_latencies);
     sampling.randomise_addresses = options.aslr;
@@ -135,14 +136,21 @@ sampling::Options sampling_options(const ProfilingOptions& options) {
     if (options.period) sampling.period = Seconds{*options.period};
     if (options.duration) sampling.duration = Seconds{*options.duration};
     sampling.most_samples = options.most_samples;
-    sampling.names_threads = options.kept_samples > 0 ||
-                             std::ranges::any_of(options.rules, [](const profile::Rule& rule) {
-                                 return rule.by.thread;
-                             });
+    auto keys = options.value_by;
+    for (const auto& rule : options.rules) keys = keys | rule.by;
+    sampling.names_threads = options.kept_samples > 0 || keys.thread;
+    sampling.tells_states = keys.processor || keys.scheduling;
     sampling.precision = options.precision;
     sampling.seed =
         options.seed.value_or(row.is_repeatable ? default_repeatable_seed : draw_seed());
     return sampling;
+}
+
+std::string names_of(const profile::StateKeys& keys) {
+    std::vector<std::string_view> names;
+    for (const auto& [words, key] : profile::state_key_words())
+        if (keys.*key) names.push_back(words);
+    return fmt::format("{}", fmt::join(names, ","));
 }
 
 std::string now_utc() {
@@ -226,7 +234,7 @@ model::RunFacts facts_of(const ProfilingOptions& options, const sampling::Option
     if (sampling::row_of(sampling.mode).is_repeatable)
         run.options["aslr"] = options.aslr ? "true" : "false";
     if (sampling.load) run.options["load"] = fmt::format("{:g}", *sampling.load);
-    if (options.value_context) run.options["value-context"] = "true";
+    if (options.value_by.any()) run.options["value-by"] = names_of(options.value_by);
     if (options.kept_samples > 0)
         run.options["keep-samples"] = std::to_string(options.kept_samples);
     run.seed = sampling.seed;
@@ -333,6 +341,8 @@ void check(const ProfilingOptions& options, const sampling::Options& sampling, b
                         names_of_modes(may_follow_everything), names_of_modes(has_no_samples)));
     if (attaches && row.sample && sampling.sample_size == 0)
         refuse("--sample-size 0 follows a program from its start: use run, not attach");
+    if (options.value_by.return_address && options.value_by.caller)
+        refuse("values are told apart by caller or by return address, not by both");
     if (has(options.profiles, rule_type) && options.rules.empty())
         refuse("--profile rule needs a --rule: what it is to look for");
     if (has(options.profiles, module_type) && options.modules.empty())
@@ -443,7 +453,18 @@ void ProfilingOptions::add_to(CLI::App& command) {
         "--cache", [this](const std::string& text) { caches = parse_caches(text); },
         "Sizes of the caches that latencies are modelled with: L1,L2,L3 (48k,2M,32M; by default\n"
         "what the processor says)");
-    command.add_flag("--value-context", value_context, "Tell values apart by return address");
+    command
+        .add_option_function<std::string>(
+            "--value-by",
+            [this](const std::string& text) {
+                value_by = value_by | profile::parse_keys_option("--value-by", text);
+            },
+            "What values are told apart by, one or several of 'return address', caller,\n"
+            "thread, tid, processor, scheduling, syscall, errno")
+        ->type_name("KEY[,KEY…]");
+    command.add_flag_callback(
+        "--value-context", [this] { value_by.return_address = true; },
+        "The same as --value-by 'return address'");
     command
         .add_option_function<std::string>(
             "--keep-samples",
@@ -561,7 +582,7 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
     }
     const profile::ProfileOptions profiles{
         .names = {names.begin(), names.end()},
-        .value_context = options.value_context,
+        .value_by = options.value_by,
         .kept_samples = options.kept_samples,
         .seed = sampling.seed,
         .latency_scale = std::move(latency_scale),

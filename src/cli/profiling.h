@@ -28,7 +28,7 @@ struct ProfilingOptions {
     std::optional<std::uint64_t> most_samples;
     std::optional<double> precision;
     bool exhaustive = false;
-    bool value_context = false;
+    profile::StateKeys value_by;
     std::size_t kept_samples = 0;
     std::vector<profile::Rule> rules;
     std::vector<std::string> modules;  // FILE[:ARGS] or NAME[:ARGS]

@@ -101,7 +101,7 @@ class StatFields {
             rest.remove_prefix(end);
         }
     }
-    bool are_complete() const { return fields_.size() >= 37; }
+    bool are_complete() const { return fields_.size() >= 39; }
     std::string_view text(std::size_t number_in_manual) const {
         return fields_[number_in_manual - 3];
     }
@@ -120,6 +120,7 @@ std::optional<ThreadStat> stat_in(std::string_view text) {
     stat.state = fields.text(3).front();
     stat.cpu_ticks = fields.number(14) + fields.number(15);
     stat.processor = static_cast<int>(fields.number(39));
+    stat.scheduling = static_cast<int>(fields.number(41));
     return stat;
 }
 

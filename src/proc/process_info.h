@@ -35,6 +35,7 @@ struct ThreadStat {
     char state = '?';             // R, S, D, T, t, Z, X
     std::uint64_t cpu_ticks = 0;  // user + system, in clock ticks
     int processor = 0;
+    int scheduling = 0;  // SCHED_OTHER, …
 };
 
 std::optional<ThreadStat> thread_stat(pid_t pid, pid_t tid);

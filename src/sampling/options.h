@@ -43,6 +43,7 @@ struct Options {
     // Stop profiling when the share of every part of the program is known this precisely.
     std::optional<double> precision;
     bool names_threads = false;  // that samples are taken of
+    bool tells_states = false;   // … and says where they run, and how they are scheduled
     bool clock = false;          // to be run; see clock/program_clock.h
     std::uint64_t seed = 0;
     bool exhaustive = false;

@@ -32,10 +32,12 @@ void clear(trace::TraceChunk& chunk) {
     chunk.values.clear();
     chunk.timed_loads.clear();
     chunk.continuation_places.clear();
+    chunk.state.reset();
 }
 void clear(trace::SegmentChunk& chunk) {
     chunk.segments.clear();
     chunk.continuations.clear();
+    chunk.state.reset();
 }
 
 template <class Chunk>

@@ -16,7 +16,7 @@ using decoder::OperandKind;
 using decoder::RegisterKind;
 using decoder::Visibility;
 
-constexpr std::uint8_t most_bits = 64;
+constexpr std::uint8_t most_bits = 64, error_bits = most_bits;
 
 std::uint8_t slot_bits(std::uint16_t bits) {
     return static_cast<std::uint8_t>(std::min<std::uint16_t>(bits, most_bits));
@@ -64,10 +64,12 @@ std::vector<Slot> slots_of(std::span<const Instruction> instructions, CapturePla
         const auto& instruction = instructions[i];
         if (instruction.flow == Flow::trap) continue;
         auto plan = of_all;
+        bool with_error = i == 0 && of_all.has(Capture::error_before);
         if (const auto* choice = of_all.choice()) {
             const auto wanted =
                 choice->of(instruction, place + (instruction.address - instructions[0].address));
             plan = plan | wanted.captures;
+            with_error = with_error || wanted.captures.has(Capture::error_before);
             for (std::uint8_t number = 0; number < 16; ++number)
                 if (wanted.registers >> number & 1)
                     slots.push_back({.kind = Capture::register_before,
@@ -75,6 +77,10 @@ std::vector<Slot> slots_of(std::span<const Instruction> instructions, CapturePla
                                      .operand = number,
                                      .bits = most_bits});
         }
+        if (with_error)
+            slots.push_back({.kind = Capture::error_before,
+                             .instruction = static_cast<std::uint8_t>(i),
+                             .bits = error_bits});
         if (instruction.flow == Flow::system_call) continue;
         const auto operands = instruction.operands();
 

@@ -19,6 +19,9 @@ enum class Capture : std::uint8_t {
     loaded_values = 4,       // the bytes an explicit memory operand held, before it (up to 8)
     latency = 8,  // how long loads take, and the addresses of loads and stores; not in slots
     register_before = 16,  // a general register before the instruction; only of chosen ones
+    // errno plus 1, as a block begins or before a chosen instruction; 0 if it is not known where
+    // it is, or there is none yet.
+    error_before = 32,
 };
 
 class CaptureChoice;
@@ -72,11 +75,14 @@ struct Slot {
     std::uint8_t instruction = 0;  // index in the block
     std::uint8_t operand = 0;      // index in the instruction, or the number of the register
     std::uint8_t bits = 0;         // 8 … 64; the value is zero-extended
+    // Of errno: where it is, from the thread's fs on; 0 if that is not known (yet).
+    std::int32_t displacement = 0;
     constexpr bool operator==(const Slot&) const = default;
 };
 
 // The slots of a run of instructions that begins at `place`, in execution order. Within an
-// instruction registers come first, then addresses, loaded values and destinations, each in order.
+// instruction registers come first, then errno, addresses, loaded values and destinations, each in
+// order.
 //
 // Destinations are the general, vector and mask registers that an instruction writes. Left out,
 // because they say nothing about data, are rsp of push, pop, call, ret, enter and leave; rsi, rdi
@@ -92,8 +98,8 @@ struct Slot {
 // similar instructions where the bit string begins, for a pop to memory with rsp as it is after the
 // pop.
 //
-// Nothing is captured of an instruction that ends a block with a trap, and only registers of a
-// system call.
+// Nothing is captured of an instruction that ends a block with a trap, and only registers and errno
+// of a system call.
 std::vector<Slot> slots_of(std::span<const decoder::Instruction> instructions, CapturePlan plan,
                            const Location& place = {});
 

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,14 @@ struct TimedLoad {
     std::uint64_t address = 0;
 };
 
+// What is so of a thread, and not of its code. Below 0: not known, or not asked for.
+struct ThreadState {
+    std::int32_t tid = -1;
+    std::int32_t processor = -1;   // that it was on
+    std::int32_t scheduling = -1;  // SCHED_OTHER, …
+    bool operator==(const ThreadState&) const = default;
+};
+
 // Known when a Trace begins.
 struct TraceStart {
     TraceId trace{};
@@ -62,6 +71,7 @@ struct TraceStart {
     // The Trace begins with the thread's own first instruction, so it begins at a path head.
     bool from_thread_start = false;
     std::string thread;  // its name, if it is known
+    ThreadState state;
     // Return addresses, innermost first, if the stack could be unwound; the first entry is the
     // interrupted instruction itself.
     std::vector<Location> call_stack;
@@ -76,6 +86,8 @@ struct TraceChunk {
     std::vector<TimedLoad> timed_loads;
     // The locations of the addresses of the chunk's discontinuities, in order.
     std::vector<Location> continuation_places;
+    // When the chunk ended, of Traces in which it changes.
+    std::optional<ThreadState> state;
 };
 
 // See segment.h.
@@ -94,6 +106,7 @@ struct SegmentChunk {
         Location place;
     };
     std::vector<Continuation> continuations;
+    std::optional<ThreadState> state;  // as that of a TraceChunk
 };
 
 // Why a Trace ended; `reason` is what the profile counts ("sample size", "exit", "system call

@@ -44,7 +44,8 @@ const std::map<std::string, trace::CapturePlan> capture_plans{
     {"addresses", trace::Capture::memory_addresses},
     {"loads", trace::Capture::loaded_values},
     {"all", trace::CapturePlan(trace::Capture::destination_values) |
-                trace::Capture::memory_addresses | trace::Capture::loaded_values},
+                trace::Capture::memory_addresses | trace::Capture::loaded_values |
+                trace::Capture::error_before},
 };
 
 using emu::translator::Version;

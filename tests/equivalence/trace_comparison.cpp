@@ -34,6 +34,8 @@ std::string operand_name(const trace::Slot& slot, const decoder::Instruction& in
             return fmt::format("{} bits loaded by operand {}", slot.bits, slot.operand + 1);
         case trace::Capture::register_before:
             return fmt::format("register {}", slot.operand);
+        case trace::Capture::error_before:
+            return "errno";
         case trace::Capture::latency:
             break;
     }

@@ -206,7 +206,7 @@ TEST_CASE("every hotlist adds up, also where little room makes counts estimates"
               ValueEstimator::top_value_table}) {
             auto options = every_profile();
             options.value_estimator = estimator;
-            options.value_context = seed % 2 == 0;
+            options.value_by.return_address = seed % 2 == 0;
             options.value_slots = 1 + seed;
             const auto lists = read_all(program, traces, options, 0, 0);
             check_adds_up(*lists.find<PathHotlist>());
@@ -240,7 +240,7 @@ TEST_CASE("it does not matter where chunks are cut") {
     for (std::uint32_t i = 0; i < 3; ++i)
         traces.push_back(random_trace(program, i, i, 120, random));
     auto options = every_profile();
-    options.value_context = true;
+    options.value_by.return_address = true;
     const auto whole = read_all(program, traces, options, 0, 0);
     for (std::size_t cut = 1; cut < 130; ++cut) {
         CAPTURE(cut);

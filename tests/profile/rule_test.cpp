@@ -161,7 +161,10 @@ TEST_CASE("mistakes in rules are pointed at") {
         {"a: any => value(arg 0)", 20, "from 1 to 6"},
         {"a: any => value arg 1", 16, "parentheses"},
         {"a: any => value(xmm0)", 16, "a value is"},
-        {"a: any => count by colour", 19, "after 'by'"},
+        {"a: any => count by colour", 19, "target, return address, caller, thread"},
+        {"a: any => count by caller, return address", 34, "exclude each other"},
+        {"a: any => stream by thread", 17, "by nothing else"},
+        {"a: any => stream at function", 17, "by nothing else"},
         {"a: any => count by return", 25, "'address'"},
         {"a: any => count at home", 19, "after 'at'"},
         {"a: any => count count", 16, "nothing can follow"},
@@ -260,6 +263,13 @@ TEST_CASE("what a pattern says of instructions") {
         {"op 2 == 5", "48 83 c0 05", Truth::yes},  // add rax, 5
         {"op 2 == 6", "48 83 c0 05", Truth::no},
         {"memory == 0", "48 01 d8", Truth::no},  // it has none
+        {"immediate", "48 83 c0 05", Truth::yes},
+        {"immediate", "48 01 d8", Truth::no},
+        {"immediate", "75 10", Truth::no},  // where it leads is no number of it
+        {"immediate == 5", "48 83 c0 05", Truth::yes},
+        {"immediate == 6", "48 83 c0 05", Truth::no},
+        {"store && immediate == 0", "c7 03 00 00 00 00", Truth::yes},  // mov dword [rbx], 0
+        {"store && immediate == 0", "89 03", Truth::no},               // mov [rbx], eax
     };
     for (const auto& each : all) {
         CAPTURE(each.pattern);
@@ -389,13 +399,96 @@ TEST_CASE("events are told apart by return address, caller and the last system c
     std::map<std::string, std::uint64_t> counts;
     for (const auto& e : list.entries) {
         const auto& from = e.rule == "who" ? e.caller : e.return_address;
-        counts[e.rule + " " + std::to_string(from ? from->offset : 0) + " " + e.system_call] +=
-            e.statistics.count;
+        counts[e.rule + " " + std::to_string(from ? from->offset : 0) + " " +
+               state_text(e.state)] += e.statistics.count;
     }
     CHECK(counts == std::map<std::string, std::uint64_t>{{"where 264 ", 2},  // 0x108
                                                          {"who 256 ", 2},    // 0x100
                                                          {"after 0 ", 1},
-                                                         {"after 0 39", 1}});
+                                                         {"after 0 after 39", 1}});
+}
+
+TEST_CASE("events are told apart by what is so of the thread") {
+    Program program{{"all: load => count by thread, tid, processor, scheduling",
+                     "one: load => count by processor"}};
+    const Loop loop{program};
+    RuleTally tally{program.table, program.rules, 1};
+    const auto read = [&](std::uint32_t n, const std::string& thread, trace::ThreadState state,
+                          std::optional<trace::ThreadState> later) {
+        TestTrace trace{0, n};
+        trace.start.thread = thread;
+        trace.start.state = state;
+        trace.run(loop.callee).stop_before(0x108);
+        RuleReader reader{tally, trace.start};
+        reader.digest(trace.all);
+        trace.all.state = later;
+        reader.digest(trace.all);
+        reader.finish(trace.end);
+    };
+    read(0, "main", {10, 0, 0}, {});
+    read(1, "worker", {11, 1, 3}, {{11, 2, 3}});  // moved
+    read(2, "", {}, {});
+    tally.end_sample(trace::SampleId{0});
+    Hotlists lists;
+    tally.yield(lists, Seen::everything, [](std::int32_t n) { return std::to_string(n); });
+    std::map<std::string, std::uint64_t> counts;
+    for (const auto& e : lists.find<RuleHotlist>()->entries)
+        counts[e.rule + ": " + state_text(e.state)] += e.statistics.count;
+    CHECK(counts ==
+          std::map<std::string, std::uint64_t>{{"all: main, thread 10, processor 0, other", 2},
+                                               {"all: worker, thread 11, processor 1, batch", 1},
+                                               {"all: worker, thread 11, processor 2, batch", 1},
+                                               {"all: ", 2},
+                                               {"one: processor 0", 2},
+                                               {"one: processor 1", 1},
+                                               {"one: processor 2", 1},
+                                               {"one: ", 2}});
+}
+
+TEST_CASE("events are told apart by errno, where it is known") {
+    Program program{{"errors: load => count by errno", "all: load => count"}};
+    const auto load = program.block(0x200, {"48 8b 07", "c3"});
+    const auto& slots = program.table.at(load).slots;
+    REQUIRE(slots.size() == 1);
+    CHECK(slots[0].kind == trace::Capture::error_before);
+    TestTrace trace;
+    for (const std::uint64_t captured : {0, 1, 1, 12}) trace.run(load, {captured});
+    trace.stop_before(0x108);
+    std::map<std::string, std::uint64_t> counts;
+    for (const auto& e : program.read(trace).entries)
+        if (e.rule == "errors") counts[state_text(e.state)] += e.statistics.count;
+    CHECK(counts ==
+          std::map<std::string, std::uint64_t>{{"", 1}, {"errno 0", 2}, {"errno EAGAIN", 1}});
+}
+
+TEST_CASE("references of a rule's instructions become streams") {
+    Program program{{"walk: load => stream", "none: store => stream"}};
+    const auto load = program.block(0x200, {"48 8b 07", "75 f0"});      // mov rax, [rdi]; jne
+    const auto other = program.block(0x300, {"48 8b 4c 24 08", "c3"});  // mov rcx, [rsp+8]
+    TestTrace trace;
+    constexpr std::uint64_t rounds = 100;
+    for (std::uint64_t n = 0; n < rounds; ++n) {
+        for (const std::uint64_t address : {0x5000, 0x9040, 0x7080, 0x50c0, 0xa100})
+            trace.run(load, {address});
+        trace.run(other, {0x7ff0});
+    }
+    trace.stop_before(0x200);
+    const auto list = program.read(trace);
+    REQUIRE(list.entries.size() == 1);
+    const auto& e = list.entries.front();
+    CHECK(e.rule == "walk");
+    CHECK(e.at == at(0x200));
+    REQUIRE(e.stream);
+    CHECK(e.stream->references.size() == 5);
+    CHECK(e.stream->references[0].step == 0);
+    CHECK(e.stream->times >= rounds - 1);
+    CHECK(e.stream->lines == 5 * e.stream->times);
+    CHECK(e.statistics.count >= 5 * (rounds - 1));
+    // What is on the stack is near, and in no stream.
+    const auto& totals = list.find_part("walk")->totals;
+    CHECK(totals.total == 6 * rounds);
+    CHECK(totals.unknown == totals.total - e.statistics.count);
+    CHECK(list.find_part("none")->totals.total == 0);
 }
 
 TEST_CASE("a rule with bursts sees so many events of so many, and says what they stand for") {

@@ -5,6 +5,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/random.h"
 #include "profile/common/context.h"
@@ -341,7 +345,7 @@ struct TwoCallers {
 
 ValueOptions with_context() {
     ValueOptions options;
-    options.with_context = true;
+    options.by.return_address = true;
     return options;
 }
 
@@ -504,7 +508,7 @@ TEST_CASE("contexts divide counted executions as they divide those that were rea
     const auto second_call = program.block(0x104, 1, BlockExit::call, 0x200);
     const auto end = program.block(0x108, 1, BlockExit::jump, 0x100);
     ValueOptions options;
-    options.with_context = true;
+    options.by.return_address = true;
     const auto profiler = make_value_profiler(program.table, options);
     TestTrace trace;
     trace.start.contents = trace::Contents::values;
@@ -520,6 +524,49 @@ TEST_CASE("contexts divide counted executions as they divide those that were rea
     CHECK(entry_at(*lists.find<ValueHotlist>(), 0x200, 0, at(0x104)).all_executions() == 200);
     CHECK(entry_at(*lists.find<ValueHotlist>(), 0x200, 0, at(0x108)).all_executions() == 100);
     CHECK(lists.find<ValueHotlist>()->all_executions().total == 301);
+}
+
+TEST_CASE("values are told apart by what is so of the thread") {
+    TestProgram program;
+    const auto publish = [&](std::uint64_t start, BlockExit exit, std::vector<trace::Slot> slots) {
+        trace::Block block;
+        block.exit = exit;
+        block.start = Address{start};
+        block.place = at(start);
+        block.instructions.emplace_back().address = block.start;
+        block.instructions.back().length = TestProgram::instruction_length;
+        block.slots = std::move(slots);
+        return program.table.publish(std::move(block)).id;
+    };
+    const trace::Slot error{trace::Capture::error_before, 0, 0, 64};
+    const auto work =
+        publish(0x100, BlockExit::jump, {error, {trace::Capture::destination_values, 0, 0, 64}});
+    const auto call = publish(0x200, BlockExit::system_call,
+                              {{trace::Capture::register_before, 0, decoder::rax, 64}, error});
+    TestTrace trace;
+    trace.start.thread = "worker";
+    trace.start.state = {7, 3, -1};
+    trace.run(work, {0, 5}).run(call, {39, 1}).run(work, {12, 6}).run(call, {1, 1});
+    trace.run(work, {1, 6}).stop_before(0x100);
+    const auto found = [&](StateKeys by) {
+        ValueOptions options;
+        options.by = by;
+        options.name_of_call = [](std::int32_t n) { return std::to_string(n); };
+        std::map<std::string, std::uint64_t> values;
+        for (const auto& e : values_of(program, trace, options).entries)
+            for (const auto& top : e.top)
+                values[state_text(e.state) + ": " + std::to_string(top.value)] =
+                    top.statistics.count;
+        return values;
+    };
+    using Values = std::map<std::string, std::uint64_t>;
+    CHECK(found({}) == Values{{": 5", 1}, {": 6", 2}});
+    CHECK(found({.thread = true}) == Values{{"worker: 5", 1}, {"worker: 6", 2}});
+    CHECK(found({.tid = true, .processor = true, .scheduling = true}) ==
+          Values{{"thread 7, processor 3: 5", 1}, {"thread 7, processor 3: 6", 2}});
+    CHECK(found({.system_call = true}) ==
+          Values{{": 5", 1}, {"after 39: 6", 1}, {"after 1: 6", 1}});
+    CHECK(found({.error = true}) == Values{{": 5", 1}, {"errno EAGAIN: 6", 1}, {"errno 0: 6", 1}});
 }
 
 }  // namespace shadowprof::profile

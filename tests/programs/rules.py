@@ -127,7 +127,7 @@ with scratch():
     check_equal("the sum of a rule", rule_of(read_profile("sum.json"), "all")["total"], 2 * every["total"])
 
     refused("a: lode => count", "shadowprof: --rule: 'lode' is no pattern: there are any, call, return, branch, conditional, entry, "
-            "local, syscall, load, store, bytes, mnemonic, extension, class, function, file, module, and comparisons of "
+            "local, syscall, load, store, immediate, bytes, mnemonic, extension, class, function, file, module, and comparisons of "
             "values", "  a: lode => count", "     ^")  # fmt: skip
 
     # Commands.

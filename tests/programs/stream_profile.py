@@ -29,10 +29,29 @@ def check_walk(profile, stream):
     check(set(stream["steps"][1::2]) in ({8}, {-8}) or set(stream["steps"][2::2]) == {8}, str(stream["steps"]))
 
 
+def check_rules(profile):
+    """Rules say the same as the built-in type; of one function's loads, what these yield."""
+    keys = ("references", "steps", "data", "times", "lines", "packed_lines", "regular")
+
+    def streams(entries):
+        return sorted((e["count"], str([e.get("stream", e).get(key) for key in keys])) for e in entries)
+
+    of = {name: [e for e in profile["rules"]["entries"] if e["rule"] == name] for name in ("all", "walk")}
+    totals = {rule["name"]: rule for rule in profile["rules"]["rules"]}
+    check_equal("the streams of the rule for all", streams(of["all"]), streams(profile["streams"]["entries"]))
+    for key in ("total", "unknown", "exhaustive"):
+        check_equal(f"the {key} of the rule for all", totals["all"][key], profile["streams"][key])
+    check_equal("streams of the rule for walk", len(of["walk"]), 1)
+    check_equal("the variable", profile["locations"][of["walk"][0]["stream"]["data"]]["function"], "records")
+    check("records" in report() and "in step" in report(), "the report does not show the rule's stream")
+
+
 with scratch():
     rounds = 50
-    profiled([PROGRAM, "linked", str(RECORDS), str(rounds)], "-m", "full", "-p", "stream")
+    rules = ["--rule", "all: load || store => stream", "--rule", "walk: load in function walk => stream"]
+    profiled([PROGRAM, "linked", str(RECORDS), str(rounds)], "-m", "full", "-p", "stream", "--limit", "0", *rules)
     profile = read_profile()
+    check_rules(profile)
     check(profile["streams"]["exhaustive"], "mode full has not seen all references")
     found = own_streams(profile)
     check_equal("streams of walk", len(found), 1)

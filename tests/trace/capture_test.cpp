@@ -31,6 +31,7 @@ std::string slots(const std::string& code, CapturePlan plan) {
                 result += "load/" + bits;
                 break;
             case Capture::register_before:
+            case Capture::error_before:
             case Capture::latency:
                 result += "?";
                 break;
@@ -197,4 +198,24 @@ TEST_CASE("a choice captures more of some instructions only") {
     CHECK(
         slots_of(block_of("0f 05"), chosen | Capture::destination_values, {ModuleId{}, 0x100, 0}) ==
         std::vector<Slot>{{Capture::register_before, 0, decoder::rax, 64}});
+}
+
+TEST_CASE("errno is captured as a block begins, or where it was chosen") {
+    // mov rax, [rbx]; mov rcx, rax; syscall
+    const auto block = block_of("48 8b 03 48 89 c1 0f 05");
+    const Slot first{Capture::error_before, 0, 0, 64};
+    CHECK(slots_of(block, Capture::error_before) == std::vector<Slot>{first});
+    const auto both = slots_of(block, CapturePlan(Capture::error_before) | Capture::loaded_values);
+    REQUIRE(both.size() == 2);
+    CHECK(both[0] == first);
+    struct OfCalls : CaptureChoice {
+        Wanted of(const decoder::Instruction& i, const Location&) const override {
+            if (i.flow != decoder::Flow::system_call) return {};
+            return {Capture::error_before, 1u << decoder::rax};
+        }
+    };
+    const OfCalls choice;
+    CHECK(slots_of(block, CapturePlan::of_chosen(choice)) ==
+          std::vector<Slot>{{Capture::register_before, 2, decoder::rax, 64},
+                            {Capture::error_before, 2, 0, 64}});
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "emu/common/errno_place.h"
 #include "emu/tuning.h"
 
 namespace shadowprof::emu {
@@ -59,13 +60,27 @@ const trace::Block* GuestCode::block_at(Address at, trace::CodeSource& memory) {
     block.exit = trace::exit_of(instructions);
     block.start = at;
     block.place = block_place(instructions);
-    block.slots = trace::slots_of(instructions, plan_, block.place);
+    block.slots = slots_of(instructions, block.place);
     if (plan_.has(trace::Capture::latency))
         block.accesses = trace::slots_of(instructions, trace::Capture::memory_addresses);
     block.instructions = std::move(instructions);
     const auto& published = blocks_.publish(std::move(block));
     by_address_[at] = {&published, may_change(at)};
     return &published;
+}
+
+std::vector<trace::Slot> GuestCode::slots_of(std::span<const decoder::Instruction> instructions,
+                                             const trace::Location& place) {
+    auto slots = trace::slots_of(instructions, plan_, place);
+    for (auto& slot : slots) {
+        if (slot.kind != trace::Capture::error_before) continue;
+        if (!errno_place_ && maps() != without_errno_) {
+            errno_place_ = place_of_errno(*maps_, memory_);
+            without_errno_ = maps_;
+        }
+        slot.displacement = errno_place_.value_or(0);
+    }
+    return slots;
 }
 
 // Code took the place of this block's that was there before. Otherwise the block is remembered.
@@ -113,7 +128,7 @@ const trace::Block& GuestCode::cut(const trace::Block& block, std::size_t instru
     part.instructions.assign(
         block.instructions.begin(),
         block.instructions.begin() + static_cast<std::ptrdiff_t>(instructions));
-    part.slots = trace::slots_of(part.instructions, plan_, part.place);
+    part.slots = slots_of(part.instructions, part.place);
     if (plan_.has(trace::Capture::latency))
         part.accesses = trace::slots_of(part.instructions, trace::Capture::memory_addresses);
     return *(cuts_[key] = &blocks_.publish(std::move(part)));
@@ -126,6 +141,7 @@ trace::Location GuestCode::place_of(Address at) {
 
 void GuestCode::forget_everything() {
     ++epoch_;
+    errno_place_.reset();
     blocks_.are_gone(by_address_.size());
     by_address_.clear();
     former_.clear();

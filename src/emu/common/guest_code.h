@@ -18,6 +18,8 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <unordered_map>
 #include <unordered_set>
 #include <vector>
@@ -110,6 +112,8 @@ class GuestCode : public trace::CodeSource {
     void distrust(const std::vector<proc::Mapping>& fresh);
     const trace::Block* come_back(const trace::Block& changed,
                                   std::span<const decoder::Instruction> instructions);
+    std::vector<trace::Slot> slots_of(std::span<const decoder::Instruction> instructions,
+                                      const trace::Location& place);
     trace::Location block_place(const std::vector<decoder::Instruction>& instructions);
     void forget_blocks_in(AddressRange range);
     void distrust_blocks_in(AddressRange range);
@@ -122,6 +126,9 @@ class GuestCode : public trace::CodeSource {
     trace::CapturePlan plan_;
     std::shared_ptr<const proc::Maps> maps_;
     bool maps_are_current_ = false;
+    // Of errno; not known before the mappings are those of a program that has begun.
+    std::optional<std::int32_t> errno_place_;
+    std::shared_ptr<const proc::Maps> without_errno_;
     bool code_may_have_changed_ = false;
     // The mapping that was looked up last, and whether its code is fixed.
     AddressRange last_mapping_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <utility>
@@ -44,6 +45,20 @@ class TraceRecorder {
         hand_over();
         sink_.end({trace_, std::move(reason), continuation, place, thread_exited});
     }
+    // From now on chunks say what is so of the thread.
+    void tell_state(std::function<trace::ThreadState()> now) {
+        state_now_ = std::move(now);
+        look_at_state();
+    }
+    // It may have changed.
+    void look_at_state() {
+        if (!state_now_) return;
+        const auto now = state_now_();
+        if (now.processor < 0 || now == state_) return;  // it may be gone
+        hand_over();
+        start_chunk();
+        state_ = now;
+    }
     // In the blocks recorded so far.
     std::uint64_t instructions() const { return instructions_; }
 
@@ -54,15 +69,20 @@ class TraceRecorder {
         chunk_.trace = trace_;
     }
     void hand_over() {
-        if (!chunk_.blocks.empty()) sink_.chunk(std::move(chunk_));
+        if (chunk_.blocks.empty()) return;
+        if (state_now_) chunk_.state = state_;
+        sink_.chunk(std::move(chunk_));
     }
     void flush() {
         hand_over();
         start_chunk();
+        look_at_state();
     }
 
     trace::TraceSink& sink_;
     trace::TraceId trace_;
+    std::function<trace::ThreadState()> state_now_;
+    trace::ThreadState state_;
     trace::TraceChunk chunk_;
     std::uint64_t instructions_ = 0;
 };

@@ -92,6 +92,7 @@ void BlockCompiler::compile_instruction(std::size_t index) {
     reserved_ = 0;
     const auto& i = at(index);
     capture_registers(index);
+    capture_error(index);
     if (i.flow == Flow::system_call) {
         save_flags();
         advance_values();
@@ -466,6 +467,23 @@ void BlockCompiler::capture_registers(std::size_t index) {
             a_.load(value = pick(bit(cache_.values)), from);
         }
         a_.store_to(cache_.values, static_cast<std::int32_t>(8 * slot), value);
+    }
+}
+
+void BlockCompiler::capture_error(std::size_t index) {
+    const auto range = slots_of(index, Capture::error_before);
+    for (auto slot = range.first; slot < range.last; ++slot) {
+        save_flags();
+        const auto place = static_cast<std::int64_t>(block_->slots[slot].displacement);
+        a_.move_imm(rax, static_cast<std::uint64_t>(place));
+        clobber(rax);
+        if (place != 0) {
+            a_.store(offsetof(Core, slow_address), rax);
+            a_.call(code_.error);
+            clobber_all();
+        }
+        load_values_pointer(bit(rax));
+        a_.store_to(cache_.values, static_cast<std::int32_t>(8 * slot), rax);
     }
 }
 

@@ -114,6 +114,7 @@ class BlockCompiler {
     static Access access_of(const Operand& operand);
 
     void capture_registers(std::size_t index);
+    void capture_error(std::size_t index);
     void capture_address(std::size_t index, HostRegister address);
     void capture_loaded(std::size_t index, HostRegister host);
     void capture_before_helper(std::size_t index);

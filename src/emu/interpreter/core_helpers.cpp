@@ -351,6 +351,16 @@ std::uint64_t shadowprof_peek(Core* core) noexcept {
     return value;
 }
 
+std::uint64_t shadowprof_error(Core* core) noexcept {
+    std::uint32_t error = 0;
+    if (core->fs_base == 0) return 0;
+    const auto address = core->fs_base + core->slow_address;
+    const auto& page = page_of(core, address, sizeof error);  // aligned, so in one page
+    if (!page.readable) return 0;
+    copy(reinterpret_cast<std::byte*>(&error), page.data + (address & ~page_mask), sizeof error);
+    return std::uint64_t{error} + 1;
+}
+
 void shadowprof_string(Core* core, std::uint32_t packed) noexcept {
     constexpr unsigned rcx = 1;
     const StringState s{core, StringOperation::unpack(packed)};

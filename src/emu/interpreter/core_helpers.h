@@ -43,6 +43,8 @@ std::byte* shadowprof_resolve(Core* core) noexcept;
 void shadowprof_finish_write(Core* core) noexcept;
 // The bytes at slow_address (size in slow_access, up to 8), as far as they can be read.
 std::uint64_t shadowprof_peek(Core* core) noexcept;
+// See Capture::error_before; the place from fs on is in slow_address.
+std::uint64_t shadowprof_error(Core* core) noexcept;
 
 void shadowprof_string(Core* core, std::uint32_t operation) noexcept;
 std::uint64_t shadowprof_rflags(Core* core) noexcept;

@@ -177,6 +177,7 @@ void HostCode::write_stubs() {
     resolve = helper(&shadowprof_resolve);
     finish_write = helper(&shadowprof_finish_write);
     peek = helper(&shadowprof_peek);
+    error = helper(&shadowprof_error);
     string = helper(&shadowprof_string);
     rflags = helper(&shadowprof_rflags);
     set_rflags = helper(&shadowprof_set_rflags);

@@ -39,6 +39,7 @@ class HostCode {
     const std::uint8_t* resolve = nullptr;  // calls of the helpers of that name
     const std::uint8_t* finish_write = nullptr;
     const std::uint8_t* peek = nullptr;
+    const std::uint8_t* error = nullptr;
     const std::uint8_t* string = nullptr;  // its argument is in esi
     const std::uint8_t* rflags = nullptr;
     const std::uint8_t* set_rflags = nullptr;  // rsi, edx

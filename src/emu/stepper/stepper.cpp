@@ -234,6 +234,7 @@ Stepper::State Stepper::on_system_call_exit() {
     }
     const auto expected = continuation();
     in_system_call_ = false;
+    recorder_.look_at_state();
     registers_ = *registers;
     if (!registers_.is_64bit()) return finish("32-bit code");
     if (call == SYS_mmap || call == SYS_munmap || call == SYS_mprotect || call == SYS_mremap)
@@ -327,6 +328,10 @@ void Stepper::capture_before(const decoder::Instruction& instruction) {
             recorder_.value(registers_.general(slot.operand));
             continue;
         }
+        if (slot.kind == trace::Capture::error_before) {
+            recorder_.value(error_at(slot.displacement));
+            continue;
+        }
         const auto& operand = instruction.operands()[slot.operand];
         const auto address = effective_address(instruction, operand, registers_);
         if (slot.kind == trace::Capture::memory_addresses) {
@@ -338,6 +343,15 @@ void Stepper::capture_before(const decoder::Instruction& instruction) {
             recorder_.value(loaded);
         }
     }
+}
+
+// See Capture::error_before.
+std::uint64_t Stepper::error_at(std::int32_t displacement) const {
+    const auto fs = registers_.raw.fs_base;
+    if (fs == 0 || displacement == 0) return 0;
+    const auto error = code_.memory().read_as<std::uint32_t>(
+        Address{fs + static_cast<std::uint64_t>(std::int64_t{displacement})});
+    return error ? std::uint64_t{*error} + 1 : 0;
 }
 
 void Stepper::capture_after(const decoder::Instruction& instruction) {

@@ -23,8 +23,10 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "emu/common/guest_code.h"
 #include "emu/common/trace_recorder.h"
@@ -52,6 +54,10 @@ class Stepper {
     void give_up(std::string reason);
     bool in_system_call() const { return in_system_call_; }
 
+    // What chunks say of the thread, which may change; to be called before it begins.
+    void tell_state(std::function<trace::ThreadState()> now) {
+        recorder_.tell_state(std::move(now));
+    }
     ptrace::Thread& thread() { return thread_; }
     // A signal that was about to be delivered when the sample ended: resume the thread with it.
     int undelivered_signal() const { return undelivered_signal_; }
@@ -70,6 +76,7 @@ class Stepper {
     State thread_is_gone();
 
     void capture_before(const decoder::Instruction& instruction);
+    std::uint64_t error_at(std::int32_t displacement) const;
     void capture_after(const decoder::Instruction& instruction);
     void complete_instruction();
     Address continuation() const;

@@ -35,7 +35,9 @@ GuestThread& GuestThreads::add(ptrace::Thread& thread, bool from_its_start) {
     start.from_thread_start = from_its_start;
     start.thread = proc::thread_name(tracer_.pid(), thread.tid());
     if (++threads_ > 1) start.thread += " #" + std::to_string(threads_);
-    guest.recording->call_thread(start.thread);
+    start.state.tid = thread.tid();
+    if (place_.state_now) start.state = place_.state_now(tracer_.pid(), thread.tid());
+    guest.recording->belongs_to(start.thread, start.state);
     place_.sink.begin(start);
     guest.has_open_trace = true;
     return guest;
@@ -54,6 +56,7 @@ GuestThread& GuestThreads::add_burst(ptrace::Thread& thread, const trace::TraceS
     guest.has_open_trace = true;
     guest.burst = burst;
     guest.recording.emplace(place_, start.sample, start.trace);
+    guest.recording->belongs_to(start.thread, start.state);
     if (!area) return guest;
     cache_.memory().area(*area).answered = Answered::goes_on;
     guest.recording->begin_stream(cache_.memory(), *area);

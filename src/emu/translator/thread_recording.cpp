@@ -352,6 +352,7 @@ void ThreadRecording::begin_window(CaptureWindow& window) {
         place_.windows_are_samples ? place_.numbers.next_sample() : sample_;
     start.contents = window.contents;
     start.thread = thread_name_;
+    start.state = state_now().value_or(state_);
     place_.sink.begin(start);
 }
 
@@ -372,6 +373,7 @@ void ThreadRecording::end_window() {
 void ThreadRecording::hand_over_window() {
     if (window_chunk_.blocks.empty() && window_chunk_.timed_loads.empty()) return;
     window_chunk_.trace = window_trace_;
+    window_chunk_.state = state_now();
     place_.sink.chunk(std::exchange(window_chunk_, place_.sink.empty_chunk()));
 }
 
@@ -450,8 +452,15 @@ void ThreadRecording::discontinuity(Address continuation) {
 
 void ThreadRecording::flush() {
     chunk_.trace = trace_;
-    if (!chunk_.segments.empty())
-        place_.sink.segments(std::exchange(chunk_, place_.sink.empty_segments()));
+    if (chunk_.segments.empty()) return;
+    chunk_.state = state_now();
+    place_.sink.segments(std::exchange(chunk_, place_.sink.empty_segments()));
+}
+
+std::optional<trace::ThreadState> ThreadRecording::state_now() const {
+    if (!place_.state_now) return {};
+    const auto now = place_.state_now(place_.code.pid(), state_.tid);
+    return now.processor < 0 ? std::nullopt : std::optional(now);  // it may be gone
 }
 
 }  // namespace shadowprof::emu::translator

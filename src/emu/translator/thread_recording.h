@@ -9,9 +9,12 @@
 // has the same chance, too.
 #pragma once
 
+#include <sys/types.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -55,12 +58,18 @@ class ThreadRecording {
         LoadSampling loads;
         // A window is a sample of its own; otherwise it belongs to the thread's sample.
         bool windows_are_samples = false;
+        // Where a thread runs and how it is scheduled now; null: not asked for, or the same all the
+        // time.
+        trace::ThreadState (*state_now)(pid_t pid, pid_t tid) = nullptr;
     };
     // `trace` is the Trace of the segments.
     ThreadRecording(Place place, trace::SampleId sample, trace::TraceId trace);
 
-    // What windows that are samples say of the thread.
-    void call_thread(std::string name) { thread_name_ = std::move(name); }
+    // What windows say of the thread, from now on.
+    void belongs_to(std::string name, const trace::ThreadState& state) {
+        thread_name_ = std::move(name);
+        state_ = state;
+    }
     // From now on the thread writes into the slot of this area.
     void begin_stream(SharedMemory& memory, std::uint32_t area);
     // There will be about so many blocks from now on, as if the stream began here. Without this
@@ -154,6 +163,7 @@ class ThreadRecording {
     void begin_window(CaptureWindow& window);
     void end_window();
     void hand_over_window();
+    std::optional<trace::ThreadState> state_now() const;
     void read_values();
     void take_values();
     // Appends the block, with the values at the beginning of `stored`, which then begins behind
@@ -167,6 +177,7 @@ class ThreadRecording {
 
     Place place_;
     std::string thread_name_;
+    trace::ThreadState state_;
     trace::SampleId sample_;
     trace::TraceId trace_;
     SharedMemory* memory_ = nullptr;

@@ -47,6 +47,7 @@ struct RunOptions {
     bool nothing_random = false;  // it was launched without address randomisation
     // Threads run natively, but for bursts.
     bool in_bursts = false;
+    trace::ThreadState (*state_now)(pid_t pid, pid_t tid) = nullptr;  // see ThreadRecording
 };
 
 class TranslatedProcess {

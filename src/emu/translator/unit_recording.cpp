@@ -1,6 +1,7 @@
 #include "emu/translator/unit_recording.h"
 
 #include <cstddef>
+#include <span>
 
 namespace shadowprof::emu::translator {
 
@@ -38,6 +39,10 @@ void RecordingWriter::before(std::size_t block, std::size_t index) {
         if (slot.kind == Capture::register_before) {
             store_general(slot.operand);
             w_.mark();
+            continue;
+        }
+        if (slot.kind == Capture::error_before) {
+            store_error(slot.displacement);
             continue;
         }
         const auto& operand = instruction.operands()[slot.operand];
@@ -140,6 +145,26 @@ void RecordingWriter::store_general(std::uint8_t guest_register) {
     a_.load_area(decoder::rax, offsetof(ThreadArea, r15));
     w_.store_value(decoder::rax);
     w_.give_back(decoder::rax);
+}
+
+// A thread may have no fs yet, where the dynamic loader is at work.
+void RecordingWriter::store_error(std::int32_t displacement) {
+    constexpr auto rcx = decoder::rcx;
+    w_.to_stream();
+    a_.store_area(slot_for(rcx), rcx);
+    w_.mark(rcx);
+    if (displacement == 0) {
+        a_.lea(rcx, none, none, 1, 0);
+    } else {
+        constexpr std::int8_t length_of_both = 6 + 4;
+        a_.read_fs_base(rcx);
+        a_.jump_if_rcx_is_zero(length_of_both);
+        a_.raw(0x8b, 0x89);  // mov ecx, [rcx + displacement]
+        a_.bytes(std::as_bytes(std::span{&displacement, 1}));
+        a_.raw(0x48, 0x8d, 0x49, 0x01);  // lea rcx, [rcx + 1]
+    }
+    w_.store_value(rcx);
+    w_.give_back(rcx);
 }
 
 void RecordingWriter::after(std::size_t block, std::size_t index) {

@@ -50,6 +50,7 @@ class RecordingWriter {
     void time_loads(std::size_t block, std::size_t index);
     void time_load(const decoder::Instruction& instruction, std::size_t block, std::size_t access);
     void store_general(std::uint8_t guest_register);
+    void store_error(std::int32_t displacement);
 
     UnitWriter& w_;
     Emitter& a_;

@@ -4,6 +4,7 @@
 
 #include "base/wide.h"
 #include "model/number_text.h"
+#include "model/utf8.h"
 
 namespace shadowprof::profile {
 
@@ -16,7 +17,13 @@ std::uint64_t NamedTotals::estimated(std::uint64_t count) const {
     return scaled(count, stands_for, totals.total);
 }
 
-std::string NamedTotals::note() const {
+void NamedTotals::add_note(const std::string& note) {
+    const auto at = std::lower_bound(notes.begin(), notes.end(), note);
+    if (at == notes.end() || *at != note) notes.insert(at, note);
+    if (notes.size() > most_notes) notes.pop_back();
+}
+
+std::vector<std::string> NamedTotals::lines() const {
     auto note = fmt::format("{}: {}: {}{} events", name, text, totals.exhaustive ? "" : "about ",
                             model::count_text(stands_for));
     if (stands_for != totals.total)
@@ -25,7 +32,10 @@ std::string NamedTotals::note() const {
         note += fmt::format(", {} of them in none of the entries",
                             model::share_text(static_cast<double>(totals.unknown) /
                                               static_cast<double>(totals.total)));
-    return note;
+    std::vector<std::string> lines{std::move(note)};
+    for (const auto& own : notes)
+        lines.push_back(fmt::format("{}: {}", name, model::printable(own)));
+    return lines;
 }
 
 void write_named_totals(model::JsonOutput& out, std::string_view key,
@@ -38,6 +48,11 @@ void write_named_totals(model::JsonOutput& out, std::string_view key,
         out.key("text").text(part.text);
         model::write_totals(out, part.totals);
         out.key("stands_for").number(part.stands_for);
+        if (!part.notes.empty()) {
+            out.key("notes").open_array();
+            for (const auto& note : part.notes) out.text(note);
+            out.close_array();
+        }
         out.close_object();
     }
     out.close_array();
@@ -48,9 +63,11 @@ void read_named_totals(model::JsonCursor& in, std::vector<NamedTotals>& parts) {
         auto& part = parts.emplace_back();
         std::apply(
             [&](auto... totals) {
-                in.object(model::required("name", [&] { part.name = in.text(); }),
-                          model::required("text", [&] { part.text = in.text(); }), totals...,
-                          model::required("stands_for", [&] { part.stands_for = in.number(); }));
+                in.object(
+                    model::required("name", [&] { part.name = in.text(); }),
+                    model::required("text", [&] { part.text = in.text(); }), totals...,
+                    model::required("stands_for", [&] { part.stands_for = in.number(); }),
+                    model::optional("notes", [&] { in.array([&] { part.add_note(in.text()); }); }));
             },
             model::keys_of_totals(in, part.totals));
         for (std::size_t n = 0; n + 1 < parts.size(); ++n)
@@ -66,6 +83,8 @@ std::string schema_of_named_totals(std::string_view of_text) {
     part.add("text", model::Json<std::string>::schema(), true, of_text);
     part.add("stands_for", model::schema_ref("count"), true,
              "all events, estimated where not all were seen");
+    part.add("notes", model::Json<std::vector<std::string>>::schema(), false,
+             "what it says itself of what it saw");
     return R"({"type": "array", "items": )" + part.take() + "}";
 }
 
@@ -81,6 +100,7 @@ void merge_named_totals(std::vector<NamedTotals>& into, const std::vector<NamedT
         model::add_up(same->totals, part.totals);
         model::add_up(same->stands_for, part.stands_for);
         same->text = std::min(same->text, part.text);
+        for (const auto& note : part.notes) same->add_note(note);
     }
     std::sort(into.begin(), into.end(),
               [](const NamedTotals& a, const NamedTotals& b) { return a.name < b.name; });

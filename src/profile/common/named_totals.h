@@ -20,12 +20,16 @@ struct NamedTotals {
     model::Totals totals = {};
     // All events, estimated where not all were seen.
     std::uint64_t stands_for = 0;
+    // What it says itself of what it saw, in order; of several runs some.
+    std::vector<std::string> notes = {};
+    static constexpr std::size_t most_notes = 32;
     bool operator==(const NamedTotals&) const = default;
 
     // How many of its events an entry stands for.
     std::uint64_t estimated(std::uint64_t count) const;
-    // A line for reports.
-    std::string note() const;
+    // Lines for reports: of its events, then its own.
+    std::vector<std::string> lines() const;
+    void add_note(const std::string& note);
 };
 
 // In an array.

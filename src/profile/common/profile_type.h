@@ -13,6 +13,7 @@
 #include "machine/latency_scale.h"
 #include "model/profile.h"
 #include "profile/common/profiler.h"
+#include "profile/common/state_keys.h"
 #include "profile/common/transitions.h"
 #include "trace/capture.h"
 
@@ -30,7 +31,7 @@ class RuleSet;
 
 struct ProfileOptions {
     std::set<std::string> names;
-    bool value_context = false;
+    StateKeys value_by;            // what values are told apart by
     std::size_t kept_samples = 0;  // whose calls are kept as they came
     std::uint64_t seed = 0;
     ValueEstimator value_estimator = ValueEstimator::counting_sample;

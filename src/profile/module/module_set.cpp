@@ -75,16 +75,8 @@ void ModuleSet::target_is(pid_t pid) {
     for (auto& worker : workers_) worker->target_is(pid);
 }
 
-void ModuleSet::keep(std::size_t module, const std::vector<std::string>& said) {
-    for (const auto& line : said) {
-        auto whole = fmt::format("module {}: {}", workers_[module]->name(), line);
-        if (std::find(said_.begin(), said_.end(), whole) == said_.end())
-            said_.push_back(std::move(whole));
-    }
-}
-
 std::vector<std::string> ModuleSet::warnings() const {
-    auto warnings = said_;
+    std::vector<std::string> warnings;
     for (const auto& worker : workers_)
         if (const auto why = worker->ended(); !why.empty())
             warnings.push_back(fmt::format(

@@ -36,8 +36,7 @@ class ModuleSet {
     std::string text_of(std::size_t module) const;
     void target_is(pid_t pid);
 
-    // What modules said, and how they ended.
-    void keep(std::size_t module, const std::vector<std::string>& said);
+    // How modules ended that did so before their time.
     std::vector<std::string> warnings() const;
 
   private:
@@ -45,7 +44,6 @@ class ModuleSet {
     std::vector<std::string> arguments_;
     std::vector<Rule> rules_;
     std::vector<ModuleWatch> watches_;
-    std::vector<std::string> said_;
 };
 
 }  // namespace shadowprof::profile

@@ -78,7 +78,7 @@ void ModuleProfiler::yield(Hotlists& into, Seen seen) {
                 else
                     part.totals.unknown += e.statistics.count;
             }
-            modules_.keep(n, found->said);
+            for (const auto& note : found->said) part.add_note(note);
         }
         part.stands_for = scaled(part.totals.total, covered.all, covered.read);
         const bool is_exhaustive = list.totals.exhaustive && part.totals.exhaustive;
@@ -138,7 +138,8 @@ model::ShownChapter module_chapter(const ModuleSection& list, const model::Chapt
                                 .totals = list.totals,
                                 .dropped = list.dropped,
                                 .needs_samples = false};
-    for (const auto& part : list.parts) chapter.notes.push_back(part.note());
+    for (const auto& part : list.parts)
+        for (auto& line : part.lines()) chapter.notes.push_back(std::move(line));
     chapter.tables.push_back(table.take());
     return chapter;
 }

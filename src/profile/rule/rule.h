@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "profile/common/state_keys.h"
+
 namespace shadowprof::profile {
 
 // A number that an execution of an instruction has to do with.
@@ -22,6 +24,7 @@ struct RuleOperand {
         return_,    // what the called function returns in rax
         address,    // of its explicit memory operand
         memory,     // the bytes there, before it
+        immediate,  // a constant that it has as an operand
     };
     Kind kind{};
     std::uint8_t number = 0;  // of the register, operand or argument, from 0 on
@@ -59,10 +62,11 @@ struct Pattern {
         mnemonic,  // text, a glob
         extension,
         category,
-        in_place,  // text is a glob of the `name`
-        to_place,  // of a call or branch: where it leads
-        bytes,     // of its explicit memory operand
-        value,     // `operand` compared with `number`
+        in_place,   // text is a glob of the `name`
+        to_place,   // of a call or branch: where it leads
+        bytes,      // of its explicit memory operand
+        immediate,  // with a constant as an operand
+        value,      // `operand` compared with `number`
     };
     Kind kind = Kind::any;
     std::vector<Pattern> parts = {};
@@ -75,15 +79,10 @@ struct Pattern {
 };
 
 // What executions are told apart by, beside the place.
-struct RuleKeys {
+struct RuleKeys : StateKeys {
     bool target = false;
-    bool return_address = false;
-    bool caller = false;  // the function that the return address is in
-    bool thread = false;
-    bool system_call = false;  // the last one of the thread
+    bool any_state() const { return StateKeys::any(); }
     bool operator==(const RuleKeys&) const = default;
-
-    bool follows_execution() const { return return_address || caller || thread || system_call; }
 };
 
 struct Rule {
@@ -93,6 +92,8 @@ struct Rule {
     std::string text;  // pattern and action, as they were given
     Pattern pattern;
     std::optional<RuleOperand> value;  // the action is `count` without
+    // Or the references to data that its instructions make are put together to streams.
+    bool streams = false;
     // Or what is handed to a customisation module, in order.
     std::optional<std::vector<RuleOperand>> handed = {};
     At at = At::instruction;

@@ -114,6 +114,14 @@ class Parser {
         return pattern;
     }
 
+    StateKeys whole_keys() {
+        StateKeys keys;
+        do state_key(keys, "");
+        while (accept(","));
+        if (peek().kind != TokenKind::end) fail("keys are separated by ','");
+        return keys;
+    }
+
   private:
     const Token& peek() const { return tokens_[next_]; }
     const Token& take() { return tokens_[next_ + 1 < tokens_.size() ? next_++ : next_]; }
@@ -297,6 +305,7 @@ class Parser {
         if (word == "local") return {.kind = Kind::local};
         if (word == "load") return {.kind = Kind::load};
         if (word == "store") return {.kind = Kind::store};
+        if (word == "immediate") return {.kind = Kind::immediate};
         if (word == "mnemonic") return {.kind = Kind::mnemonic, .text = name(word)};
         if (word == "extension") return {.kind = Kind::extension, .text = name(word)};
         if (word == "class") return {.kind = Kind::category, .text = name(word)};
@@ -307,10 +316,11 @@ class Parser {
             return bytes;
         }
         fail_at(
-            fmt::format("'{}' is no pattern: there are any, call, return, branch, conditional, "
-                        "entry, local, syscall, load, store, bytes, mnemonic, extension, class, "
-                        "function, file, module, and comparisons of values",
-                        word),
+            fmt::format(
+                "'{}' is no pattern: there are any, call, return, branch, conditional, "
+                "entry, local, syscall, load, store, immediate, bytes, mnemonic, extension, class, "
+                "function, file, module, and comparisons of values",
+                word),
             token.at);
     }
 
@@ -333,8 +343,8 @@ class Parser {
         if (peek().kind != TokenKind::word) return false;
         const auto& word = peek().text;
         const auto& next = tokens_[std::min(next_ + 1, tokens_.size() - 1)];
-        // `return` alone is an instruction.
-        if (word == "return") {
+        // Alone these are patterns.
+        if (word == "return" || word == "immediate") {
             constexpr std::array<std::string_view, 6> comparisons{"==", "!=", "<", "<=", ">", ">="};
             return next.kind == TokenKind::sign && std::find(comparisons.begin(), comparisons.end(),
                                                              next.text) != comparisons.end();
@@ -361,12 +371,15 @@ class Parser {
             if (word == "result") return {result};
             if (word == "address") return {address};
             if (word == "memory") return {memory};
+            if (word == "immediate") return {immediate};
             const auto reg = std::find(register_names.begin(), register_names.end(), word);
             if (reg != register_names.end())
                 return {register_, static_cast<std::uint8_t>(reg - register_names.begin())};
         }
-        fail_at("a value is arg N, op N, result, return, address, memory or a register (rax … r15)",
-                token.at);
+        fail_at(
+            "a value is arg N, op N, result, return, address, memory, immediate or a register "
+            "(rax … r15)",
+            token.at);
     }
     static constexpr auto operand_kind = RuleOperand::Kind::operand;
 
@@ -378,8 +391,12 @@ class Parser {
             if (!accept("(")) fail("value has its operand in parentheses: value(arg 1)");
             rule.value = operand();
             if (!accept(")")) fail("')' is missing");
+        } else if (token.kind == TokenKind::word && token.text == "stream") {
+            rule.streams = true;
+            if (is_word("at") || is_word("by"))
+                fail("streams are told apart by their references, and by nothing else");
         } else if (token.kind != TokenKind::word || token.text != "count") {
-            fail_at("an action is count or value(…)", token.at);
+            fail_at("an action is count, value(…) or stream", token.at);
         }
         while (true) {
             if (accept("at"))
@@ -403,20 +420,25 @@ class Parser {
     void key(Rule& rule) {
         if (accept("target"))
             rule.by.target = true;
-        else if (accept("return")) {
-            if (!accept("address")) fail("'address' is missing after 'by return'");
-            rule.by.return_address = true;
-        } else if (accept("caller"))
-            rule.by.caller = true;
-        else if (accept("thread"))
-            rule.by.thread = true;
-        else if (accept("syscall"))
-            rule.by.system_call = true;
         else
-            fail("after 'by' comes target, return address, caller, thread or syscall");
-        if (rule.by.return_address && rule.by.caller)
-            fail_at("'by caller' and 'by return address' exclude each other",
-                    tokens_[next_ - 1].at);
+            state_key(rule.by, "target, ");
+    }
+
+    void state_key(StateKeys& keys, const char* others) {
+        std::string all;
+        for (const auto& [words, key] : state_key_words()) {
+            all += (all.empty() ? "" : ", ") + std::string(words);
+            if (!accept(words.substr(0, words.find(' ')))) continue;
+            if (const auto second = words.find(' '); second != words.npos)
+                if (!accept(words.substr(second + 1)))
+                    fail(fmt::format("'{}' is missing after '{}'", words.substr(second + 1),
+                                     words.substr(0, second)));
+            keys.*key = true;
+            if (keys.return_address && keys.caller)
+                fail_at("'caller' and 'return address' exclude each other", tokens_[next_ - 1].at);
+            return;
+        }
+        fail(fmt::format("a key is one of {}{}", others, all));
     }
 
     std::string_view text_;
@@ -434,6 +456,17 @@ std::string with_caret(std::string_view text, std::size_t at) {
     for (const char c : column)
         if ((c & 0xc0) != 0x80) under += ' ';
     return fmt::format("  {}\n  {}^", model::printable(line), under);
+}
+
+template <class Parse>
+auto parsed_option(std::string_view option, std::string_view text, Parse parse) {
+    try {
+        return parse(text);
+    } catch (const RuleError& error) {
+        throw UserError(
+            fmt::format("{}: {}\n{}", option, error.what(), with_caret(text, error.position)),
+            ExitStatus::bad_usage);
+    }
 }
 
 }  // namespace
@@ -470,13 +503,12 @@ Pattern parse_pattern(std::string_view text) {
 }
 
 Rule parse_rule_option(std::string_view text) {
-    try {
-        return parse_rule(text);
-    } catch (const RuleError& error) {
-        throw UserError(
-            fmt::format("--rule: {}\n{}", error.what(), with_caret(text, error.position)),
-            ExitStatus::bad_usage);
-    }
+    return parsed_option("--rule", text, parse_rule);
+}
+
+StateKeys parse_keys_option(std::string_view option, std::string_view text) {
+    return parsed_option(option, text,
+                         [](std::string_view keys) { return Parser(keys).whole_keys(); });
 }
 
 std::vector<Rule> parse_rules_file(const std::string& name, std::string_view text) {

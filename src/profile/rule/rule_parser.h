@@ -26,5 +26,7 @@ Pattern parse_pattern(std::string_view text);
 // names the line, with a caret under the character; so does the other, for an option's text.
 std::vector<Rule> parse_rules_file(const std::string& name, std::string_view text);
 Rule parse_rule_option(std::string_view text);
+// "thread, errno": the keys that may follow `by` in a rule, but for its target.
+StateKeys parse_keys_option(std::string_view option, std::string_view text);
 
 }  // namespace shadowprof::profile

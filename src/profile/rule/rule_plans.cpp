@@ -5,6 +5,7 @@
 
 #include "profile/common/transitions.h"
 #include "profile/path/path_rule.h"
+#include "profile/stream/stream_detector.h"
 
 namespace shadowprof::profile {
 
@@ -34,9 +35,16 @@ std::optional<RuleHit> RulePlans::hit_of(std::size_t rule, const trace::Block& b
                 .instruction = static_cast<std::uint8_t>(n),
                 .is_last = n + 1 == block.instructions.size(),
                 .truth = truth};
+    if (wanted.streams) {
+        const auto* const memory = explicit_memory(instruction);
+        hit.bytes = memory ? bytes_of_reference(instruction, *memory) : 0;
+        if (hit.bytes == 0) return {};
+        hit.is_by_rsp = memory->memory.base.is_general(decoder::rsp);
+    }
     for (const auto& operand : rules_.operands_of(rule)) {
         const auto source = source_of(operand, instruction);
-        const bool is_the_value = wanted.value == operand;
+        const bool is_the_value =
+            wanted.value == operand || (wanted.streams && operand == address_of_rule);
         if (source.kind == RuleSource::Kind::none && is_the_value) return {};
         auto& bound = hit.operands.emplace_back(RuleHit::Operand{operand, source});
         if (source.kind != RuleSource::Kind::slot) continue;
@@ -44,6 +52,7 @@ std::optional<RuleHit> RulePlans::hit_of(std::size_t rule, const trace::Block& b
         // Not captured: in a part of a block that was cut off, or of another run's plan.
         if (bound.slot == RulePlan::none) return {};
     }
+    if (wanted.by.error) hit.error = slot_index(block, n, Capture::error_before, 0);
     return hit;
 }
 

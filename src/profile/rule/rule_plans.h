@@ -20,15 +20,19 @@ struct RuleHit {
         RuleSource source;
         std::uint32_t slot = 0;  // among the block's
     };
+    static constexpr std::uint32_t none = ~std::uint32_t{0};
     std::uint32_t rule = 0;
     std::uint8_t instruction = 0;
     bool is_last = false;  // of its block: where it leads matters
     Truth truth{};         // as far as the code says
     std::vector<Operand> operands = {};
+    std::uint32_t error = none;  // the slot that has errno, if the rule asks for it
+    std::uint8_t bytes = 0;      // of a reference to data, if the rule asks for streams
+    bool is_by_rsp = false;      // … which is near, and part of no stream
 };
 
 struct RulePlan {
-    static constexpr std::uint32_t none = ~std::uint32_t{0};
+    static constexpr auto none = RuleHit::none;
     std::vector<RuleHit> hits;
     std::uint32_t slots = 0;
     std::uint32_t number_of_call = none;  // the slot that has it, of a system call

@@ -37,24 +37,18 @@ RuleReader::RuleReader(RuleTally& tally, const trace::TraceStart& start)
       has_values_(start.contents != trace::Contents::counts),
       is_window_(start.contents == trace::Contents::values),
       walker_(tally.blocks()),
-      bursts_(tally.rules().rules().size()) {
+      bursts_(tally.rules().rules().size()),
+      references_(bursts_.size()),
+      state_(tally.states(), tally.rules().state_keys(), start, &tally.rules().functions()) {
     const auto& rules = tally_.rules();
     if (start.contents != trace::Contents::values)
         counts_.weight = std::max(counts_.weight, start.weight_in_all());
-    bool wants_context = false, wants_thread = false;
     for (std::size_t n = 0; n < bursts_.size(); ++n) {
         auto& bursts = bursts_[n];
         bursts.is_read = is_for(rules, n, start.contents);
         if (!bursts.is_read) continue;
-        const auto& by = rules.rules()[n].by;
-        wants_context = wants_context || by.return_address || by.caller;
-        wants_thread = wants_thread || by.thread;
         awaits_ = awaits_ || rules.awaits_returns(n);
     }
-    if (wants_context) contexts_.emplace(tally_.contexts(), start);
-    // Windows of a sample are of its thread.
-    if (!start.thread.empty()) counts_.thread = start.thread;
-    if (wants_thread) thread_ = tally_.number_of(counts_.thread);
     look_at_parameters();
 }
 
@@ -87,6 +81,8 @@ void RuleReader::look_at_parameters() {
 
 void RuleReader::digest(const trace::TraceChunk& chunk) {
     look_at_parameters();
+    state_.now(chunk.state);
+    RuleTally::make_room(counts_);
     values_ = chunk.values;
     walker_.digest(chunk, *this);
     SHADOWPROF_ASSERT(values_.empty(), std::to_string(values_.size()) + " values left over");
@@ -94,6 +90,7 @@ void RuleReader::digest(const trace::TraceChunk& chunk) {
 
 void RuleReader::digest(const trace::SegmentChunk& chunk, const trace::SegmentTable& segments) {
     look_at_parameters();
+    state_.now(chunk.state);
     std::size_t discontinuities = 0;
     for (const auto id : chunk.segments) {
         if (id != trace::segment_discontinuity) {
@@ -131,8 +128,9 @@ void RuleReader::leave(trace::BlockId from, Address next, const Location& place)
 
 void RuleReader::interrupted() {
     forget_exit();
+    std::ranges::fill(references_, ReferenceGraph::Cursor{});
     if (has_values_) values_ = values_.subspan(1);
-    if (contexts_) contexts_->interrupted();
+    state_.interrupted();
 }
 
 void RuleReader::end(trace::BlockId from, const trace::TraceEnd& end) {
@@ -148,7 +146,7 @@ void RuleReader::step(const trace::Block& block) {
         values = values_.first(plan.slots);
         values_ = values_.subspan(plan.slots);
         if (plan.number_of_call != RulePlan::none)
-            system_call_ = static_cast<std::int32_t>(values[plan.number_of_call]);
+            state_.calls(static_cast<std::int32_t>(values[plan.number_of_call]));
     }
     bool waits = awaits_ && plan.returned != RulePlan::none;
     for (const auto& hit : plan.hits) {
@@ -172,7 +170,7 @@ void RuleReader::left_by(const trace::Block& from, Address next, const Location&
         if (!exit) exit = exit_of(from, next, place);
         look_at(from, hit, values_of_unfinished_, &*exit);
     }
-    if (contexts_) contexts_->pass(from, place);
+    state_.pass(from, place);
     if (awaits_ && from.exit == trace::BlockExit::return_)
         returned_to(place, plan.returned < values_of_unfinished_.size()
                                ? std::optional(values_of_unfinished_[plan.returned])
@@ -196,6 +194,7 @@ void RuleReader::look_at(const trace::Block& block, const RuleHit& hit,
     if (!bursts.looks || !bursts.parameters.enabled) return;
     const auto& rules = tally_.rules();
     const auto& rule = rules.rules()[hit.rule];
+    if (rule.by.error) state_.has_error(hit.error == RuleHit::none ? 0 : values[hit.error]);
     operands_.clear();
     for (const auto& bound : hit.operands)
         operands_.push_back(bound.source.kind == RuleSource::Kind::slot
@@ -210,6 +209,13 @@ void RuleReader::look_at(const trace::Block& block, const RuleHit& hit,
     if (truth == Truth::no) return;
     if (rules.awaits_returns(hit.rule) && is_call(block.exit) && exit && exit->kind) {
         awaited_.await({&block, &hit, *exit, operands_, key_of(block, hit, exit)});
+        return;
+    }
+    if (rule.streams) {
+        happened(hit, {}, {});
+        const auto address = RuleHitFacts(block, hit, operands_, exit).value_of(address_of_rule);
+        if (truth == Truth::yes && address)
+            tally_.add_reference(counts_, references_[hit.rule], block, hit, *address);
         return;
     }
     std::optional<std::uint64_t> value;
@@ -248,17 +254,10 @@ void RuleReader::happened(const RuleHit& hit, const std::optional<RuleKey>& key,
 }
 
 std::optional<RuleKey> RuleReader::key_of(const trace::Block& block, const RuleHit& hit,
-                                          const RuleExit* exit) const {
+                                          const RuleExit* exit) {
     auto key = tally_.key_of(block, hit, exit);
-    if (!key) return key;
     const auto& by = tally_.rules().rules()[hit.rule].by;
-    if (contexts_ && (by.return_address || by.caller) &&
-        contexts_->current() != ContextId::unknown) {
-        key->from = tally_.contexts().at(contexts_->current());
-        if (by.caller) key->from = tally_.rules().functions().function_of(*key->from);
-    }
-    if (by.thread) key->thread = thread_;
-    if (by.system_call) key->system_call = system_call_;
+    if (key && by.any_state()) key->state = state_.current().only(by);
     return key;
 }
 
@@ -292,6 +291,7 @@ void RuleReader::pass_event() {
         }
         if (--bursts.left != 0) continue;
         if (bursts.looks) end_burst(n);
+        references_[n] = {};
         bursts.looks = !bursts.looks;
         bursts.left =
             bursts.looks ? bursts.parameters.burst : draw_pause(bursts.parameters.sparsity);

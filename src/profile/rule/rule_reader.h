@@ -56,7 +56,7 @@ class RuleReader : public Reader {
     void happened(const RuleHit& hit, const std::optional<RuleKey>& key,
                   std::optional<std::uint64_t> value);
     std::optional<RuleKey> key_of(const trace::Block& block, const RuleHit& hit,
-                                  const RuleExit* exit) const;
+                                  const RuleExit* exit);
     void returned_to(const Location& place, std::optional<std::uint64_t> value);
     auto give_up() {
         return [this](const Awaited& event) { happened(*event.hit, {}, {}); };
@@ -71,13 +71,12 @@ class RuleReader : public Reader {
     trace::TraceId trace_;
     bool has_values_ = false, is_window_ = false;
     Walker walker_;
-    std::vector<Bursts> bursts_;  // by rule
+    std::vector<Bursts> bursts_;                      // by rule
+    std::vector<ReferenceGraph::Cursor> references_;  // by rule: where the thread is in its streams
     bool any_bursts_ = false;
-    std::optional<ContextStack> contexts_;
+    StateTracker state_;
     AwaitedReturns<Awaited> awaited_;
     bool awaits_ = false;
-    std::uint32_t thread_ = 0;
-    std::int32_t system_call_ = RuleKey::no_call;
     std::span<const std::uint64_t> values_;  // of the chunk, not yet read
     // The block whose exit is not known yet, and its values if they matter then.
     const trace::Block* unfinished_ = nullptr;

@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "profile/common/named_totals.h"
+#include "profile/common/state_field.h"
+#include "profile/stream/stream_section.h"
 #include "profile/value/value_section.h"
 
 namespace shadowprof::profile {
@@ -22,10 +24,10 @@ struct RuleEntry {
     std::optional<Place> target;
     std::optional<Place> caller;          // the function that it was called from
     std::optional<Place> return_address;  // or the place
-    std::string thread;
-    std::string system_call;
-    model::Statistics statistics;  // of the rule's events
-    CountedValues values;          // if the rule asks for them
+    StateTexts state;
+    model::Statistics statistics;              // of the rule's events
+    CountedValues values;                      // if the rule asks for them
+    std::optional<StreamShape<Place>> stream;  // … or for these; `at` is its first reference
     bool operator==(const RuleEntry&) const = default;
 
     const std::string& part() const { return rule; }
@@ -80,23 +82,17 @@ struct RuleValuesField : model::EntryField {
 template <class Place>
 constexpr auto RuleEntry<Place>::fields() {
     using Entry = RuleEntry<Place>;
-    using Text = model::Json<std::string>;
-    const auto text = [](std::string_view key, std::string Entry::*member) {
-        return model::IdentityField<Entry, std::string, Text>{
-            model::field(key, member).unless_empty()};
-    };
     const auto place = [](std::string_view key, std::optional<Place> Entry::*member,
                           bool is_return_address) {
         using Codec = model::IfSet<model::PlaceCodec>;
         return model::PlaceField<Entry, std::optional<Place>, Codec>{
             model::field<Codec>(key, member).unless_empty(), is_return_address};
     };
-    return std::tuple(model::identity_field("rule", &Entry::rule),
-                      model::place_field("at", &Entry::at), place("target", &Entry::target, false),
-                      place("caller", &Entry::caller, false),
-                      place("return_address", &Entry::return_address, true),
-                      text("thread", &Entry::thread), text("system_call", &Entry::system_call),
-                      PartCountField<Entry, RuleList<Place>>(), RuleValuesField<Entry>());
+    return std::tuple(
+        model::identity_field("rule", &Entry::rule), model::place_field("at", &Entry::at),
+        place("target", &Entry::target, false), place("caller", &Entry::caller, false),
+        place("return_address", &Entry::return_address, true), StateField(), StreamOfEntryField(),
+        PartCountField<Entry, RuleList<Place>>(), RuleValuesField<Entry>());
 }
 
 // Totals: events of all rules. An event is an execution that fits the pattern; not seen are those

@@ -77,6 +77,13 @@ RuleSource source_of_operand(std::uint8_t number, const Instruction& i) {
     return from(slot_of(i, Capture::destination_values, number));
 }
 
+const Operand* immediate_of(const Instruction& i) {
+    const auto operands = i.operands();
+    const auto found = std::ranges::find(operands, OperandKind::immediate, &Operand::kind);
+    // Where a branch leads is no number that it has.
+    return found == operands.end() || i.flow != Flow::next ? nullptr : &*found;
+}
+
 template <class Use>
 void each_part(const Pattern& pattern, Use use) {
     use(pattern);
@@ -99,6 +106,7 @@ std::vector<RuleOperand> operands_of(const Rule& rule) {
         if (part.kind == Kind::value) add(part.operand);
     });
     if (rule.value) add(*rule.value);
+    if (rule.streams) add(address_of_rule);
     if (rule.handed)
         for (const auto& operand : *rule.handed) add(operand);
     return operands;
@@ -130,6 +138,10 @@ RuleSource source_of(const RuleOperand& operand, const Instruction& i) {
             return from(slot_of(i, Capture::memory_addresses));
         case RuleOperand::Kind::memory:
             return from(slot_of(i, Capture::loaded_values));
+        case RuleOperand::Kind::immediate:
+            if (const auto* const number = immediate_of(i))
+                return {.kind = RuleSource::Kind::constant, .constant = number->immediate};
+            return {};
         case RuleOperand::Kind::return_:
             if (i.flow == Flow::return_) return from_register(decoder::rax);
             if (is_call(i.flow)) return {.kind = RuleSource::Kind::awaited};
@@ -170,8 +182,9 @@ RuleSet::RuleSet(const RuleParameters& parameters, PlaceNames& names, FunctionMa
         const bool returns =
             std::any_of(operands.begin(), operands.end(),
                         [](const RuleOperand& o) { return o.kind == RuleOperand::Kind::return_; });
-        needs.values = !operands.empty() || rule.by.system_call || rule.handed;
-        needs.order = rule.by.follows_execution() || rule.sparsity != 0;
+        needs.values =
+            !operands.empty() || rule.by.system_call || rule.by.error || rule.handed.has_value();
+        needs.order = rule.by.any_state() || rule.sparsity != 0;
         // A pattern that names returns is about these themselves.
         needs.returns = returns && !mentions(rule.pattern, Kind::return_);
         any_awaits_ = any_awaits_ || needs.returns;
@@ -181,6 +194,12 @@ RuleSet::RuleSet(const RuleParameters& parameters, PlaceNames& names, FunctionMa
 
 bool RuleSet::any_reads_values() const {
     return std::any_of(needs_.begin(), needs_.end(), [](const Needs& n) { return n.values; });
+}
+
+StateKeys RuleSet::state_keys() const {
+    StateKeys keys;
+    for (const auto& rule : rules()) keys = keys | rule.by;
+    return keys;
 }
 
 trace::CaptureChoice::Wanted RuleSet::of(const Instruction& instruction,
@@ -200,7 +219,9 @@ trace::CaptureChoice::Wanted RuleSet::of(const Instruction& instruction,
     for (std::size_t n = 0; n < needs_.size(); ++n) {
         if (!needs_[n].values) continue;
         const auto& operands = needs_[n].operands;
-        if (operands.empty() || holds(rules()[n], facts) == Truth::no) continue;
+        const bool by_error = rules()[n].by.error;
+        if ((operands.empty() && !by_error) || holds(rules()[n], facts) == Truth::no) continue;
+        if (by_error) wanted.captures = wanted.captures | Capture::error_before;
         for (const auto& operand : operands) want(source_of(operand, instruction));
     }
     return wanted;
@@ -270,6 +291,8 @@ Truth RuleSet::evaluate(const Pattern& pattern, const RuleFacts& facts) const {
             return truth(matches(pattern.text, kind_of(i).category));
         case Kind::in_place:
             return truth(names_.fits(pattern.name, pattern.text, facts.place));
+        case Kind::immediate:
+            return truth(immediate_of(i) != nullptr);
         case Kind::value:
             return compares(pattern, facts);
     }

@@ -124,6 +124,8 @@ class RuleSet : public trace::CaptureChoice {
     FunctionMap& functions() const { return functions_; }
     PlaceNames& names() const { return names_; }
     bool any_reads_values() const;
+    // What any rule tells events apart by.
+    StateKeys state_keys() const;
 
     Wanted of(const decoder::Instruction& instruction, const Location& place) const override;
 
@@ -144,14 +146,15 @@ class RuleSet : public trace::CaptureChoice {
     bool any_awaits_ = false, any_names_calls_ = false;
 };
 
-// What several sets of rules need together.
+// What several need together.
 class ChoiceOfAll : public trace::CaptureChoice {
   public:
-    explicit ChoiceOfAll(std::vector<const RuleSet*> sets) : sets_(std::move(sets)) {}
+    explicit ChoiceOfAll(std::vector<const trace::CaptureChoice*> choices)
+        : choices_(std::move(choices)) {}
     Wanted of(const decoder::Instruction& instruction, const Location& place) const override {
         Wanted all;
-        for (const auto* set : sets_) {
-            const auto wanted = set->of(instruction, place);
+        for (const auto* choice : choices_) {
+            const auto wanted = choice->of(instruction, place);
             all.captures = all.captures | wanted.captures;
             all.registers |= wanted.registers;
         }
@@ -159,8 +162,11 @@ class ChoiceOfAll : public trace::CaptureChoice {
     }
 
   private:
-    std::vector<const RuleSet*> sets_;
+    std::vector<const trace::CaptureChoice*> choices_;
 };
+
+// What rules with streams capture.
+inline constexpr RuleOperand address_of_rule{RuleOperand::Kind::address};
 
 // The operand that is an access to memory, if the instruction's text shows one.
 const decoder::Operand* explicit_memory(const decoder::Instruction& i);

@@ -85,11 +85,15 @@ void RuleTally::add_value(std::uint32_t entry, std::uint64_t value, trace::Sampl
     stream->add(value, trace, random_);
 }
 
-std::uint32_t RuleTally::number_of(const std::string& thread) {
-    const auto known = std::find(threads_.begin(), threads_.end(), thread);
-    const auto index = known - threads_.begin();
-    if (known == threads_.end()) threads_.push_back(thread);
-    return static_cast<std::uint32_t>(index) + 1;
+void RuleTally::add_reference(Sample& sample, ReferenceGraph::Cursor& at, const trace::Block& block,
+                              const RuleHit& hit, std::uint64_t address) {
+    auto& of = sample.streams[hit.rule];
+    ++of.count;
+    if (hit.is_by_rsp) return;
+    auto& streams = streams_of_rules_.at(hit.rule);
+    streams.learn(block);
+    const auto place = block.place_of(block.instructions[hit.instruction]);
+    streams.add(of.graph, at, {address, streams.number_of(place, hit.bytes)});
 }
 
 void RuleTally::end_sample(trace::SampleId id) {
@@ -133,10 +137,13 @@ void RuleTally::fold(Sample& sample) {
         sum.in_windows += rule.in_windows * weight;
         sum.was_disabled = sum.was_disabled || rule.was_disabled;
     }
+    for (auto& [rule, of] : sample.streams) {
+        if (of.count != 0) streams_of_rules_.at(rule).fold(of.graph, of.count * weight, of.count);
+        of.count = 0;
+    }
     sample.counts.clear();
     sample.rules.clear();
     sample.weight = 1;
-    sample.thread.clear();
 }
 
 RuleHotlist::Entry RuleTally::found(const Entry& entry, Seen seen, NameOfCall name_of_call) const {
@@ -146,15 +153,29 @@ RuleHotlist::Entry RuleTally::found(const Entry& entry, Seen seen, NameOfCall na
     found.rule = rule.name;
     found.at = key.at;
     found.target = key.target;
-    (rule.by.caller ? found.caller : found.return_address) = key.from;
-    if (key.thread != 0) found.thread = threads_[key.thread - 1];
-    if (key.system_call != RuleKey::no_call) found.system_call = name_of_call(key.system_call);
+    found.caller = states_.place(key.state.caller);
+    found.return_address = states_.place(key.state.return_address);
+    found.state = states_.texts(key.state, name_of_call);
     found.statistics = entry.statistics;
     if (entry.values) {
         found.values = counted_values(*entry.values);
         found.values.executions.exhaustive = seen == Seen::everything;
     }
     return found;
+}
+
+// Until now all references of the rule were unknown.
+void RuleTally::add_streams(std::size_t rule, NamedTotals& part, RuleHotlist& list) {
+    if (part.totals.total == 0) return;
+    for (auto& stream : streams_of_rules_.at(rule).streams(part.totals)) {
+        if (stream.statistics.count > part.totals.unknown) continue;
+        part.totals.unknown -= stream.statistics.count;
+        auto& entry = list.entries.emplace_back();
+        entry.rule = part.name;
+        entry.at = stream.references.front().location;
+        entry.statistics = stream.statistics;
+        entry.stream = std::move(stream);
+    }
 }
 
 void RuleTally::yield(Hotlists& into, Seen seen, NameOfCall name_of_call) {
@@ -172,6 +193,7 @@ void RuleTally::yield(Hotlists& into, Seen seen, NameOfCall name_of_call) {
                                   sum.looked_at == sum.passed && !sum.was_disabled;
         found.stands_for = scaled(sum.in_windows, sum.all, sum.read) +
                            scaled(sum.totals.total - sum.in_windows, sum.passed, sum.looked_at);
+        if (rule.streams) add_streams(n, found, list);
         is_exhaustive = is_exhaustive && found.totals.exhaustive;
         list.totals.merge(found.totals);
     }

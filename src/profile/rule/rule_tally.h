@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,26 +14,25 @@
 
 #include "base/flat_map.h"
 #include "base/random.h"
-#include "profile/common/context.h"
 #include "profile/common/counting_sample.h"
 #include "profile/common/hotlists.h"
 #include "profile/common/open_samples.h"
+#include "profile/common/state.h"
 #include "profile/common/value_stream.h"
 #include "profile/rule/rule_plans.h"
 #include "profile/rule/rule_section.h"
 #include "profile/rule/rule_set.h"
+#include "profile/stream/stream_detector.h"
 #include "trace/trace.h"
 
 namespace shadowprof::profile {
 
 // What an event is counted under.
 struct RuleKey {
-    static constexpr std::int32_t no_call = -1;
     std::uint32_t rule = 0;
     Location at;
-    std::optional<Location> target = {}, from = {};
-    std::uint32_t thread = 0;  // a name, plus 1
-    std::int32_t system_call = no_call;
+    std::optional<Location> target = {};
+    State state = {};  // as far as the rule asks for it
     bool operator==(const RuleKey&) const = default;
 };
 
@@ -40,9 +40,7 @@ struct RuleKeyHash {
     std::size_t operator()(const RuleKey& key) const {
         auto hash = combine_hashes(hash_of(key.at), key.rule);
         if (key.target) hash = combine_hashes(hash, hash_of(*key.target));
-        if (key.from) hash = combine_hashes(hash, hash_of(*key.from));
-        return combine_hashes(
-            hash, std::uint64_t{key.thread} << 32 | static_cast<std::uint32_t>(key.system_call));
+        return combine_hashes(hash, StateHash{}(key.state));
     }
 };
 
@@ -53,7 +51,10 @@ class RuleTally {
           rules_(rules),
           random_(seed),
           plans_(blocks, rules),
-          of_rules_(rules.rules().size()) {}
+          of_rules_(rules.rules().size()) {
+        for (std::size_t n = 0; n < of_rules_.size(); ++n)
+            if (rules.rules()[n].streams) streams_of_rules_.emplace(n, rules.functions());
+    }
 
     using Stream = ValueStream<CountingSample>;
 
@@ -72,11 +73,16 @@ class RuleTally {
         bool was_disabled = false;
         std::vector<Counted> bursts = {};
     };
+    // References to data that were looked at for a rule, and which came after which.
+    struct OfStreams {
+        ReferenceGraph graph;
+        std::uint64_t count = 0;
+    };
     struct Sample {
         std::vector<OfRule> rules;
-        FlatMap<std::uint64_t> counts;  // by entry
+        FlatMap<std::uint64_t> counts;                  // by entry
+        std::map<std::size_t, OfStreams> streams = {};  // by rule
         std::uint64_t weight = 1;
-        std::string thread;
     };
     OpenSamples<Sample>& samples() { return samples_; }
     Sample& open(trace::SampleId id) {
@@ -100,15 +106,21 @@ class RuleTally {
     std::uint32_t entry_of(const RuleKey& key);
     void add_value(std::uint32_t entry, std::uint64_t value, trace::SampleId sample,
                    trace::TraceId trace);
-    std::uint32_t number_of(const std::string& thread);
+
+    // A reference to data, of a rule with streams.
+    void add_reference(Sample& sample, ReferenceGraph::Cursor& at, const trace::Block& block,
+                       const RuleHit& hit, std::uint64_t address);
+    // From time to time.
+    static void make_room(Sample& sample) {
+        for (auto& [rule, of] : sample.streams) of.graph.make_room();
+    }
 
     const trace::BlockTable& blocks() const { return blocks_; }
     const RuleSet& rules() const { return rules_; }
-    ContextTable& contexts() { return contexts_; }
+    StateTable& states() { return states_; }
     Random& random() { return random_; }
 
-    // Names of system calls by number.
-    using NameOfCall = std::string (*)(std::int32_t);
+    using NameOfCall = StateTable::NameOfCall;
     void yield(Hotlists& into, Seen seen, NameOfCall name_of_call);
 
   private:
@@ -123,18 +135,19 @@ class RuleTally {
         bool was_disabled = false;
     };
     void fold(Sample& sample);
+    void add_streams(std::size_t rule, NamedTotals& part, RuleHotlist& list);
     RuleHotlist::Entry found(const Entry& entry, Seen seen, NameOfCall name_of_call) const;
 
     const trace::BlockTable& blocks_;
     const RuleSet& rules_;
     Random random_;
-    ContextTable contexts_;
+    StateTable states_;
     RulePlans plans_;
     std::vector<Entry> entries_;
     std::unordered_map<RuleKey, std::uint32_t, RuleKeyHash> known_;
     std::deque<Stream> streams_;
+    std::map<std::size_t, StreamDetector> streams_of_rules_;
     std::size_t next_look_ = 0;  // see shorten_rarest
-    std::vector<std::string> threads_;
     std::vector<Total> of_rules_;
     OpenSamples<Sample> samples_;
 };

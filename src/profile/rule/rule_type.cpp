@@ -16,6 +16,7 @@
 #include "profile/rule/rule_reader.h"
 #include "profile/rule/rule_section.h"
 #include "profile/rule/rule_tally.h"
+#include "profile/stream/stream_words.h"
 #include "profile/value/value_words.h"
 
 namespace shadowprof::profile {
@@ -65,6 +66,21 @@ class RuleProfiler : public Profiler {
     RuleTally tally_;
 };
 
+std::string stream_text(const model::Profile& profile, const RuleSection::Entry& e) {
+    const auto& stream = *e.stream;
+    const auto each = [&](double n) {
+        return static_cast<std::uint64_t>(stream.each(1) * n + 0.5);
+    };
+    auto text =
+        fmt::format("{}, {}, {} in step",
+                    model::counted("reference", each(static_cast<double>(e.statistics.count))),
+                    model::counted("line", each(static_cast<double>(stream.lines))),
+                    model::share_text(model::fraction(static_cast<double>(stream.regular),
+                                                      static_cast<double>(e.statistics.count))));
+    if (const auto data = stream_data_text(profile, stream); !data.empty()) text += ", " + data;
+    return text;
+}
+
 std::string values_text(const RuleSection::Entry& e) {
     constexpr std::size_t most = 3;
     constexpr double worth_a_word = 0.01;
@@ -84,14 +100,6 @@ std::string values_text(const RuleSection::Entry& e) {
         text += fmt::format("{}step {:+} {}", text.empty() ? "" : ", ", stride->step,
                             model::share_text(stride->share));
     if (text.empty() && e.values.executions.total != 0) text = "many values";
-    return text;
-}
-
-// What tells an entry from others of its place, but where it leads and comes from.
-std::string keys_text(const RuleSection::Entry& e) {
-    auto text = model::printable(e.thread);
-    if (!e.system_call.empty())
-        text += (text.empty() ? "after " : ", after ") + model::printable(e.system_call);
     return text;
 }
 
@@ -126,10 +134,18 @@ model::ShownChapter rule_chapter(const RuleSection& list, const model::ChapterIn
             const auto& from = e.caller ? e.caller : e.return_address;
             return from ? ShownCell(ShownPlace{*from}) : ShownCell();
         });
-    if (has([](const Entry& e) { return !keys_text(e).empty(); }))
-        table.column(Column("keys", "by"), keys_text);
+    if (has([](const Entry& e) { return !e.state.empty(); }))
+        table.column(Column("keys", "by"), [](const Entry& e) { return state_text(e.state); });
     if (has([](const Entry& e) { return e.values.executions.total != 0; }))
         table.column(Column("values", "values").wide(2), values_text);
+    if (has([](const Entry& e) { return e.stream.has_value(); }))
+        table
+            .column(
+                Column("times", "times", count),
+                [](const Entry& e) { return e.stream ? ShownCell(e.stream->times) : ShownCell(); })
+            .column(Column("stream", "stream").wide(2), [&](const Entry& e) {
+                return e.stream ? stream_text(in.profile, e) : std::string();
+            });
 
     model::ShownChapter chapter{.key = "rules",
                                 .name = "Rules",
@@ -140,7 +156,8 @@ model::ShownChapter rule_chapter(const RuleSection& list, const model::ChapterIn
                                 .totals = list.totals,
                                 .dropped = list.dropped,
                                 .needs_samples = false};
-    for (const auto& rule : list.parts) chapter.notes.push_back(rule.note());
+    for (const auto& rule : list.parts)
+        for (auto& line : rule.lines()) chapter.notes.push_back(std::move(line));
     chapter.tables.push_back(table.take());
     return chapter;
 }

@@ -80,22 +80,44 @@ struct ReferencesField : model::EntryField {
     }
 };
 
+// A stream: what is told of it beside how much of all references it has.
 template <class Place>
-struct StreamEntry {
+struct StreamShape {
     static constexpr std::size_t most_listed = 32;
 
     std::vector<StreamReference<Place>> references;  // the first of them
     std::optional<Place> data;  // the first variable of a module that they access
-    model::Statistics statistics;
-    std::uint64_t times = 0;  // how often the sequence came
+    std::uint64_t times = 0;    // how often the sequence came
     // Summed up over these times: lines of memory that it touches, how many there would be if it
     // lay side by side in memory, and references that a constant step leads to.
     std::uint64_t lines = 0, packed_lines = 0, regular = 0;
-    bool operator==(const StreamEntry&) const = default;
+    bool operator==(const StreamShape&) const = default;
 
     double each(std::uint64_t sum) const {
         return times == 0 ? 0 : static_cast<double>(sum) / static_cast<double>(times);
     }
+    static constexpr auto what_it_is() {
+        using DataPlace = model::IfSet<model::PlaceCodec>;
+        return std::tuple(
+            ReferencesField<StreamShape, Place>(&StreamShape::references),
+            model::PlaceField<StreamShape, std::optional<Place>, DataPlace>{
+                model::field<DataPlace>("data", &StreamShape::data).unless_empty(), false});
+    }
+    static constexpr auto sums() {
+        using model::sum_field;
+        return std::tuple(sum_field("times", &StreamShape::times),
+                          sum_field("lines", &StreamShape::lines),
+                          sum_field("packed_lines", &StreamShape::packed_lines),
+                          sum_field("regular", &StreamShape::regular));
+    }
+    static constexpr auto fields() { return std::tuple_cat(what_it_is(), sums()); }
+};
+
+template <class Place>
+struct StreamEntry : StreamShape<Place> {
+    model::Statistics statistics;
+    bool operator==(const StreamEntry&) const = default;
+
     static double length(const StreamEntry& e) { return e.each(e.statistics.count); }
     static double lines_each(const StreamEntry& e) { return e.each(e.lines); }
     static double regularity(const StreamEntry& e) {
@@ -104,18 +126,55 @@ struct StreamEntry {
     }
     static constexpr auto fields() {
         using namespace model;
-        using DataPlace = IfSet<PlaceCodec>;
-        return std::tuple(ReferencesField<StreamEntry, Place>(&StreamEntry::references),
-                          PlaceField<StreamEntry, std::optional<Place>, DataPlace>{
-                              field<DataPlace>("data", &StreamEntry::data).unless_empty(), false},
-                          count_field(&StreamEntry::statistics),
-                          sum_field("times", &StreamEntry::times),
-                          sum_field("lines", &StreamEntry::lines),
-                          sum_field("packed_lines", &StreamEntry::packed_lines),
-                          sum_field("regular", &StreamEntry::regular),
-                          derived_field<Rounded>("length", &StreamEntry::length),
-                          derived_field<Rounded>("lines_each", &StreamEntry::lines_each),
-                          derived_field<Rounded>("regularity", &StreamEntry::regularity));
+        return std::tuple_cat(
+            StreamEntry::what_it_is(), std::tuple(count_field(&StreamEntry::statistics)),
+            StreamEntry::sums(),
+            std::tuple(derived_field<Rounded>("length", &StreamEntry::length),
+                       derived_field<Rounded>("lines_each", &StreamEntry::lines_each),
+                       derived_field<Rounded>("regularity", &StreamEntry::regularity)));
+    }
+};
+
+// An entry that has a stream or none, `std::optional<StreamShape<Place>> stream`: an object of its
+// own, and a part of what the entry is.
+struct StreamOfEntryField : model::EntryField {
+    template <class Entry, class... Context>
+    void write(model::JsonOutput& out, const Entry& e, const Context&...) const {
+        if (!e.stream) return;
+        out.key("stream");
+        model::write_object(out, *e.stream);
+    }
+    template <class Entry>
+    auto keys(model::JsonCursor& in, Entry& e, model::NothingToKeep&) const {
+        return std::tuple(
+            model::optional("stream", [&in, &e] { model::read_object(in, e.stream.emplace()); }));
+    }
+    void describe(model::ObjectSchema& schema) const {
+        schema.add("stream", model::schema_of_object<StreamShape<model::LocationIndex>>(), false,
+                   "if the rule asks for streams");
+    }
+    template <class Entry>
+    auto identity(const Entry& e) const {
+        using Identity = decltype(model::kept(model::identity_of(*e.stream)));
+        return std::tuple(e.stream ? std::optional<Identity>(model::identity_of(*e.stream))
+                                   : std::nullopt);
+    }
+    template <class Entry>
+    void merge(Entry& into, const Entry& other) const {
+        if (into.stream) model::merge_fields(*into.stream, *other.stream);
+    }
+    template <class Entry, class Use>
+    void each_place(Entry& e, Use use) const {
+        if (e.stream) model::each_place_of(*e.stream, use);
+    }
+    template <class From, class FromField, class To, class Map>
+    void copy(const From& from, const FromField&, To& to, const Map& map) const {
+        if (from.stream) model::copy_fields(*from.stream, to.stream.emplace(), map);
+    }
+    template <class Entry>
+    std::optional<std::string> defect(const Entry& e) const {
+        if (e.stream && e.stream->references.empty()) return ": a stream without references";
+        return {};
     }
 };
 

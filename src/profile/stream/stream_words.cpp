@@ -30,7 +30,8 @@ model::ShownSteps instructions_of(const Entry& e) {
 
 }  // namespace
 
-std::string stream_data_text(const model::Profile& profile, const Entry& entry) {
+std::string stream_data_text(const model::Profile& profile,
+                             const StreamShape<model::LocationIndex>& entry) {
     if (!entry.data || profile.at(*entry.data).function.empty()) return {};
     const auto& variable = profile.at(*entry.data);
     const auto into = variable.offset - variable.function_offset.value_or(variable.offset);

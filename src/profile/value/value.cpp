@@ -16,10 +16,11 @@
 #include "base/flat_map.h"
 #include "base/random.h"
 #include "profile/common/concise_sample.h"
-#include "profile/common/context.h"
 #include "profile/common/counting_sample.h"
 #include "profile/common/hotlists.h"
+#include "profile/common/known_blocks.h"
 #include "profile/common/open_samples.h"
+#include "profile/common/state.h"
 #include "profile/common/tally.h"
 #include "profile/common/value_stream.h"
 #include "profile/common/walk.h"
@@ -52,22 +53,22 @@ struct StreamKey {
     trace::Capture kind{};
     std::uint8_t operand = 0;
     std::uint8_t bits = 0;
-    ContextId context{};
+    StateId state{};
     bool operator==(const StreamKey&) const = default;
 };
 
 struct StreamKeyHash {
     std::size_t operator()(const StreamKey& key) const {
-        return combine_hashes(
-            hash_of(key.location),
-            (static_cast<std::uint64_t>(key.context) << 32) | (std::uint64_t{key.operand} << 16) |
-                (std::uint64_t{key.bits} << 8) | static_cast<std::uint64_t>(key.kind));
+        return combine_hashes(hash_of(key.location), (static_cast<std::uint64_t>(key.state) << 32) |
+                                                         (std::uint64_t{key.operand} << 16) |
+                                                         (std::uint64_t{key.bits} << 8) |
+                                                         static_cast<std::uint64_t>(key.kind));
     }
 };
 
-StreamKey key_of(const trace::Block& block, const trace::Slot& slot, ContextId context) {
+StreamKey key_of(const trace::Block& block, const trace::Slot& slot, StateId state) {
     return {block.place_of(block.instructions[slot.instruction]), slot.kind, slot.operand,
-            slot.bits, context};
+            slot.bits, state};
 }
 
 template <class Sketch>
@@ -75,14 +76,22 @@ class ValueProfiler : public Profiler {
   public:
     using Stream = ValueStream<Sketch>;
 
-    ValueProfiler(const trace::BlockTable& blocks, const ValueOptions& options)
+    ValueProfiler(const trace::BlockTable& blocks, const ValueOptions& options,
+                  FunctionMap* functions)
         : blocks_(blocks),
           options_(options),
           slots_(options.slots != 0 ? options.slots : Sketch::default_slots),
-          random_(options.seed) {}
+          random_(options.seed),
+          functions_(functions),
+          state_slots_(blocks) {}
 
     std::string_view name() const override { return "value"; }
-    trace::CapturePlan captures() const override { return options_.captures; }
+    trace::CapturePlan captures() const override {
+        auto plan = options_.captures | StateCaptures::plan(options_.by);
+        if (options_.by.system_call && options_.chosen)
+            plan = plan | trace::CapturePlan::of_chosen(*options_.chosen);
+        return plan;
+    }
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
     void count(trace::SampleId sample, const Counts& counts) override;
     void end_sample(trace::SampleId sample) override {
@@ -101,9 +110,9 @@ class ValueProfiler : public Profiler {
         bool known = false;
     };
     void shorten_lists();
-    const Streams& streams_of(trace::BlockId block, ContextId context);
-    Streams make_streams(const trace::Block& block, ContextId context);
-    // Of one operand in all contexts.
+    const Streams& streams_of(trace::BlockId block, StateId state);
+    Streams make_streams(const trace::Block& block, StateId state);
+    // Of one operand in all states.
     struct Executions {
         std::uint64_t counted = 0;
         std::uint64_t read = 0;
@@ -118,15 +127,17 @@ class ValueProfiler : public Profiler {
     ValueOptions options_;
     std::size_t slots_;
     Random random_;
-    ContextTable contexts_;
+    FunctionMap* functions_;
+    StateTable states_;
+    KnownBlocks<StateSlots> state_slots_;
     std::deque<Stream> streams_;
     std::size_t next_look_ = 0;  // at the memory they take: when there are so many
     std::unordered_map<StreamKey, Stream*, StreamKeyHash> by_key_;
     std::vector<Stream*> stream_of_slot_;
-    std::vector<Streams> by_block_;          // in unknown context
-    FlatMap<Streams> by_block_and_context_;  // in known ones
-    OpenSamples<std::uint64_t> samples_;     // values seen
-    std::vector<std::uint64_t> counted_;     // executions by block, weighted
+    std::vector<Streams> by_block_;        // in the unknown state
+    FlatMap<Streams> by_block_and_state_;  // in known ones
+    OpenSamples<std::uint64_t> samples_;   // values seen
+    std::vector<std::uint64_t> counted_;   // executions by block, weighted
     Totals totals_;
 };
 
@@ -142,7 +153,8 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
           // What parts of other Traces execute is counted with these.
           weight_(start.contents == trace::Contents::everything ? start.weight_in_all() : 0),
           walker_(profiler.blocks_) {
-        if (profiler.options_.with_context) contexts_.emplace(profiler.contexts_, start);
+        if (profiler.options_.by.any())
+            state_.emplace(profiler.states_, profiler.options_.by, start, profiler.functions_);
     }
 
     void digest(const trace::TraceChunk& chunk) override {
@@ -150,6 +162,7 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
             profiler_.by_block_.resize(profiler_.blocks_.size());
         if (profiler_.counted_.size() < profiler_.blocks_.size())
             profiler_.counted_.resize(profiler_.blocks_.size());
+        if (state_) state_->now(chunk.state);
         values_ = chunk.values;
         walker_.digest(chunk, *this);
         while (added_ != arrived_) add_oldest();
@@ -159,25 +172,24 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
 
     void run(trace::BlockId before, std::span<const trace::BlockId> ids) {
         for (const auto id : ids) {
-            if (contexts_ && before != no_block)
-                contexts_->pass(profiler_.blocks_.at(before), profiler_.blocks_.at(id).place);
+            if (state_ && before != no_block)
+                state_->pass(profiler_.blocks_.at(before), profiler_.blocks_.at(id).place);
             read_values(id);
             before = id;
         }
     }
     void leave(trace::BlockId from, Address, const Location& place) {
-        if (contexts_) contexts_->pass(profiler_.blocks_.at(from), place);
+        if (state_) state_->pass(profiler_.blocks_.at(from), place);
     }
     void interrupted() {
         values_ = values_.subspan(1);
-        if (contexts_) contexts_->interrupted();
+        if (state_) state_->interrupted();
     }
 
   private:
     void read_values(trace::BlockId id) {
         profiler_.counted_[static_cast<std::uint32_t>(id)] += weight_;
-        const auto context = contexts_ ? contexts_->current() : ContextId::unknown;
-        const auto& streams = profiler_.streams_of(id, context);
+        const auto& streams = profiler_.streams_of(id, state_of(id));
         SHADOWPROF_ASSERT(streams.count <= values_.size(), "values of a block are missing");
         for (std::uint32_t i = 0; i < streams.count; ++i) {
             auto* stream = profiler_.stream_of_slot_[streams.first + i];
@@ -185,7 +197,23 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
             arrive(*stream, values_[i]);
             ++values_of_sample_;
         }
+        // What a system call is after begins behind it.
+        if (calls_ != StateSlots::none)
+            state_->calls(
+                static_cast<std::int32_t>(values_[std::exchange(calls_, StateSlots::none)]));
         values_ = values_.subspan(streams.count);
+    }
+    StateId state_of(trace::BlockId id) {
+        if (!state_) return StateId::unknown;
+        const auto& by = profiler_.options_.by;
+        if (by.system_call || by.error) {
+            const auto& slots = profiler_.state_slots_.of(
+                id, [](const trace::Block& block) { return StateSlots{block}; });
+            calls_ = by.system_call ? slots.system_call : StateSlots::none;
+            if (by.error)
+                state_->has_error(slots.error < values_.size() ? values_[slots.error] : 0);
+        }
+        return state_->id();
     }
 
     // Streams are many, and where in one a value is found is known when the stream is at hand, and
@@ -219,8 +247,9 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
     trace::TraceId trace_;
     std::uint64_t weight_;
     Walker walker_;
-    std::optional<ContextStack> contexts_;
-    std::span<const std::uint64_t> values_;  // of the chunk, not yet read
+    std::optional<StateTracker> state_;
+    std::uint32_t calls_ = StateSlots::none;  // which of the block's values names a system call
+    std::span<const std::uint64_t> values_;   // of the chunk, not yet read
     std::array<Arrival, 64> line_;
     std::size_t arrived_ = 0, added_ = 0;
 };
@@ -253,12 +282,12 @@ auto ValueProfiler<Sketch>::executions_by_operand() const -> ExecutionsByOperand
         const auto& block = blocks_.at(trace::BlockId{i});
         for (const auto& slot : block.slots) {
             if (options_.captures.has(slot.kind))
-                executions[key_of(block, slot, ContextId::unknown)].counted += counted_[i];
+                executions[key_of(block, slot, StateId::unknown)].counted += counted_[i];
         }
     }
     for (const auto& [key, stream] : by_key_) {
         auto operand = key;
-        operand.context = ContextId::unknown;
+        operand.state = StateId::unknown;
         executions[operand].read += stream->executions().total;
     }
     // What was read was executed, also where a Trace was cut off before it could be counted.
@@ -268,23 +297,23 @@ auto ValueProfiler<Sketch>::executions_by_operand() const -> ExecutionsByOperand
 }
 
 template <class Sketch>
-auto ValueProfiler<Sketch>::streams_of(trace::BlockId block, ContextId context) -> const Streams& {
-    auto& streams = context == ContextId::unknown
+auto ValueProfiler<Sketch>::streams_of(trace::BlockId block, StateId state) -> const Streams& {
+    auto& streams = state == StateId::unknown
                         ? by_block_[static_cast<std::uint32_t>(block)]
-                        : by_block_and_context_[(static_cast<std::uint64_t>(block) << 32) |
-                                                static_cast<std::uint32_t>(context)];
+                        : by_block_and_state_[(static_cast<std::uint64_t>(block) << 32) |
+                                              static_cast<std::uint32_t>(state)];
     if (!streams.known) [[unlikely]]
-        streams = make_streams(blocks_.at(block), context);
+        streams = make_streams(blocks_.at(block), state);
     return streams;
 }
 
 template <class Sketch>
-auto ValueProfiler<Sketch>::make_streams(const trace::Block& block, ContextId context) -> Streams {
+auto ValueProfiler<Sketch>::make_streams(const trace::Block& block, StateId state) -> Streams {
     const auto first = static_cast<std::uint32_t>(stream_of_slot_.size());
     for (const auto& slot : block.slots) {
         Stream* stream = nullptr;
         if (options_.captures.has(slot.kind)) {
-            auto& known = by_key_[key_of(block, slot, context)];
+            auto& known = by_key_[key_of(block, slot, state)];
             if (known == nullptr) known = &streams_.emplace_back(slots_, slot.bits);
             stream = known;
         }
@@ -301,10 +330,15 @@ ValueHotlist::Entry ValueProfiler<Sketch>::entry_of(const StreamKey& key, const 
     entry.operand_index = key.operand;
     entry.bits = key.bits;
     entry.kind = kind_of(key.kind);
-    if (key.context != ContextId::unknown) entry.context = contexts_.at(key.context);
+    if (key.state != StateId::unknown) {
+        const auto& state = states_.at(key.state);
+        entry.caller = states_.place(state.caller);
+        entry.context = states_.place(state.return_address);
+        entry.state = states_.texts(state, options_.name_of_call);
+    }
     static_cast<CountedValues&>(entry) = counted_values(stream);
     entry.executions.exhaustive = seen == Seen::everything && of_operand.read == of_operand.counted;
-    // Contexts are known of what was read only; they divide what was counted in proportion.
+    // States are known of what was read only; they divide what was counted in proportion.
     const auto all = proportional(entry.executions.total, of_operand.read, of_operand.counted);
     entry.unread = std::max(all, entry.executions.total) - entry.executions.total;
     return entry;
@@ -324,7 +358,7 @@ void ValueProfiler<Sketch>::yield(Hotlists& into, Seen seen) {
     for (const auto& [key, stream] : by_key_) {
         if (stream->executions().total == 0) continue;
         auto operand = key;
-        operand.context = ContextId::unknown;
+        operand.state = StateId::unknown;
         list.entries.push_back(entry_of(key, *stream, executions.at(operand), seen));
     }
     sort_hotlist(list.entries);
@@ -334,14 +368,14 @@ void ValueProfiler<Sketch>::yield(Hotlists& into, Seen seen) {
 }  // namespace
 
 std::unique_ptr<Profiler> make_value_profiler(const trace::BlockTable& blocks,
-                                              const ValueOptions& options) {
+                                              const ValueOptions& options, FunctionMap* functions) {
     switch (options.estimator) {
         case ValueEstimator::counting_sample:
-            return std::make_unique<ValueProfiler<CountingSample>>(blocks, options);
+            return std::make_unique<ValueProfiler<CountingSample>>(blocks, options, functions);
         case ValueEstimator::concise_sample:
-            return std::make_unique<ValueProfiler<ConciseSample>>(blocks, options);
+            return std::make_unique<ValueProfiler<ConciseSample>>(blocks, options, functions);
         case ValueEstimator::top_value_table:
-            return std::make_unique<ValueProfiler<TopValueTable>>(blocks, options);
+            return std::make_unique<ValueProfiler<TopValueTable>>(blocks, options, functions);
     }
     return nullptr;
 }
@@ -352,11 +386,13 @@ const ProfileType value_type{
     .make_profiler = [](const ProfilerInputs& in) -> std::unique_ptr<Profiler> {
         ValueOptions options;
         options.captures = in.options.value_captures;
-        options.with_context = in.options.value_context;
+        options.by = in.options.value_by;
+        options.chosen = in.options.chosen;
+        options.name_of_call = in.options.name_of_system_call;
         options.estimator = in.options.value_estimator;
         options.slots = in.options.value_slots;
         options.seed = in.options.seed;
-        return make_value_profiler(in.blocks, options);
+        return make_value_profiler(in.blocks, options, &in.functions);
     },
     .chapter = model::chapter_of<ValueSection, value_chapter>,
     .rank = 5,

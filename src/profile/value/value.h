@@ -15,6 +15,7 @@
 #include <memory>
 
 #include "profile/common/profile_type.h"
+#include "profile/common/state.h"
 #include "profile/value/value_section.h"
 #include "trace/block.h"
 
@@ -22,7 +23,9 @@ namespace shadowprof::profile {
 
 struct ValueOptions {
     trace::CapturePlan captures = trace::Capture::destination_values;
-    bool with_context = false;  // tell values apart by return address
+    StateKeys by;                                  // what values are told apart by
+    const trace::CaptureChoice* chosen = nullptr;  // what that needs
+    StateTable::NameOfCall name_of_call = nullptr;
     ValueEstimator estimator = ValueEstimator::counting_sample;
     std::size_t slots = 0;  // a location; 0: as many as suit the estimator
     // Of all locations together, 70 bytes each. A program that makes new code all the time has ever
@@ -32,7 +35,8 @@ struct ValueOptions {
 };
 
 std::unique_ptr<Profiler> make_value_profiler(const trace::BlockTable& blocks,
-                                              const ValueOptions& options);
+                                              const ValueOptions& options,
+                                              FunctionMap* functions = nullptr);
 
 extern const ProfileType value_type;
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "model/hotlist.h"
+#include "profile/common/state_field.h"
 #include "profile/common/stride.h"
 
 namespace shadowprof::profile {
@@ -128,7 +129,10 @@ struct ValueEntry : CountedValues {
     std::uint32_t operand_index = 0;
     ValueKind kind{};
     std::uint32_t bits = 64;
-    std::optional<Place> context;  // return address that tells it from its like
+    // What tells it from its like, if that was asked for.
+    std::optional<Place> context;  // return address
+    std::optional<Place> caller;   // the function that it was called from
+    StateTexts state;
 
     std::uint64_t all_executions() const { return executions.total + unread; }
     std::uint64_t estimated(std::uint64_t of_those_read) const {
@@ -137,14 +141,20 @@ struct ValueEntry : CountedValues {
     bool operator==(const ValueEntry&) const = default;
 
     std::uint64_t weight() const { return all_executions(); }
-    auto identity() const { return std::tie(location, kind, operand_index, bits, context); }
+    auto identity() const {
+        return std::tie(location, kind, operand_index, bits, context, caller, state);
+    }
     static constexpr auto fields() {
-        return std::tuple(model::place_field("location", &ValueEntry::location),
-                          model::OperandField<ValueEntry, Place>(&ValueEntry::location),
-                          model::named_field("kind", &ValueEntry::kind),
-                          model::identity_field<BitsCodec>("bits", &ValueEntry::bits),
-                          model::return_address_field("context", &ValueEntry::context),
-                          ValuesField());
+        using CallerPlace = model::IfSet<model::PlaceCodec>;
+        return std::tuple(
+            model::place_field("location", &ValueEntry::location),
+            model::OperandField<ValueEntry, Place>(&ValueEntry::location),
+            model::named_field("kind", &ValueEntry::kind),
+            model::identity_field<BitsCodec>("bits", &ValueEntry::bits),
+            model::return_address_field("context", &ValueEntry::context),
+            model::PlaceField<ValueEntry, std::optional<Place>, CallerPlace>{
+                model::field<CallerPlace>("caller", &ValueEntry::caller).unless_empty(), false},
+            StateField(), ValuesField());
     }
 };
 

@@ -209,8 +209,12 @@ model::ShownChapter value_chapter(const ValueSection& list, const model::Chapter
         .column(
             Column("instruction", "of", instruction).of(4).wide(3).dim().only(Column::On::terminal),
             [](const Entry& e) { return ShownPlace{e.location}; })
-        .column(Column("at", "where", place).wide(5),
-                [](const Entry& e) { return ShownPlace{.at = e.location, .caller = e.context}; })
+        .column(Column("at", "where", place).wide(5), [](const Entry& e) {
+            return ShownPlace{.at = e.location, .caller = e.context ? e.context : e.caller};
+        });
+    if (std::ranges::any_of(list.entries, [](const Entry& e) { return !e.state.empty(); }))
+        table.column(Column("keys", "by"), [](const Entry& e) { return state_text(e.state); });
+    table
         .column(Column("step", "").only(Column::On::pictures),
                 [&](const Entry& e) {
                     const auto step = step_of(e);

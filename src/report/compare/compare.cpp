@@ -35,7 +35,7 @@ auto identity(const StreamEntry& e) {
     return model::identity_of(e);
 }
 auto identity(const ValueEntry& e) {
-    return std::tuple(e.location, e.kind, e.operand_index, e.context);
+    return std::tuple(e.location, e.kind, e.operand_index, e.context, e.caller, e.state);
 }
 template <class Entry>
 bool comes_before(const Entry& a, const Entry& b) {
@@ -240,8 +240,9 @@ class Comparer {
             out_.values.why_not = "no operand is in both profiles";
     }
     static bool tells_contexts(const Hotlist<ValueEntry>& list) {
-        return std::any_of(list.entries.begin(), list.entries.end(),
-                           [](const ValueEntry& e) { return e.context.has_value(); });
+        return std::any_of(list.entries.begin(), list.entries.end(), [](const ValueEntry& e) {
+            return e.context || e.caller || !e.state.empty();
+        });
     }
 
     template <class List>

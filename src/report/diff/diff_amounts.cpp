@@ -265,14 +265,16 @@ OperandValues operand_values(const Profile& p, const ShapeNames& names) {
     for (const auto& e : p.find<ValueSection>()->entries)
         if (!is_constant_by_construction(p, e)) order.push_back(&e);
     std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-        return std::tie(a->location, a->operand_index, a->context) <
-               std::tie(b->location, b->operand_index, b->context);
+        return std::tie(a->location, a->operand_index, a->context, a->caller, a->state) <
+               std::tie(b->location, b->operand_index, b->context, b->caller, b->state);
     });
     OperandValues values;
     std::map<std::string, std::size_t> times;
     for (const auto* e : order) {
-        auto key = fmt::format("{}|{}|{}|{}", names.place[e->location], operand_label(*e), e->bits,
-                               e->context ? names.place[*e->context] : std::string());
+        const auto from = e->context ? e->context : e->caller;
+        auto key =
+            fmt::format("{}|{}|{}|{}|{}", names.place[e->location], operand_label(*e), e->bits,
+                        from ? names.place[*from] : std::string(), profile::state_text(e->state));
         values.emplace(fmt::format("{}|{}", key, times[key]++), e);
     }
     return values;

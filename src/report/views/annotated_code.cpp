@@ -166,8 +166,10 @@ class Annotator {
 
     std::string values_text(const ValueEntry& e) const {
         auto text = value_note(p_, e);
-        if (!text.empty() && e.context)
-            text += " if called from " + full_label(p_, p_.at(*e.context));
+        if (text.empty()) return text;
+        if (const auto from = e.context ? e.context : e.caller)
+            text += " if called from " + full_label(p_, p_.at(*from));
+        if (!e.state.empty()) text += " in " + profile::state_text(e.state);
         return text;
     }
 

@@ -75,6 +75,7 @@ void InstantSamples::join(ptrace::Thread& thread, const ptrace::Registers& regis
     }
     auto start = *last_;
     start.trace = place_.numbers.next_trace();
+    tell_thread(place_, start, thread.tid());
     begin_burst(thread, registers, start);
     pacer().held_again(Clock::now() - stopped);
     attend();

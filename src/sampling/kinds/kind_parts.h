@@ -21,14 +21,29 @@ inline std::shared_ptr<Pacer> pacer_for(SamplerContext& place, bool computes_bes
         std::make_unique<OverheadModel>(place.tracer.pid(), place.host, computes_beside));
 }
 
+inline trace::ThreadState thread_state(pid_t pid, pid_t tid) {
+    trace::ThreadState state{.tid = tid};
+    if (const auto stat = proc::thread_stat(pid, tid)) {
+        state.processor = stat->processor;
+        state.scheduling = stat->scheduling;
+    }
+    return state;
+}
+
+// What is told of the thread of a Trace, as far as it was asked for.
+inline void tell_thread(const SamplerContext& place, trace::TraceStart& start, pid_t tid) {
+    const auto pid = place.tracer.pid();
+    if (place.options.names_threads) start.thread = proc::thread_name(pid, tid);
+    start.state = place.options.tells_states ? thread_state(pid, tid) : trace::ThreadState{tid};
+}
+
 inline trace::TraceStart next_sample(SamplerContext& place, Pacer& pacer,
                                      const ptrace::Thread& thread) {
     trace::TraceStart start;
     start.trace = place.numbers.next_trace();
     start.sample = place.numbers.next_sample();
     start.weight = pacer.next_weight();
-    if (place.options.names_threads)
-        start.thread = proc::thread_name(place.tracer.pid(), thread.tid());
+    tell_thread(place, start, thread.tid());
     return start;
 }
 

@@ -13,7 +13,8 @@ FullProgram::FullProgram(SamplerContext place)
                {.values = values_of(place_),
                 .loads = loads_of(place_),
                 .seed = place_.options.seed,
-                .nothing_random = place_.tracer.launched() && !place_.options.randomise_addresses}),
+                .nothing_random = place_.tracer.launched() && !place_.options.randomise_addresses,
+                .state_now = place_.options.tells_states ? thread_state : nullptr}),
       has_processor_of_its_own_(proc::processors_for(place_.tracer.pid()) > 1),
       next_tick_(place_.tracer.launched() ? Clock::time_point::max() : Clock::time_point::min()) {}
 

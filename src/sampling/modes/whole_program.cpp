@@ -1,6 +1,7 @@
 #include "sampling/modes/whole_program.h"
 
 #include "base/clock.h"
+#include "sampling/kinds/kind_parts.h"
 
 namespace shadowprof::sampling {
 
@@ -22,9 +23,14 @@ void WholeProgram::follow(const ptrace::Event& event) {
     trace::TraceStart start;
     start.trace = trace::TraceId{traces_++};
     start.from_thread_start = true;
+    tell_thread(place_, start, event.thread->tid());
     place_.digester.begin(start);
     auto stepper = std::make_unique<emu::Stepper>(place_.tracer, *event.thread, place_.code,
                                                   place_.digester, start.trace, 0);
+    if (place_.options.tells_states)
+        stepper->tell_state([pid = place_.tracer.pid(), tid = event.thread->tid()] {
+            return thread_state(pid, tid);
+        });
     const auto at = steppers_.emplace(event.thread->tid(), std::move(stepper)).first;
     place_.tracer.follow(*event.thread);
     const auto state = event.kind == ptrace::EventKind::exec ? at->second->begin_after_exec()

@@ -1,0 +1,162 @@
+#include "emu/common/errno_place.h"
+
+#include <elf.h>
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "decoder/decoder.h"
+
+namespace shadowprof::emu {
+
+namespace {
+
+constexpr std::string_view function_name = "__errno_location";
+
+bool is_c_library(std::string_view path) {
+    const auto name = path.substr(path.rfind('/') + 1);
+    return name.starts_with("libc.so") || name.starts_with("libc-") || name.starts_with("ld-musl");
+}
+
+// The tables of a loaded image's dynamic symbols. Bytes of a hostile one are just bytes: nothing is
+// followed further than a bound.
+class DynamicSymbols {
+  public:
+    DynamicSymbols(const proc::MappedModule& module, const proc::Memory& memory)
+        : bias_(module.bias), memory_(memory) {
+        const auto header = memory_.read_as<Elf64_Ehdr>(module.range.begin);
+        if (!header || !std::equal(ELFMAG, ELFMAG + SELFMAG, header->e_ident)) return;
+        constexpr std::uint64_t most_entries = 256;
+        for (unsigned n = 0; n < header->e_phnum; ++n) {
+            const auto segment = memory_.read_as<Elf64_Phdr>(module.range.begin + header->e_phoff +
+                                                             n * sizeof(Elf64_Phdr));
+            if (!segment || segment->p_type != PT_DYNAMIC) continue;
+            for (std::uint64_t i = 0; i < most_entries; ++i) {
+                const auto entry = memory_.read_as<Elf64_Dyn>(
+                    Address{bias_ + segment->p_vaddr + i * sizeof(Elf64_Dyn)});
+                if (!entry || entry->d_tag == DT_NULL) break;
+                if (entry->d_tag == DT_SYMTAB) symbols_ = loaded(entry->d_un.d_ptr);
+                if (entry->d_tag == DT_STRTAB) names_ = loaded(entry->d_un.d_ptr);
+                if (entry->d_tag == DT_GNU_HASH) hashes_ = loaded(entry->d_un.d_ptr);
+            }
+        }
+    }
+
+    std::optional<Address> find(std::string_view name) const {
+        const auto header = memory_.read_as<std::array<std::uint32_t, 4>>(Address{hashes_});
+        if (hashes_ == 0 || names_ == 0 || symbols_ == 0 || !header) return {};
+        const auto [buckets, first, words_of_filter, shift] = *header;
+        if (buckets == 0) return {};
+        std::uint32_t hash = 5381;
+        for (const unsigned char c : name) hash = hash * 33 + c;
+        const auto begin = hashes_ + sizeof *header + std::uint64_t{words_of_filter} * 8;
+        auto symbol = word_at(begin + std::uint64_t{hash % buckets} * 4);
+        if (!symbol || *symbol < first) return {};
+        constexpr unsigned longest_chain = 1000;
+        for (unsigned n = 0; n < longest_chain; ++n, ++*symbol) {
+            const auto of_symbol =
+                word_at(begin + std::uint64_t{buckets} * 4 + std::uint64_t{*symbol - first} * 4);
+            if (!of_symbol) return {};
+            if ((*of_symbol | 1) == (hash | 1))
+                if (const auto found = if_called(*symbol, name)) return found;
+            if (*of_symbol & 1) return {};
+        }
+        return {};
+    }
+
+  private:
+    // The loader of glibc turns these into addresses, that of musl does not.
+    std::uint64_t loaded(std::uint64_t at) const { return at < bias_ ? at + bias_ : at; }
+    std::optional<std::uint32_t> word_at(std::uint64_t at) const {
+        return memory_.read_as<std::uint32_t>(Address{at});
+    }
+    std::optional<Address> if_called(std::uint32_t number, std::string_view name) const {
+        const auto symbol = memory_.read_as<Elf64_Sym>(
+            Address{symbols_ + std::uint64_t{number} * sizeof(Elf64_Sym)});
+        if (!symbol || symbol->st_shndx == SHN_UNDEF) return {};
+        std::array<char, function_name.size() + 1> bytes{};
+        memory_.read(Address{names_ + symbol->st_name}, std::as_writable_bytes(std::span{bytes}));
+        if (std::string_view(bytes.data(), name.size()) != name || bytes[name.size()] != '\0')
+            return {};
+        return Address{bias_ + symbol->st_value};
+    }
+
+    std::uint64_t bias_, symbols_ = 0, names_ = 0, hashes_ = 0;
+    const proc::Memory& memory_;
+};
+
+using decoder::OperandKind;
+
+// A number, and how often the thread's fs is added to it.
+struct Sum {
+    std::uint64_t number = 0;
+    unsigned fs = 0;
+};
+
+// What an operand stands for: a constant, a word of memory, or the word at fs:0, which is fs.
+std::optional<Sum> value_of(const decoder::Operand& operand, const decoder::Instruction& i,
+                            const Sum& rax, const proc::Memory& memory) {
+    if (operand.kind == OperandKind::immediate) return Sum{operand.immediate};
+    if (operand.kind == OperandKind::reg)
+        return operand.reg.is_general(decoder::rax) ? std::optional(rax) : std::nullopt;
+    if (operand.kind != OperandKind::memory) return {};
+    const auto& m = operand.memory;
+    if (m.segment == decoder::Segment::fs)
+        return !m.base && !m.index && m.displacement == 0 ? std::optional(Sum{0, 1}) : std::nullopt;
+    if (!m.is_rip_relative() || operand.bits != 64) return {};
+    const auto word =
+        memory.read_as<std::uint64_t>(i.end() + static_cast<std::uint64_t>(m.displacement));
+    // Not filled in yet: no library's errno is where fs points.
+    return word && *word != 0 ? std::optional(Sum{*word}) : std::nullopt;
+}
+
+// What the function returns, if it does nothing but add up what it knows.
+std::optional<Sum> returned_by(Address function, const proc::Memory& memory) {
+    std::array<std::byte, 64> bytes{};
+    const auto got = memory.read(function, bytes);
+    Sum rax;
+    for (std::size_t at = 0; at < got;) {
+        const auto i = decoder::decode(std::span(bytes).subspan(at, got - at), function + at);
+        if (!i) return {};
+        at += i->length;
+        using enum decoder::Mnemonic;
+        if (i->flow == decoder::Flow::return_) return rax;
+        if (i->mnemonic == endbr64) continue;
+        const auto operands = i->explicit_operands();
+        if (operands.size() != 2 || !operands[0].reg.is_general(decoder::rax) ||
+            operands[0].kind != OperandKind::reg)
+            return {};
+        const auto value = value_of(operands[1], *i, rax, memory);
+        if (!value) return {};
+        if (i->mnemonic == mov)
+            rax = *value;
+        else if (i->mnemonic == add)
+            rax = {rax.number + value->number, rax.fs + value->fs};
+        else
+            return {};
+    }
+    return {};
+}
+
+}  // namespace
+
+std::optional<std::int32_t> place_of_errno(const proc::Maps& maps, const proc::Memory& memory) {
+    for (const auto& module : maps.modules()) {
+        if (!is_c_library(module.path)) continue;
+        const auto function = DynamicSymbols{module, memory}.find(function_name);
+        const auto place = function ? returned_by(*function, memory) : std::nullopt;
+        if (!place || place->fs != 1) continue;
+        const auto from_fs = static_cast<std::int64_t>(place->number);
+        using Fits = std::numeric_limits<std::int32_t>;
+        const bool is_aligned = from_fs % 4 == 0;
+        if (from_fs != 0 && is_aligned && from_fs >= Fits::min() && from_fs <= Fits::max())
+            return static_cast<std::int32_t>(from_fs);
+    }
+    return {};
+}
+
+}  // namespace shadowprof::emu

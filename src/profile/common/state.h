@@ -1,0 +1,123 @@
+// What is so of a thread while it executes something. Some of it the Trace says, some follows from
+// what the thread did, and some is captured; what was not seen is not known, and left out.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "profile/common/context.h"
+#include "profile/common/profiler.h"
+#include "profile/common/state_field.h"
+#include "profile/common/state_keys.h"
+#include "trace/capture.h"
+
+namespace shadowprof::profile {
+
+struct State {
+    ContextId return_address = ContextId::unknown, caller = ContextId::unknown;
+    std::uint32_t thread = 0;  // a name's number; 0: not known. Below, -1 is.
+    std::int32_t tid = -1, processor = -1, scheduling = -1, system_call = -1;
+    std::uint64_t error = 0;  // as captured: plus 1, or 0
+    bool operator==(const State&) const = default;
+
+    State only(const StateKeys& keys) const;
+};
+
+struct StateHash {
+    std::size_t operator()(const State& state) const;
+};
+
+// 0: nothing is known.
+enum class StateId : std::uint32_t { unknown = 0 };
+
+// All states of a run that profiles of a type tell apart.
+class StateTable {
+  public:
+    StateId intern(const State& state);
+    const State& at(StateId id) const { return states_[static_cast<std::uint32_t>(id)]; }
+    std::uint32_t number_of(const std::string& thread);
+    ContextTable& contexts() { return contexts_; }
+
+    using NameOfCall = std::string (*)(std::int32_t);
+    StateTexts texts(const State& state, NameOfCall name_of_call) const;
+    std::optional<Location> place(ContextId id) const {
+        return id == ContextId::unknown ? std::nullopt : std::optional(contexts_.at(id));
+    }
+
+  private:
+    std::vector<State> states_{State{}};
+    std::unordered_map<State, StateId, StateHash> ids_{{State{}, StateId::unknown}};
+    std::vector<std::string> threads_;
+    ContextTable contexts_;
+};
+
+// Which of a block's values are part of the state: of a part of an execution that is to be read.
+struct StateSlots {
+    static constexpr std::uint32_t none = ~std::uint32_t{0};
+    std::uint32_t system_call = none;  // its number, where the block ends with one
+    std::uint32_t error = none;        // as the block began
+
+    explicit StateSlots(const trace::Block& block);
+};
+
+// Follows one thread of a Trace.
+class StateTracker {
+  public:
+    // `functions`: where callers are to be told, the function of a place.
+    StateTracker(StateTable& table, const StateKeys& keys, const trace::TraceStart& start,
+                 FunctionMap* functions = nullptr);
+
+    // What a chunk says of it.
+    void now(const std::optional<trace::ThreadState>& state);
+    void pass(const trace::Block& from, const Location& to);
+    void interrupted();
+    void calls(std::int32_t system_call) { change(state_.system_call, system_call); }
+    void has_error(std::uint64_t captured) { change(state_.error, captured); }
+
+    const State& current() {
+        if (has_moved_) look_at_context();
+        return state_;
+    }
+    // The same, of the keys that were asked for.
+    StateId id() {
+        if (has_moved_) look_at_context();
+        if (is_changed_) id_ = table_.intern(state_.only(keys_)), is_changed_ = false;
+        return id_;
+    }
+
+  private:
+    template <class T>
+    void change(T& member, T to) {
+        is_changed_ = is_changed_ || member != to;
+        member = to;
+    }
+    void look_at_context();
+
+    StateTable& table_;
+    StateKeys keys_;
+    FunctionMap* functions_;
+    std::optional<ContextStack> contexts_;
+    State state_;
+    StateId id_ = StateId::unknown;
+    bool is_changed_ = true;  // since id_ was found
+    bool has_moved_ = true;   // … the context was looked at
+};
+
+// Captures what of the state is not known otherwise.
+class StateCaptures : public trace::CaptureChoice {
+  public:
+    explicit StateCaptures(const StateKeys& keys) : keys_(keys) {}
+    Wanted of(const decoder::Instruction& instruction, const Location&) const override;
+    // What is captured of every block.
+    static trace::CapturePlan plan(const StateKeys& keys) {
+        return keys.error ? trace::Capture::error_before : trace::CapturePlan();
+    }
+
+  private:
+    StateKeys keys_;
+};
+
+}  // namespace shadowprof::profile

@@ -1,0 +1,31 @@
+// The keys that values and events can be told apart by beside their place: the state of the thread.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace shadowprof::profile {
+
+struct StateKeys {
+    bool return_address = false;
+    bool caller = false;  // the function that the return address is in; excludes the other
+    bool thread = false;  // by its name
+    bool tid = false;
+    bool processor = false, scheduling = false;
+    bool system_call = false;  // the last one of the thread
+    bool error = false;        // errno
+    bool operator==(const StateKeys&) const = default;
+
+    bool any() const { return *this != StateKeys{}; }
+    bool has_context() const { return return_address || caller; }
+    StateKeys operator|(const StateKeys& other) const;
+};
+
+// The keys as people write them.
+struct StateKeyWord {
+    std::string_view words;
+    bool StateKeys::*key;
+};
+const std::vector<StateKeyWord>& state_key_words();
+
+}  // namespace shadowprof::profile
