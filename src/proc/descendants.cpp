@@ -16,15 +16,6 @@ namespace shadowprof::proc {
 
 namespace {
 
-// The number that was given last, to a process or a thread.
-pid_t newest_number() {
-    const auto text = read_proc_file("/proc/loadavg");
-    const auto begin = text.rfind(' ') + 1;
-    pid_t number = -1;
-    std::from_chars(text.data() + begin, text.data() + text.size(), number);
-    return number;
-}
-
 std::vector<pid_t> all_processes() {
     std::vector<pid_t> all;
     const std::unique_ptr<DIR, int (*)(DIR*)> folder{opendir("/proc"), closedir};
@@ -49,6 +40,15 @@ bool is_process(pid_t number) {
 Descendants::Descendants(pid_t ancestor, bool is_new) {
     if (const auto birth = birth_of(ancestor)) known_[ancestor] = birth->started;
     if (is_new) newest_ = newest_before_ = ancestor;
+}
+
+// The number that was given last, to a process or a thread.
+pid_t Descendants::newest_number() {
+    const auto text = last_number_.read();
+    const auto begin = text.rfind(' ') + 1;
+    pid_t number = -1;
+    std::from_chars(text.data() + begin, text.data() + text.size(), number);
+    return number;
 }
 
 std::vector<pid_t> Descendants::candidates() {

@@ -10,6 +10,7 @@
 #include <map>
 #include <vector>
 
+#include "proc/proc_file.h"
 #include "proc/process_info.h"
 
 namespace shadowprof::proc {
@@ -25,8 +26,10 @@ class Descendants {
     void forget(pid_t pid) { known_.erase(pid); }
 
   private:
+    pid_t newest_number();
     std::vector<pid_t> candidates();
 
+    ProcFile last_number_{"/proc/loadavg"};
     std::map<pid_t, std::uint64_t> known_;  // and when they were started
     // The greatest numbers at the last looks. One may have been given, and the process not yet be
     // seen.

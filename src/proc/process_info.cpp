@@ -188,9 +188,12 @@ std::optional<std::uint64_t> times_slept(pid_t pid, pid_t tid) {
 }
 
 std::optional<std::uint64_t> process_cpu_time(pid_t pid) {
-    clockid_t clock{};
+    // clock_getcpuclockid(3) would ask the kernel whether there is such a clock, which the next
+    // call tells anyway.
+    constexpr clockid_t scheduler_time_of_process = 2;
+    const clockid_t clock = ~pid * 8 | scheduler_time_of_process;
     timespec time{};
-    if (clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &time) != 0) return {};
+    if (clock_gettime(clock, &time) != 0) return {};
     return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 +
            static_cast<std::uint64_t>(time.tv_nsec);
 }
@@ -311,9 +314,16 @@ std::optional<CallOfSleeper> sleeps_in_call(pid_t pid, pid_t tid) {
 }
 
 std::optional<ScheduledTime> scheduled_time(pid_t pid, pid_t tid) {
-    std::istringstream text{read_proc_file(task_file(pid, tid, "schedstat"))};
+    return ScheduledTimeWatch{}.of(pid, tid);
+}
+
+std::optional<ScheduledTime> ScheduledTimeWatch::of(pid_t pid, pid_t tid) {
+    const auto text = file_.of(pid, tid);
+    if (text.empty()) return {};
     ScheduledTime time;
-    if (!(text >> time.ran >> time.waited >> time.times)) return {};
+    const auto* at = text.data();
+    for (auto* field : {&time.ran, &time.waited, &time.times})
+        at = std::from_chars(at, text.data() + text.size(), *field).ptr + 1;
     return time;
 }
 

@@ -107,6 +107,14 @@ struct ScheduledTime {
     std::uint64_t times = 0;
 };
 std::optional<ScheduledTime> scheduled_time(pid_t pid, pid_t tid);
+// The same, of one thread again and again.
+class ScheduledTimeWatch {
+  public:
+    std::optional<ScheduledTime> of(pid_t pid, pid_t tid);
+
+  private:
+    ThreadFile file_{"schedstat"};
+};
 std::string thread_name(pid_t pid, pid_t tid);
 
 // Whether the thread sleeps in a system call that is not disturbed when the thread is stopped and

@@ -281,6 +281,8 @@ inline constexpr Seconds first_wait_for_looks{5e-3}, wait_for_looks{75e-3};
 // How often new processes are looked for, and what is known of the others is read again. A look
 // that finds nothing new costs 20 µs.
 inline constexpr Seconds between_looks_for_processes{10e-3}, between_looks_at_processes{50e-3};
+// The part of a processor that it may take to see which thread has computed how long.
+inline constexpr double most_looks_at_times_of_threads = 1e-3;
 // A process that has computed for less than this is not looked at: a sample would cost it as much
 // as a tenth of that, and there are thousands of such processes where a shell script or a test
 // runner starts them.

@@ -180,11 +180,12 @@ void ProgramClock::look_at_all() {
 }
 
 void ProgramClock::look_at(pid_t tid, Thread& of, Seconds since) {
-    const auto time = proc::scheduled_time(pid_, tid);
+    // There is a limit to open files, and to threads that are watched.
+    const auto time =
+        clock_.watches(tid) ? of.times.of(pid_, tid) : proc::scheduled_time(pid_, tid);
     if (!time) return;
     const auto before = std::exchange(of.time, *time);
-    // Another thread may give it its name while it sleeps.
-    of.name = proc::thread_name(pid_, tid);
+    if (time->times != before.times) of.name = proc::thread_name(pid_, tid);
     if (time->waited > before.waited)
         note(of, ThreadState::processor, time->waited - before.waited);
     if (!clock_.sees_kernel()) note_kernel_time(tid, of);

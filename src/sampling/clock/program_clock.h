@@ -58,6 +58,7 @@ class ProgramClock {
     // A thread of the program, at the last look.
     struct Thread {
         std::string name;
+        proc::ScheduledTimeWatch times;
         proc::ScheduledTime time;
         std::optional<proc::CallOfSleeper> sleeps_in;
         profile::ThreadState waits_for{};

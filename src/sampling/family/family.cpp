@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "base/error.h"
+#include "machine/processor_time.h"
 #include "proc/process_info.h"
+#include "sampling/schedule/time_source.h"
 #include "sampling/tuning.h"
 
 namespace shadowprof::sampling {
@@ -166,12 +168,18 @@ void Family::look_closely(Process& process) {
     look_at_threads(process);
 }
 
+// Less often where there are many.
 void Family::look_at_threads(Process& process) {
+    const auto began = Clock::now();
+    if (began < process.next_look_at_threads && !over_) return;
+    const auto before = machine::computed(CLOCK_THREAD_CPUTIME_ID);
     const auto tids = proc::threads_of(process.pid);
     if (tids.size() > tuning::most_threads_told) return;
     for (const auto tid : tids)
         if (const auto time = proc::thread_cpu_time(process.pid, tid))
             process.threads[tid] = {proc::thread_name(process.pid, tid), seconds_of(*time)};
+    const auto took = machine::computed(CLOCK_THREAD_CPUTIME_ID) - before;
+    process.next_look_at_threads = after(began, took / tuning::most_looks_at_times_of_threads);
 }
 
 // A process that executes another program is told of as of another one, unless it has hardly

@@ -97,6 +97,7 @@ class Family {
         FamilyProcess now;                              // with the program that it executes
         Seconds computed_before{0};
         std::map<pid_t, std::pair<std::string, Seconds>> threads;
+        Clock::time_point next_look_at_threads;
         std::string why_never;                 // in this program
         std::shared_ptr<Allotment> allotment;  // if it is looked at
         std::unique_ptr<FamilyMember> member;  // not of the first
