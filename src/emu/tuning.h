@@ -61,9 +61,10 @@ inline constexpr std::size_t most_segments_followed = 64;
 
 // Rounds of looking for an answer before the thread sleeps: some 20 µs, as long as a wake-up takes.
 inline constexpr std::uint64_t spins_for_answer = 600;
-// A burst is watched, and most requests are answered within 100 µs: to sleep and be woken takes
-// that much longer, twice in most bursts.
-inline constexpr std::uint64_t spins_in_burst = 5000;
+// While a processor is free a burst is watched, and most requests are answered within 100 µs: to
+// sleep and be woken takes that much longer, twice in most bursts. Where none is free, the thread
+// makes room for whoever answers.
+inline constexpr std::uint64_t spins_in_burst = 5000, spins_without_processor = 1;
 // Nanoseconds after which a thread that sleeps looks whether the profiler is still alive.
 inline constexpr std::int64_t patience_for_answer = 5'000'000;
 

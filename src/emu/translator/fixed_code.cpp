@@ -112,8 +112,7 @@ class Writer {
         a_.join(is_awake);
         a_.join(was_rung);
 
-        a_.move_imm(
-            rcx, asking_ == Asking::in_bursts ? tuning::spins_in_burst : tuning::spins_for_answer);
+        a_.load_low(rcx, of_exchange(offsetof(Exchange, rounds)));
         const auto* const spin = a_.position();
         a_.compare_area_half(offsetof(ThreadArea, answered), not_yet);
         auto* const at_once = a_.jump_if(Condition::ne);

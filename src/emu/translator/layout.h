@@ -115,6 +115,7 @@ struct Exchange {
     // The kernel refused to wake the profiler, which therefore must not sleep for long.
     std::uint32_t bell_is_mute;
     std::int64_t patience[2];  // a timespec: a sleeping thread looks so often whether it is alive
+    std::uint64_t rounds;      // for which a thread looks for an answer before it sleeps
     CallInCache calls[most_calls];  // by number
 };
 

@@ -55,6 +55,7 @@ bool ProgramCache::make(ptrace::Thread& thread, std::string& why) {
 void ProgramCache::open_exchange() {
     auto& exchange = memory_->exchange();
     exchange.patience[1] = tuning::patience_for_answer;
+    exchange.rounds = tuning::spins_for_answer;
     for (const auto& row : system_call_rows())
         if (static_cast<std::size_t>(row.number) < most_calls)
             exchange.calls[row.number] = row.in_cache;

@@ -34,6 +34,7 @@
 #include "emu/translator/program_cache.h"
 #include "emu/translator/program_takeover.h"
 #include "emu/translator/signal_delivery.h"
+#include "emu/tuning.h"
 #include "ptrace/tracer.h"
 #include "trace/segment.h"
 #include "trace/trace.h"
@@ -68,6 +69,11 @@ class TranslatedProcess {
     // A stopped thread with these registers executes a burst, whose Trace has begun.
     void begin_burst(ptrace::Thread& thread, const ptrace::Registers& registers,
                      const trace::TraceStart& start, BurstLength length);
+    // Whether we answer from a processor that nobody else wants.
+    void answers_at_once(bool they_do) {
+        cache_.memory().exchange().rounds =
+            they_do ? tuning::spins_in_burst : tuning::spins_without_processor;
+    }
     // It is in a burst; it may be on its way out of one that is over.
     bool is_in_burst(const ptrace::Thread& thread) const;
     bool has_open_bursts() const { return threads_.any_with_open_trace(); }

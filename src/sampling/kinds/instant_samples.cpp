@@ -85,14 +85,17 @@ void InstantSamples::begin_burst(ptrace::Thread& thread, const ptrace::Registers
                                  const trace::TraceStart& start) {
     place_.digester.begin(start, ptrace::snapshot_stack(place_.tracer.pid(), registers),
                           place_.code.maps());
+    is_core_free_ = pacer().prices().is_any_core_free();
+    process_.answers_at_once(is_core_free_);
     process_.begin_burst(thread, registers, start, length_of_last_);
+    last_began_ = Clock::now();
     next_look_ = after(Clock::now(), tuning::between_looks_at_bursts);
 }
 
 // A thread whose request is answered at once need not sleep, and two wake-ups take as long as the
 // burst itself.
 void InstantSamples::attend() {
-    if (!pacer().prices().is_any_core_free()) return;
+    if (!is_core_free_) return;
     const auto began = Clock::now();
     const auto before = machine::computed(CLOCK_THREAD_CPUTIME_ID);
     auto until = began + tuning::attention_to_burst;
@@ -146,28 +149,46 @@ void InstantSamples::look_after() {
     is_work_left_ = work_ahead();
     const auto pause = is_work_left_                ? Seconds{0}
                        : process_.has_open_bursts() ? tuning::between_looks_at_bursts
-                                                    : tuning::between_looks_at_places;
+                       : is_core_free_              ? tuning::between_looks_at_places
+                                                    : tuning::between_looks_at_others_cost;
     next_look_ = after(Clock::now(), pause);
 }
 
 // While the program runs, what it is likely to execute next is translated, starting from where it
 // is. Not much at a time, for threads may be waiting for us.
 bool InstantSamples::work_ahead() {
-    const auto began = Clock::now();
-    const auto before = machine::computed(CLOCK_THREAD_CPUTIME_ID);
+    const auto now = Clock::now();
+    const Seconds since = now - worked_;
     auto& prices = pacer().prices();
-    if (began >= next_places_) {
-        next_places_ = after(began, tuning::between_looks_at_places);
+    if (now >= next_places_) {
         is_core_free_ = prices.is_any_core_free();
+        next_places_ = after(now, tuning::between_looks_at_places);
         for (const auto place : place_.places.take()) process_.expect(place);
     }
-    const auto until =
-        began + (is_core_free_ ? tuning::work_at_a_time : tuning::work_at_others_cost);
+    const auto before = machine::computed(CLOCK_THREAD_CPUTIME_ID);
+    const auto computed = [&] { return machine::computed(CLOCK_THREAD_CPUTIME_ID) - before; };
+    if (is_core_free_) {
+        worked_ = now;
+        const bool is_more = work_for(tuning::work_at_a_time);
+        prices.computed_on_free_core(computed());
+        return is_more;
+    }
+    // A thread that has been answered needs our processor.
+    if (now < last_began_ + tuning::longest_attention) return false;
+    worked_ = now;
+    may_work_ +=
+        pacer().own(since) * place_.options.overhead * tuning::part_of_budget_for_work_ahead;
+    work_for(may_work_);
+    may_work_ = std::min(may_work_ - computed(), tuning::work_at_a_time);
+    return false;
+}
+
+// False: nothing is left.
+bool InstantSamples::work_for(Seconds time) {
+    const auto until = after(Clock::now(), time);
     bool is_more = true;
     while (is_more && Clock::now() < until) is_more = process_.work_ahead();
-    if (is_core_free_)
-        prices.computed_on_free_core(machine::computed(CLOCK_THREAD_CPUTIME_ID) - before);
-    return is_more && is_core_free_;
+    return is_more;
 }
 
 // There will be less and less new code.

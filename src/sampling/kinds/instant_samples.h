@@ -49,6 +49,7 @@ class InstantSamples : public SampleKind {
     void attend();
     void pay_for_bursts();
     bool work_ahead();
+    bool work_for(Seconds time);
     emu::translator::BurstLength next_length() const;
     std::uint32_t weight_of(const emu::translator::BurstLength& length);
 
@@ -63,9 +64,10 @@ class InstantSamples : public SampleKind {
     emu::translator::TranslatedProcess process_;
     unsigned refusals_ = 0;  // one after the other
     bool is_work_left_ = false, is_core_free_ = false;
-    Clock::time_point next_places_ = Clock::time_point::min();
     Clock::time_point began_ = Clock::now();
-    Seconds waited_{0};  // for code that was new
+    Clock::time_point next_places_ = began_, worked_ = began_, last_began_;
+    Seconds may_work_{0};  // at others' cost
+    Seconds waited_{0};    // for code that was new
     Clock::time_point next_look_ = Clock::time_point::max();
 };
 
