@@ -5,10 +5,10 @@
 #include <cstring>
 #include <memory>
 #include <mutex>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "base/flat_map.h"
 #include "decoder/corrections.h"
 #include "decoder/zydis.h"
 
@@ -321,35 +321,36 @@ std::uint64_t hash_of(const Register& reg) {
            static_cast<std::uint64_t>(reg.high_byte) << 16 | reg.bits;
 }
 
-struct HashOfOperands {
-    std::size_t operator()(std::span<const Operand> operands) const {
-        auto hash = operands.size();
-        for (const auto& o : operands) {
-            hash = combine_hashes(hash, hash_of(o.reg) << 16 |
-                                            static_cast<std::uint64_t>(o.kind) << 8 |
-                                            static_cast<std::uint64_t>(o.writes) << 1 | o.reads);
-            if (o.kind == OperandKind::immediate) hash = combine_hashes(hash, o.immediate);
-            if (o.kind != OperandKind::memory) continue;
-            const auto displacement = static_cast<std::uint64_t>(o.memory.displacement);
-            hash = combine_hashes(hash, hash_of(o.memory.base) ^ displacement << 8);
-            hash = combine_hashes(hash, hash_of(o.memory.index) << 8 | o.memory.scale);
-        }
-        return hash;
+std::uint64_t hash_of(std::span<const Operand> operands) {
+    std::uint64_t hash = operands.size();
+    for (const auto& o : operands) {
+        hash = combine_hashes(hash, hash_of(o.reg) << 16 | static_cast<std::uint64_t>(o.kind) << 8 |
+                                        static_cast<std::uint64_t>(o.writes) << 1 | o.reads);
+        if (o.kind == OperandKind::immediate) hash = combine_hashes(hash, o.immediate);
+        if (o.kind != OperandKind::memory) continue;
+        const auto displacement = static_cast<std::uint64_t>(o.memory.displacement);
+        hash = combine_hashes(hash, hash_of(o.memory.base) ^ displacement << 8);
+        hash = combine_hashes(hash, hash_of(o.memory.index) << 8 | o.memory.scale);
     }
-};
-
-struct SameOperands {
-    bool operator()(std::span<const Operand> a, std::span<const Operand> b) const {
-        return std::ranges::equal(a, b);
-    }
-};
+    return hash;
+}
 
 class SharedOperands {
   public:
     std::span<const Operand> of(std::span<const Operand> operands) {
         if (operands.empty()) return {};
         const std::lock_guard lock{mutex_};
-        if (const auto known = lists_.find(operands); known != lists_.end()) return *known;
+        for (auto hash = hash_of(operands);; ++hash) {
+            auto& known = lists_[hash];
+            if (known.empty()) return known = keep(operands);
+            if (std::ranges::equal(known, operands)) return known;
+        }
+    }
+
+  private:
+    static constexpr std::size_t size_of_store = 1u << 12;
+
+    std::span<const Operand> keep(std::span<const Operand> operands) {
         if (room_ < operands.size()) {
             stores_.push_back(std::make_unique<Operand[]>(size_of_store));
             room_ = size_of_store;
@@ -357,14 +358,11 @@ class SharedOperands {
         auto* const kept = stores_.back().get() + (size_of_store - room_);
         std::ranges::copy(operands, kept);
         room_ -= operands.size();
-        return *lists_.insert({kept, operands.size()}).first;
+        return {kept, operands.size()};
     }
 
-  private:
-    static constexpr std::size_t size_of_store = 1u << 12;
-
     std::mutex mutex_;
-    std::unordered_set<std::span<const Operand>, HashOfOperands, SameOperands> lists_;
+    FlatMap<std::span<const Operand>> lists_;  // by their hash, or one above where that is taken
     std::vector<std::unique_ptr<Operand[]>> stores_;  // the last one has room left
     std::size_t room_ = 0;
 };

@@ -8,6 +8,10 @@
 
 namespace shadowprof::emu::tuning {
 
+// Pages of unchanging code that are kept, each in the one place that its number gives it. Code that
+// is translated one after the other is close together.
+inline constexpr std::size_t pages_of_code_kept = 64;
+
 // ---- Interpreter
 
 // Bytes of guest memory that are fetched at a time. Lines that are copied out of the caches of the

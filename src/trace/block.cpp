@@ -74,7 +74,9 @@ BlockExit exit_of(std::span<const decoder::Instruction> instructions) {
 }
 
 std::vector<decoder::Instruction> decode_block(CodeSource& code, Address at) {
-    std::vector<decoder::Instruction> instructions;
+    // Of its final size at once, for large programs have many.
+    thread_local std::vector<decoder::Instruction> instructions;
+    instructions.clear();
     CodeWindow window(code, at);
     std::size_t offset = 0;
     while (instructions.size() < most_instructions_in_block) {
@@ -84,8 +86,7 @@ std::vector<decoder::Instruction> decode_block(CodeSource& code, Address at) {
         instructions.push_back(std::move(*instruction));
         if (instructions.back().flow != Flow::next) break;
     }
-    instructions.shrink_to_fit();
-    return instructions;
+    return {instructions.begin(), instructions.end()};
 }
 
 std::optional<bool> still_holds(const Block& block, CodeSource& memory) {

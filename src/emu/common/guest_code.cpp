@@ -37,10 +37,10 @@ GuestCode::GuestCode(pid_t pid, trace::BlockTable& blocks, trace::ModuleTable& m
 const trace::Block* GuestCode::block_at(Address at, trace::CodeSource& memory) {
     if (!maps_are_current_) maps();
     const trace::Block* changed = nullptr;
-    if (const auto known = by_address_.find(at); known != by_address_.end()) {
-        const auto* const block = known->second.block;
+    if (const auto* const known = entries_.find(at.value); known && *known) {
+        const auto* const block = (*known)->block;
         const auto holds =
-            known->second.may_change ? trace::still_holds(*block, memory) : std::optional{true};
+            (*known)->may_change ? trace::still_holds(*block, memory) : std::optional{true};
         if (holds == true) return block;
         // Nothing can be read of a process that was killed, which says nothing about the code.
         if (holds == false) changed = block;
@@ -51,7 +51,10 @@ const trace::Block* GuestCode::block_at(Address at, trace::CodeSource& memory) {
         const auto page = page_number(changed->last().address);
         ++generation_of_page_[page];
         forget_known_in({{page * page_size}, {(page + 1) * page_size}});
-        blocks_.are_gone(by_address_.erase(at));
+        if (const auto known = by_address_.find(at); known != by_address_.end()) {
+            forget(known);
+            blocks_.are_gone(1);
+        }
     }
     if (instructions.empty()) return nullptr;
     if (!maps_->mapping_at(at)) maps_are_current_ = false;  // mapped since we looked
@@ -65,7 +68,8 @@ const trace::Block* GuestCode::block_at(Address at, trace::CodeSource& memory) {
         block.accesses = trace::slots_of(instructions, trace::Capture::memory_addresses);
     block.instructions = std::move(instructions);
     const auto& published = blocks_.publish(std::move(block));
-    by_address_[at] = {&published, may_change(at)};
+    auto& entry = by_address_[at] = {&published, may_change(at)};
+    entries_[at.value] = &entry;
     return &published;
 }
 
@@ -144,6 +148,7 @@ void GuestCode::forget_everything() {
     errno_place_.reset();
     blocks_.are_gone(by_address_.size());
     by_address_.clear();
+    entries_.clear();
     former_.clear();
     generation_of_page_.clear();
     fixed_code_.clear();
@@ -153,8 +158,31 @@ void GuestCode::forget_everything() {
     maps_are_current_ = false;
 }
 
+// To ask the kernel for each block would take as long as to decode it.
 std::size_t GuestCode::read_code(Address at, std::span<std::byte> into) {
-    return memory_.read(at, into);
+    std::size_t done = 0;
+    while (done < into.size()) {
+        const auto from = at + done;
+        const auto* const page = may_change(from) ? nullptr : known_page(page_number(from));
+        if (!page) return done + memory_.read(from, into.subspan(done));
+        const auto part = std::span{page->bytes}.subspan(from.value % page_size);
+        const auto size = std::min(part.size(), into.size() - done);
+        std::ranges::copy(part.first(size), into.begin() + static_cast<std::ptrdiff_t>(done));
+        done += size;
+    }
+    return done;
+}
+
+// Null if not all of it can be read.
+const GuestCode::KnownPage* GuestCode::known_page(std::uint64_t number) {
+    pages_.resize(tuning::pages_of_code_kept);
+    auto& page = pages_[number % pages_.size()];
+    if (page.number == number && page.epoch == epoch_) return &page;
+    page.number = ~std::uint64_t{0};
+    if (memory_.read({number * page_size}, page.bytes) != page_size) return nullptr;
+    page.number = number;
+    page.epoch = epoch_;
+    return &page;
 }
 
 std::shared_ptr<const proc::Maps> GuestCode::maps() {
@@ -266,9 +294,13 @@ void GuestCode::distrust(const std::vector<proc::Mapping>& fresh) {
         }
     }
     if (distrusted_pages_.size() == known) return;
-    blocks_.are_gone(std::erase_if(by_address_, [&](const auto& entry) {
-        return !entry.second.may_change && distrusted_pages_.contains(page_number(entry.first));
-    }));
+    const auto blocks = by_address_.size();
+    for (auto block = by_address_.begin(); block != by_address_.end();)
+        if (!block->second.may_change && distrusted_pages_.contains(page_number(block->first)))
+            block = forget(block);
+        else
+            ++block;
+    blocks_.are_gone(blocks - by_address_.size());
     ++epoch_;
 }
 
@@ -315,13 +347,19 @@ void GuestCode::forget_blocks_in(AddressRange range) {
     forget_known_in(range);
 }
 
+std::map<Address, GuestCode::Entry>::iterator GuestCode::forget(
+    std::map<Address, Entry>::iterator known) {
+    entries_[known->first.value] = nullptr;
+    return by_address_.erase(known);
+}
+
 void GuestCode::forget_known_in(AddressRange range) {
     const auto reach = std::min<std::uint64_t>(trace::most_bytes_in_block, range.begin.value);
     const auto before = by_address_.size();
     for (auto known = by_address_.lower_bound(range.begin - reach);
          known != by_address_.end() && known->first < range.end;) {
         if (range.begin < known->second.block->end())
-            known = by_address_.erase(known);
+            known = forget(known);
         else
             ++known;
     }

@@ -15,6 +15,7 @@
 // Block: reads the bytes, cuts the block, finds its Location, and notices when code has changed.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -24,6 +25,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/flat_map.h"
+#include "base/page.h"
 #include "proc/maps.h"
 #include "proc/memory.h"
 #include "trace/block.h"
@@ -110,6 +113,12 @@ class GuestCode : public trace::CodeSource {
     void forget_fixed_code_in(AddressRange range, const FixedCode* unless_of_file_of = nullptr);
     std::map<Address, FixedCode>::iterator first_fixed_code_in(AddressRange range);
     void distrust(const std::vector<proc::Mapping>& fresh);
+    // A page of code that does not change, and stays known while the epoch lasts.
+    struct KnownPage {
+        std::uint64_t number = ~std::uint64_t{0}, epoch = 0;
+        std::array<std::byte, page_size> bytes;
+    };
+    const KnownPage* known_page(std::uint64_t number);
     const trace::Block* come_back(const trace::Block& changed,
                                   std::span<const decoder::Instruction> instructions);
     std::vector<trace::Slot> slots_of(std::span<const decoder::Instruction> instructions,
@@ -118,6 +127,7 @@ class GuestCode : public trace::CodeSource {
     void forget_blocks_in(AddressRange range);
     void distrust_blocks_in(AddressRange range);
     void forget_known_in(AddressRange range);
+    std::map<Address, Entry>::iterator forget(std::map<Address, Entry>::iterator known);
 
     pid_t pid_;
     proc::Memory memory_;
@@ -138,7 +148,9 @@ class GuestCode : public trace::CodeSource {
     // before them, where blocks begin that reach into them.
     std::unordered_set<std::uint64_t> distrusted_pages_;
     std::uint64_t epoch_ = 0;
+    std::vector<KnownPage> pages_;  // each has one place, by its number
     std::map<Address, Entry> by_address_;
+    FlatMap<const Entry*> entries_;  // the same, found sooner; or null
     // What was there before, of code that changes: it may come back. The latest ones are last.
     std::map<Address, std::vector<const trace::Block*>> former_;
     std::unordered_map<std::uint64_t, const trace::Block*> cuts_;  // block id and length
