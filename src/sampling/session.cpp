@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/heap.h"
 #include "machine/host_charges.h"
 #include "proc/process_info.h"
 #include "sampling/foothold.h"
@@ -141,6 +142,7 @@ struct Session::WhileTraced {
 
 void Session::trace_target() {
     std::optional<Clock::time_point> began;
+    use_large_pages_for_heap();
     try {
         // Before there is a target that would wait for it.
         if (!follows_everything(options_)) machine::host_prices();
