@@ -26,11 +26,8 @@ void OverheadModel::stopped(Clock::time_point asked, Seconds displaced) {
 
 Estimate<Seconds> OverheadModel::of_stop(Seconds held) {
     target_computes_.look(held);
-    spare_.look();
-    // What digests has the lowest priority: one who wakes up takes its core at once.
-    const auto now = machine::computed(CLOCK_THREAD_CPUTIME_ID);
-    const auto here =
-        std::max(Seconds{0}, now - std::exchange(computed_here_before_, now) - held - displaced_);
+    count_own_time(held + displaced_);
+    const auto taken = std::exchange(taken_, Seconds{0});
     const bool loses_more =
         target_computes_all_the_time() && machine::host_prices().faults_are_dear();
     const auto more =
@@ -41,8 +38,21 @@ Estimate<Seconds> OverheadModel::of_stop(Seconds held) {
     if (!computes_beside_) return {stop, stop};
     const auto processors = static_cast<double>(std::max<std::size_t>(1, usable_.processors));
     const auto part_that_matters = std::min(1.0, tuning::displaced_that_matter / processors);
-    const auto displaced = here * part_of_time_without_spare();
-    return {.likely = stop + displaced / processors, .most = stop + displaced * part_that_matters};
+    return {.likely = stop + taken / processors, .most = stop + taken * part_that_matters};
+}
+
+// Where no core was free, it was taken from somebody. What digests has the lowest priority: one who
+// wakes up takes its core at once.
+void OverheadModel::count_own_time(Seconds but_for) {
+    const auto now = machine::computed(CLOCK_THREAD_CPUTIME_ID);
+    const auto here = now - std::exchange(computed_here_before_, now) - but_for;
+    taken_ += std::max(Seconds{0}, here) * part_of_time_without_spare();
+    spare_.look();
+}
+
+bool OverheadModel::is_any_core_free() {
+    count_own_time(Seconds{0});
+    return part_of_time_without_spare() < 0.5;
 }
 
 void OverheadModel::computed_on_free_core(Seconds time) {

@@ -25,11 +25,12 @@ class OverheadModel : public Prices {
     Estimate<Seconds> of_stop(Seconds held) override;
     Seconds of_passing_stop() override { return host_.passing_stop(); }
     Estimate<Seconds> of_replica(Seconds replica_computed) override;
-    bool is_any_core_free() override { return part_of_time_without_spare() < 0.5; }
+    bool is_any_core_free() override;
     void computed_on_free_core(Seconds time) override;
     Estimate<double> taken_beside() const override;
 
   private:
+    void count_own_time(Seconds but_for);
     double part_of_time_without_spare() const;
     bool target_computes_all_the_time() const;
 
@@ -42,6 +43,7 @@ class OverheadModel : public Prices {
     // Of the last stop: how long the thread was displaced before it, and we were being woken.
     Seconds displaced_{0}, woken_{0};
     Seconds computed_here_before_, computed_before_replica_;
+    Seconds taken_{0};  // by what we computed since the last stop
 };
 
 }  // namespace shadowprof::sampling
