@@ -147,11 +147,16 @@ void InstantSamples::pay_for_bursts() {
 void InstantSamples::look_after() {
     pay_for_bursts();
     is_work_left_ = work_ahead();
-    const auto pause = is_work_left_                ? Seconds{0}
-                       : process_.has_open_bursts() ? tuning::between_looks_at_bursts
-                       : is_core_free_              ? tuning::between_looks_at_places
-                                                    : tuning::between_looks_at_others_cost;
-    next_look_ = after(Clock::now(), pause);
+    next_look_ = is_work_left_ ? Clock::now() : after(Clock::now(), pause_between_looks());
+}
+
+// A burst is mostly over soon; but its thread may also sleep in a call for ever.
+Seconds InstantSamples::pause_between_looks() const {
+    const auto longest =
+        is_core_free_ ? tuning::between_looks_at_places : tuning::between_looks_at_others_cost;
+    if (!process_.has_open_bursts()) return longest;
+    const Seconds open = Clock::now() - last_began_;
+    return std::clamp(open, tuning::between_looks_at_bursts, longest);
 }
 
 // While the program runs, what it is likely to execute next is translated, starting from where it

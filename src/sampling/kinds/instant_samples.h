@@ -48,6 +48,7 @@ class InstantSamples : public SampleKind {
     bool is_still_cold() const;
     void attend();
     void pay_for_bursts();
+    Seconds pause_between_looks() const;
     bool work_ahead();
     bool work_for(Seconds time);
     emu::translator::BurstLength next_length() const;
