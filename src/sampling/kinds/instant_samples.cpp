@@ -49,10 +49,12 @@ bool InstantSamples::may_begin_in(const ptrace::Thread& thread) const {
 void InstantSamples::begin(ptrace::Thread& thread, const ptrace::Registers& registers) {
     const auto stopped = Clock::now();
     if (!process_.has_begun()) {
+        const auto before = machine::computed(CLOCK_THREAD_CPUTIME_ID);
         const auto went_on = prepare_program(thread);
         if (!went_on) thread.resume();
         // Once; it does not make samples dearer.
-        pacer().pay_once(went_on.value_or(Clock::now()) - stopped);
+        pacer().pay_once(went_on.value_or(Clock::now()) - stopped,
+                         machine::computed(CLOCK_THREAD_CPUTIME_ID) - before);
         pacer().finished(Seconds{0});
         return;
     }
@@ -102,7 +104,7 @@ void InstantSamples::attend() {
     while (process_.has_open_bursts() && Clock::now() < until)
         if (process_.answer() && until < began + tuning::longest_attention)
             until = Clock::now() + tuning::attention_to_burst;
-    pacer().prices().computed_on_free_core(machine::computed(CLOCK_THREAD_CPUTIME_ID) - before);
+    pacer().pay_for_computing(machine::computed(CLOCK_THREAD_CPUTIME_ID) - before);
 }
 
 // The first burst comes later: until then some of the code is translated.
@@ -163,37 +165,28 @@ Seconds InstantSamples::pause_between_looks() const {
 // is. Not much at a time, for threads may be waiting for us.
 bool InstantSamples::work_ahead() {
     const auto now = Clock::now();
-    const Seconds since = now - worked_;
-    auto& prices = pacer().prices();
+    const Seconds since = now - std::exchange(worked_, now);
     if (now >= next_places_) {
-        is_core_free_ = prices.is_any_core_free();
+        is_core_free_ = pacer().prices().is_any_core_free();
         next_places_ = after(now, tuning::between_looks_at_places);
         for (const auto place : place_.places.take()) process_.expect(place);
     }
-    const auto before = machine::computed(CLOCK_THREAD_CPUTIME_ID);
-    const auto computed = [&] { return machine::computed(CLOCK_THREAD_CPUTIME_ID) - before; };
     if (is_core_free_) {
-        worked_ = now;
-        const bool is_more = work_for(tuning::work_at_a_time);
-        prices.computed_on_free_core(computed());
-        return is_more;
+        may_work_ = tuning::work_at_a_time;
+    } else {
+        may_work_ +=
+            pacer().own(since) * place_.options.overhead * tuning::part_of_budget_for_work_ahead;
+        // A thread that has been answered needs our processor.
+        if (now < last_began_ + tuning::longest_attention) return false;
     }
-    // A thread that has been answered needs our processor.
-    if (now < last_began_ + tuning::longest_attention) return false;
-    worked_ = now;
-    may_work_ +=
-        pacer().own(since) * place_.options.overhead * tuning::part_of_budget_for_work_ahead;
-    work_for(may_work_);
-    may_work_ = std::min(may_work_ - computed(), tuning::work_at_a_time);
-    return false;
-}
-
-// False: nothing is left.
-bool InstantSamples::work_for(Seconds time) {
-    const auto until = after(Clock::now(), time);
+    const auto until = after(now, may_work_);
+    const auto before = machine::computed(CLOCK_THREAD_CPUTIME_ID);
     bool is_more = true;
     while (is_more && Clock::now() < until) is_more = process_.work_ahead();
-    return is_more;
+    const auto took = machine::computed(CLOCK_THREAD_CPUTIME_ID) - before;
+    pacer().pay_for_computing(took);
+    may_work_ -= took;
+    return is_more && is_core_free_;
 }
 
 // There will be less and less new code.

@@ -50,7 +50,6 @@ class InstantSamples : public SampleKind {
     void pay_for_bursts();
     Seconds pause_between_looks() const;
     bool work_ahead();
-    bool work_for(Seconds time);
     emu::translator::BurstLength next_length() const;
     std::uint32_t weight_of(const emu::translator::BurstLength& length);
 

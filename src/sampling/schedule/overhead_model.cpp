@@ -36,9 +36,8 @@ Estimate<Seconds> OverheadModel::of_stop(Seconds held) {
     const auto unseen = tuning::usually_unseen + more;
     const auto stop = displaced_ + woken_ + held + unseen;
     if (!computes_beside_) return {stop, stop};
-    const auto processors = static_cast<double>(std::max<std::size_t>(1, usable_.processors));
-    const auto part_that_matters = std::min(1.0, tuning::displaced_that_matter / processors);
-    return {.likely = stop + taken / processors, .most = stop + taken * part_that_matters};
+    const auto beside = of_taking(taken);
+    return {.likely = stop + beside.likely, .most = stop + beside.most};
 }
 
 // Where no core was free, it was taken from somebody. What digests has the lowest priority: one who
@@ -55,8 +54,16 @@ bool OverheadModel::is_any_core_free() {
     return part_of_time_without_spare() < 0.5;
 }
 
-void OverheadModel::computed_on_free_core(Seconds time) {
+Estimate<Seconds> OverheadModel::of_computing(Seconds time) {
     computed_here_before_ += time;
+    return of_taking(time * part_of_time_without_spare());
+}
+
+// From somebody.
+Estimate<Seconds> OverheadModel::of_taking(Seconds time) const {
+    const auto processors = static_cast<double>(std::max<std::size_t>(1, usable_.processors));
+    return {.likely = time / processors,
+            .most = time * std::min(1.0, tuning::displaced_that_matter / processors)};
 }
 
 Estimate<Seconds> OverheadModel::of_replica(Seconds replica_computed) {

@@ -26,11 +26,12 @@ class OverheadModel : public Prices {
     Seconds of_passing_stop() override { return host_.passing_stop(); }
     Estimate<Seconds> of_replica(Seconds replica_computed) override;
     bool is_any_core_free() override;
-    void computed_on_free_core(Seconds time) override;
+    Estimate<Seconds> of_computing(Seconds time) override;
     Estimate<double> taken_beside() const override;
 
   private:
     void count_own_time(Seconds but_for);
+    Estimate<Seconds> of_taking(Seconds time) const;
     double part_of_time_without_spare() const;
     bool target_computes_all_the_time() const;
 

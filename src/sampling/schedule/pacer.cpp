@@ -65,9 +65,15 @@ void Pacer::pay(Estimate<Seconds> price) {
     budget_.spent_on_last_sample(price.most);
 }
 
-void Pacer::pay_once(Seconds held) {
+void Pacer::pay_once(Seconds held, Seconds computed) {
     cost_.stop_time += held;
-    cost_.price += held;
+    cost_.price += held + prices_->of_computing(computed).likely;
+}
+
+void Pacer::pay_for_computing(Seconds time) {
+    const auto price = prices_->of_computing(time);
+    cost_.price += price.likely;
+    budget_.spent_besides(price.most);
 }
 
 void Pacer::pay_for_passing_stops(int stops) {

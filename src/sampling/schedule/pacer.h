@@ -52,8 +52,12 @@ class Pacer {
     // What the last sample costs besides.
     void pay(Estimate<Seconds> price);
     void pay(Seconds price) { pay(Estimate<Seconds>{price, price}); }
-    // What sampling costs once, however many samples there are.
-    void pay_once(Seconds held);
+    // What sampling costs once, however many samples there are: so long a thread was held, and the
+    // caller has computed.
+    void pay_once(Seconds held, Seconds computed = Seconds{0});
+    // What the caller has just computed for so long, for no sample in particular: it comes off the
+    // budget, and makes no sample dearer.
+    void pay_for_computing(Seconds time);
     // So many stops yielded no sample.
     void pay_for_passing_stops(int stops);
     bool passing_stops_are_dear() const { return budget_.passing_stops_are_dear(); }

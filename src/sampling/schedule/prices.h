@@ -28,9 +28,11 @@ class Prices {
     // A replica has computed for so long, on another processor, and what it left was digested.
     virtual Estimate<Seconds> of_replica(Seconds replica_computed) = 0;
     // Whether a processor has nothing else to do, so that what is computed there costs nobody
-    // anything; and that so much was.
+    // anything.
     virtual bool is_any_core_free() { return true; }
-    virtual void computed_on_free_core(Seconds) {}
+    // The caller has just computed for so long: what that costs. It is no part of the next stop's
+    // price then.
+    virtual Estimate<Seconds> of_computing(Seconds) { return {}; }
     // What computing beside the program takes of its time, for each second of that.
     virtual Estimate<double> taken_beside() const = 0;
 };
