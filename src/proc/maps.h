@@ -36,8 +36,9 @@ struct MappedModule {
 class Maps {
   public:
     // Nothing if the process is gone, or ends meanwhile: a part of its mappings would look as if it
-    // had unmapped the others.
-    static std::optional<Maps> of(pid_t pid);
+    // had unmapped the others. `before`, if given: what there was before in the process, or in the
+    // one that it is a copy of. Modules are not sought again where the same files are mapped.
+    static std::optional<Maps> of(pid_t pid, const Maps* before = nullptr);
     static std::optional<Maps> without_modules(pid_t pid);
     static Maps parse(std::string_view proc_maps_text);  // without modules
 

@@ -187,7 +187,7 @@ const GuestCode::KnownPage* GuestCode::known_page(std::uint64_t number) {
 
 std::shared_ptr<const proc::Maps> GuestCode::maps() {
     if (maps_are_current_) return maps_;
-    auto now = proc::Maps::of(pid_);
+    auto now = proc::Maps::of(pid_, maps_.get());
     // A replica that was killed has no mappings, which says nothing about the code.
     if (!now && maps_) return maps_;
     if (std::exchange(code_may_have_changed_, false) && now) now->look_for_changed_code(pid_);

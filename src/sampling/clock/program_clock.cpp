@@ -269,7 +269,7 @@ void ProgramClock::note_unseen_time() {
 void ProgramClock::refresh_maps() {
     const auto now = Clock::now();
     if (maps_ && !maps_are_old_ && now - maps_read_ < tuning::maps_grow_old) return;
-    if (auto fresh = proc::Maps::of(pid_))
+    if (auto fresh = proc::Maps::of(pid_, maps_.get()))
         maps_ = std::make_shared<const proc::Maps>(std::move(*fresh));
     maps_read_ = now;
     maps_are_old_ = false;
