@@ -178,7 +178,7 @@ const GuestCode::KnownPage* GuestCode::known_page(std::uint64_t number) {
     pages_.resize(tuning::pages_of_code_kept);
     auto& page = pages_[number % pages_.size()];
     if (page.number == number && page.epoch == epoch_) return &page;
-    page.number = ~std::uint64_t{0};
+    page.number = KnownPage::none;
     if (memory_.read({number * page_size}, page.bytes) != page_size) return nullptr;
     page.number = number;
     page.epoch = epoch_;

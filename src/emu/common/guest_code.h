@@ -78,6 +78,11 @@ class GuestCode : public trace::CodeSource {
     void time_has_passed() {
         mappings_may_have_changed();
         code_may_have_changed_ = true;
+        forget_pages();
+    }
+    // Code may have been added where nothing was executed so far.
+    void forget_pages() {
+        for (auto& page : pages_) page.number = KnownPage::none;
     }
 
     // Changes when code was forgotten although may_change() had said no. Whatever was derived from
@@ -115,7 +120,8 @@ class GuestCode : public trace::CodeSource {
     void distrust(const std::vector<proc::Mapping>& fresh);
     // A page of code that does not change, and stays known while the epoch lasts.
     struct KnownPage {
-        std::uint64_t number = ~std::uint64_t{0}, epoch = 0;
+        static constexpr std::uint64_t none = ~std::uint64_t{0};
+        std::uint64_t number = none, epoch = 0;
         std::array<std::byte, page_size> bytes;
     };
     const KnownPage* known_page(std::uint64_t number);

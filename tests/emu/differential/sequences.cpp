@@ -107,6 +107,7 @@ bool Differential::make_sequence() {
         bytes.insert(bytes.end(), encoding.begin(), encoding.end());
     }
     code_.place(start_, bytes);
+    world_->code.forget_pages();
     return true;
 }
 

@@ -34,6 +34,7 @@ struct Program {
         std::vector<trace::BlockId> ids;
         for (const auto& hexadecimal : of_blocks) {
             native.place(next, bytes_of(hexadecimal));
+            code.forget_pages();
             ids.push_back(code.block_at(next)->id);
             next = next + 0x100;
         }
@@ -131,6 +132,7 @@ TEST_CASE("an instruction that is entered in its middle, or could be, is no land
         choose_landmark(repeated({segment}, 1000), millisecond, program.segments, program.code));
     // Of one with a lock only what comes past the prefix has been seen.
     program.native.place(program.next, bytes_of("f0 " + past_prefix));
+    program.code.forget_pages();
     const std::vector<trace::BlockId> unlocked{program.code.block_at(program.next + 1)->id};
     CHECK_FALSE(choose_landmark(repeated({program.segments.publish(unlocked)}, 1000), millisecond,
                                 program.segments, program.code));

@@ -34,6 +34,7 @@ struct Snippets {
 
     void put(Address at, const std::string& hexadecimal) {
         native.place(at, bytes_of(hexadecimal));
+        code.forget_pages();
     }
     TranslatedCode::End run(Version version = Version::lean) {
         auto end = cache.run(native, state, version);
@@ -363,8 +364,8 @@ TEST_CASE("a unit that goes where the program went is left where the program goe
     //     inc ebx
     snippets.put(start, "ff d0  ff c3");
     const auto first = start + 0x1000, second = start + 0x2000;
-    snippets.native.place(first, bytes_of("83 c3 10  c3"));   // add ebx, 0x10; ret
-    snippets.native.place(second, bytes_of("83 c3 20  c3"));  // add ebx, 0x20; ret
+    snippets.put(first, "83 c3 10  c3");   // add ebx, 0x10; ret
+    snippets.put(second, "83 c3 20  c3");  // add ebx, 0x20; ret
     const auto run = [&](Address function) {
         snippets.state.general[rbx] = 0;
         auto end = snippets.run_with(function.value);
@@ -386,8 +387,8 @@ TEST_CASE("a unit does not go where its branch does not lead, whoever says that 
     //     test eax, eax
     //     jz start + 0x2000
     snippets.put(start, "85 c0  0f 84 f8 1f 00 00");
-    snippets.put(start + 0x2000, "bb 07 00 00 00");                     // mov ebx, 7
-    snippets.native.place(start + 0x3000, bytes_of("bb 09 00 00 00"));  // mov ebx, 9
+    snippets.put(start + 0x2000, "bb 07 00 00 00");  // mov ebx, 7
+    snippets.put(start + 0x3000, "bb 09 00 00 00");  // mov ebx, 9
     const auto branch = snippets.run_with(0).blocks.front();
     snippets.state.rip = start + 0x3000;
     const auto elsewhere = snippets.run().blocks.front();
