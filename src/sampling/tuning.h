@@ -223,6 +223,11 @@ inline constexpr double part_of_budget_for_work_ahead = 0.5;
 inline constexpr Seconds longest_warming{0.2};
 // So many say what they cost.
 inline constexpr std::uint64_t bursts_to_know = 40;
+// Bursts that make so many system calls, of so many of late, may begin behind one: what they see
+// too often then is less than a tenth of them. Where nothing is known one is tried after so many
+// stops that were all behind calls.
+inline constexpr double calls_in_burst = 5, bursts_remembered = 8;
+inline constexpr unsigned refused_until_tried = 6;
 // For how long a burst is watched after each of its requests, and in all.
 inline constexpr std::chrono::microseconds attention_to_burst{300}, longest_attention{3000};
 

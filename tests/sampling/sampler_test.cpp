@@ -67,7 +67,7 @@ class Threads : public ThreadList {
         world_.asked.push_back(&thread);
         return true;
     }
-    std::optional<ptrace::Registers> place_to_begin(ptrace::Thread&) override {
+    std::optional<ptrace::Registers> place_to_begin(ptrace::Thread&, bool) override {
         return ptrace::Registers{};
     }
     void let_go(ptrace::Thread&) override {}

@@ -41,6 +41,7 @@ void Burst::has_asked(const ThreadArea& area, bool counts) {
     const auto calls = experience_->nanoseconds(area.calls_began, calls_over);
     const auto computed = calls < part ? part - calls : part;
     asked_at_ = area.asked_at;
+    calls_ += area.calls;
     in_cache_ += computed;
     if (counts) lean_ += computed;
 }

@@ -71,6 +71,8 @@ class Burst {
     double extra() const { return std::max(0.0, waited_ + in_cache_ - native_ - displaced_); }
     // … of which for code that was new.
     double waited() const { return waited_; }
+    // System calls that it has made from the cache.
+    std::uint64_t calls() const { return calls_; }
 
   private:
     void measure(const Work& done);
@@ -80,6 +82,7 @@ class Burst {
     BurstExperience* experience_;
     double of_block_;
     bool is_last_part_ = false, is_over_ = false;
+    std::uint64_t calls_ = 0;
     std::optional<std::uint64_t> asked_at_;
     std::optional<std::uint64_t> without_processor_;                            // before it began
     double lean_ = 0, in_cache_ = 0, native_ = 0, waited_ = 0, displaced_ = 0;  // nanoseconds
@@ -87,6 +90,8 @@ class Burst {
 
 struct BurstOutcome {
     double extra = 0, waited = 0;  // nanoseconds, as Burst has them
+    std::uint64_t calls = 0;
+    bool is_complete = false;  // it was as long as it was to be
 };
 
 }  // namespace shadowprof::emu::translator

@@ -196,6 +196,9 @@ class Writer {
         a_.load_area(rcx, offsetof(ThreadArea, calls_began));
         a_.lea(rax, rax, rcx, 1, 0);
         a_.store_area(offsetof(ThreadArea, calls_began), rax);
+        a_.load_area(rcx, offsetof(ThreadArea, calls));
+        a_.lea(rcx, rcx, Emitter::none, 1, 1);
+        a_.store_area(offsetof(ThreadArea, calls), rcx);
         a_.load_area(rdx, offsetof(ThreadArea, rdx));
     }
     // Whether programs may do so themselves: since Linux 5.9, if the processor can.

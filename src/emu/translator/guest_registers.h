@@ -104,7 +104,7 @@ inline ptrace::Registers enter_cache(SharedMemory& memory, std::uint32_t area, s
 // A thread is about to go on in the cache.
 inline void forget_calls(ThreadArea& area) {
     area.behind_call = 0;
-    area.calls_began = area.calls_over_low = area.calls_over_high = 0;
+    area.calls_began = area.calls_over_low = area.calls_over_high = area.calls = 0;
 }
 
 // As enter_cache(), for a burst: the thread notes when it does so (FixedCode::go_on).

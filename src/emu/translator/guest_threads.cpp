@@ -131,7 +131,10 @@ void GuestThreads::end(GuestThread& guest, std::string reason, bool exited,
         if (auto& burst = guest.burst) {
             note_displacement(guest);
             burst->ended(guest.recording->work());
-            outcomes_.push_back({.extra = burst->extra(), .waited = burst->waited()});
+            outcomes_.push_back({.extra = burst->extra(),
+                                 .waited = burst->waited(),
+                                 .calls = burst->calls(),
+                                 .is_complete = burst->is_over()});
         }
         trace::TraceEnd end;
         end.trace = guest.trace;

@@ -94,6 +94,7 @@ struct alignas(64) ThreadArea {
     // Since then, of its system calls that were made from the cache: the sum of the times when they
     // began, and of those when they were over, in halves.
     std::uint64_t calls_began, calls_over_low, calls_over_high;
+    std::uint64_t calls;    // how many
     std::uint64_t way_out;  // FixedCode::way_out(), of this area
 };
 inline constexpr std::uint32_t alignment_check_flag = 1u << 18;

@@ -26,6 +26,8 @@ class BestSamples : public SampleKind {
     const char* name() const override { return "sample"; }
 
     bool prepare() override;
+    bool may_begin_behind_call() const override { return next().may_begin_behind_call(); }
+    void was_behind_call() override { next().was_behind_call(); }
     bool may_begin_in(const ptrace::Thread& thread) const override;
     void has_asked(const ptrace::Thread& thread) override { next().has_asked(thread); }
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;

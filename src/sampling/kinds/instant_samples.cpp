@@ -46,6 +46,14 @@ bool InstantSamples::may_begin_in(const ptrace::Thread& thread) const {
     return !process_.is_in_burst(thread);
 }
 
+// To put the cache into the program is no sample. Where a burst makes many calls it goes through
+// all that is between calls, wherever it begins. Programs that are mostly in the kernel would not
+// be seen at all otherwise: between two calls they are gone before an interrupt arrives.
+bool InstantSamples::may_begin_behind_call() const {
+    if (!process_.has_begun()) return true;
+    return calls_ ? *calls_ >= tuning::calls_in_burst : refused_ >= tuning::refused_until_tried;
+}
+
 void InstantSamples::begin(ptrace::Thread& thread, const ptrace::Registers& registers) {
     const auto stopped = Clock::now();
     if (!process_.has_begun()) {
@@ -143,6 +151,10 @@ void InstantSamples::pay_for_bursts() {
         pacer().pay(Seconds{std::max(outcome.extra, 0.0) / nanoseconds_a_second} +
                     tuning::after_burst);
         waited_ += Seconds{outcome.waited / nanoseconds_a_second};
+        if (!outcome.is_complete) continue;
+        refused_ = 0;
+        const auto calls = static_cast<double>(outcome.calls);
+        calls_ = calls_ ? *calls_ + (calls - *calls_) / tuning::bursts_remembered : calls;
     }
 }
 

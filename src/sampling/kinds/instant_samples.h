@@ -23,6 +23,8 @@ class InstantSamples : public SampleKind {
 
     bool prepare() override;
     bool may_begin_in(const ptrace::Thread& thread) const override;
+    bool may_begin_behind_call() const override;
+    void was_behind_call() override { ++refused_; }
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
     bool lets_others_join() const override { return place_.options.all_threads; }
     void join(ptrace::Thread& thread, const ptrace::Registers& registers) override;
@@ -62,7 +64,9 @@ class InstantSamples : public SampleKind {
     emu::translator::BurstLength length_of_last_;
     emu::KnownCode known_;
     emu::translator::TranslatedProcess process_;
-    unsigned refusals_ = 0;  // one after the other
+    unsigned refusals_ = 0;        // one after the other
+    unsigned refused_ = 0;         // behind calls, since the last burst
+    std::optional<double> calls_;  // that a burst makes, of late
     bool is_work_left_ = false, is_core_free_ = false;
     Clock::time_point began_ = Clock::now();
     Clock::time_point next_places_ = began_, worked_ = began_, last_began_;

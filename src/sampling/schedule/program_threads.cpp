@@ -1,5 +1,7 @@
 #include "sampling/schedule/program_threads.h"
 
+#include "inject/movable.h"
+#include "inject/rest_of_call.h"
 #include "ptrace/interrupted_calls.h"
 
 namespace shadowprof::sampling {
@@ -28,13 +30,16 @@ std::optional<proc::ThreadStat> ProgramThreads::stat(pid_t tid) {
 
 // A thread that is stopped on its way out of a system call, or before the first instruction behind
 // it, spent its time in the kernel, which it leaves with interrupts disabled, and not in the code
-// behind the call: no sample begins there.
-std::optional<ptrace::Registers> ProgramThreads::place_to_begin(ptrace::Thread& thread) {
+// behind the call.
+std::optional<ptrace::Registers> ProgramThreads::place_to_begin(ptrace::Thread& thread,
+                                                                bool may_be_behind_call) {
     tracer_.repair_interrupted_call(thread);
     const auto registers = thread.registers();
-    const bool may_begin =
-        registers && registers->is_64bit() && !comes_from_kernel(thread, *registers);
-    return may_begin ? registers : std::nullopt;
+    if (!registers || !registers->is_64bit()) return {};
+    if (!comes_from_kernel(thread, *registers)) return registers;
+    if (!may_be_behind_call || inject::rest_of_call(tracer_.pid(), thread)) return {};
+    const auto state = inject::state_if_movable(thread);
+    return state ? std::optional{state->registers} : std::nullopt;
 }
 
 void ProgramThreads::let_go(ptrace::Thread& thread) {

@@ -38,6 +38,11 @@ class SampleKind {
     // now.
     virtual bool prepare() { return true; }
     virtual bool may_begin_in(const ptrace::Thread&) const { return true; }
+    // Whether a sample may begin where a thread comes out of a system call. It was in the kernel
+    // when it was asked, and as often as it is, so what is behind calls would be seen too often.
+    virtual bool may_begin_behind_call() const { return false; }
+    // It might not, and that was where the thread stopped.
+    virtual void was_behind_call() {}
     // The thread has been asked, and is on its way to its stop.
     virtual void has_asked(const ptrace::Thread&) {}
     // The thread is stopped, in 64-bit code, and free of side effects of having been interrupted.

@@ -168,7 +168,8 @@ bool Sampler::take_or_count(const ptrace::Event& event) {
 void Sampler::use_stop(ptrace::Thread& thread) {
     const auto stopped = with_.now();
     auto& pacer = kind().pacer();
-    if (const auto registers = with_.threads->place_to_begin(thread)) {
+    if (const auto registers =
+            with_.threads->place_to_begin(thread, kind().may_begin_behind_call())) {
         if (std::exchange(may_be_joined_, kind().lets_others_join())) {
             kind().join(thread, *registers);
             return;
@@ -179,6 +180,7 @@ void Sampler::use_stop(ptrace::Thread& thread) {
         if (!stand_in_) give_up_what_does_not_pay();
     } else {
         with_.threads->let_go(thread);
+        kind().was_behind_call();
         pacer.finished(with_.now() - stopped);
     }
 }

@@ -24,8 +24,10 @@ class ThreadList {
     virtual bool ask_to_stop(ptrace::Thread& thread) = 0;
 
     // Of a thread that has stopped because it was asked: its registers, if a sample may begin
-    // there, and the thread is then free of side effects of having been interrupted.
-    virtual std::optional<ptrace::Registers> place_to_begin(ptrace::Thread& thread) = 0;
+    // there, and the thread is then free of side effects of having been interrupted. Behind a
+    // system call none may, unless `may_be_behind_call`.
+    virtual std::optional<ptrace::Registers> place_to_begin(ptrace::Thread& thread,
+                                                            bool may_be_behind_call) = 0;
     // The stopped thread goes on as if it had not been asked.
     virtual void let_go(ptrace::Thread& thread) = 0;
     // Whoever asked for the stop, it may have broken off a system call, of which the thread makes
