@@ -42,7 +42,7 @@ inline constexpr std::size_t look_ahead = 24;
 inline constexpr std::size_t known_ahead = 24;
 // The same while a burst waits. Between bursts, and while nobody waits, code is translated that
 // lies so many units away from where threads are, at most; and so many that are to be are noted.
-inline constexpr std::size_t look_ahead_in_burst = 2;
+inline constexpr std::size_t look_ahead_in_burst = 6;
 inline constexpr unsigned deepest_ahead = 24;
 inline constexpr std::size_t most_ahead = 1u << 14;
 // Blocks and instructions of a unit that follows the way a thread was seen to go, through as many

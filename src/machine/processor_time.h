@@ -56,7 +56,8 @@ class SpareProcessors {
   public:
     void look() {
         const auto now = Clock::now();
-        if (now < last_look_ + tuning::between_looks_at_processors) return;
+        if (now < next_look_) return;
+        next_look_ = now + tuning::between_looks_at_processors;
         const auto spare = proc::spare_time();
         const auto ours = computed(CLOCK_PROCESS_CPUTIME_ID);
         const Seconds since = now - std::exchange(last_look_, now);
@@ -85,6 +86,7 @@ class SpareProcessors {
     proc::ScheduledTime scheduled_ =
         proc::scheduled_time(getpid(), gettid()).value_or(proc::ScheduledTime{});
     Clock::time_point last_look_ = Clock::now();
+    Clock::time_point next_look_ = last_look_ + tuning::first_look_at_processors;
     // The first program is taken to be alone; of others something is known.
     static inline std::atomic<double> last_of_any_{
         static_cast<double>(proc::usable_cores().processors) - 1};

@@ -69,5 +69,7 @@ inline constexpr Seconds after_look{1e-6};
 inline constexpr double looks_at_computing = 8;
 // The kernel counts in ticks of some 10 ms: in so much time they say something.
 inline constexpr std::chrono::milliseconds between_looks_at_processors{250};
+// … and sooner at first, for until then we may take a processor that somebody needs.
+inline constexpr std::chrono::milliseconds first_look_at_processors{50};
 
 }  // namespace shadowprof::machine::tuning

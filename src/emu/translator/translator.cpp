@@ -108,7 +108,7 @@ std::optional<std::uint32_t> Translator::translate(Address pc, Version version) 
     // Between bursts there is time.
     if (asking_ == Asking::in_bursts) {
         if (known_) known_->go_on_from(units_[*number].blocks.front()->place);
-        for (std::size_t n = 0; n < tuning::look_ahead_in_burst && !ahead_.empty(); ++n)
+        for (std::size_t n = 0; n < tuning::look_ahead_in_burst && !ahead_.is_empty(); ++n)
             translate_next();
         return number;
     }
@@ -137,12 +137,12 @@ bool Translator::go_on_as_known(std::uint32_t number) {
 }
 
 void Translator::look_ahead() {
-    for (std::size_t n = 0; n < tuning::look_ahead && !ahead_.empty(); ++n) translate_next();
+    for (std::size_t n = 0; n < tuning::look_ahead && !ahead_.is_empty(); ++n) translate_next();
 }
 
 // What is expected comes first.
 bool Translator::work_ahead() {
-    while (asking_ == Asking::in_bursts && !ahead_.empty() && !is_full_)
+    while (asking_ == Asking::in_bursts && !ahead_.is_empty() && !is_full_)
         if (translate_next()) return true;
     return known_ && work_on_known();
 }
@@ -174,28 +174,24 @@ void Translator::expect(Address pc, Version version) {
     constexpr bool is_returned_to = true;
     if (const auto known = unit_at(pc, version))
         make_findable(*known);
-    else
-        ahead_.push_front(
-            {pc, version, is_returned_to, version == Version::lean ? 0 : tuning::deepest_ahead});
+    else if (version == Version::lean)
+        ahead_.add({pc, version, is_returned_to});
+    else  // for a window, which is short
+        ahead_.add({pc, version, is_returned_to, tuning::deepest_ahead}, 1);
 }
 
 bool Translator::translate_next() {
-    const auto next = ahead_.front();
-    ahead_.pop_front();
-    if (unit_at(next.pc, next.version) || code_.may_change(next.pc)) return false;
-    depth_ = next.depth + 1;
-    const auto number = compile(next.pc, next.version);
-    if (number && next.is_returned_to) make_findable(*number);
+    const auto next = ahead_.take();
+    if (!next || unit_at(next->pc, next->version) || code_.may_change(next->pc)) return false;
+    depth_ = next->depth;
+    const auto number = compile(next->pc, next->version);
+    if (number && next->is_returned_to) make_findable(*number);
     return number.has_value();
 }
 
 void Translator::is_likely(Address pc, Version version, bool is_returned_to) {
-    if (depth_ > tuning::deepest_ahead || ahead_.size() > tuning::most_ahead) return;
-    const Ahead ahead{pc, version, is_returned_to, depth_};
-    if (is_returned_to)
-        ahead_.push_front(ahead);
-    else
-        ahead_.push_back(ahead);
+    const auto depth = is_returned_to ? depth_ : depth_ + 1;
+    if (depth <= tuning::deepest_ahead) ahead_.add({pc, version, is_returned_to, depth});
 }
 
 std::optional<std::uint32_t> Translator::unit_at(Address pc, Version version) const {

@@ -33,6 +33,7 @@
 #include "base/flat_map.h"
 #include "emu/common/guest_code.h"
 #include "emu/common/known_code.h"
+#include "emu/translator/code_ahead.h"
 #include "emu/translator/unit_compiler.h"
 
 namespace shadowprof::emu::translator {
@@ -180,14 +181,7 @@ class Translator : private UnitDirectory {
     // Exits that lead to code that is not translated yet, by key_of() it: the last one, which knows
     // the one before.
     FlatMap<Number> waiting_;
-    // Code that is likely to be asked for next; that which calls return to comes first.
-    struct Ahead {
-        Address pc;
-        Version version;
-        bool is_returned_to = false;
-        unsigned depth = 0;  // how many units lie between, from one that was asked for
-    };
-    std::deque<Ahead> ahead_;
+    CodeAhead ahead_;
     unsigned depth_ = 0;                       // of the unit that is being compiled
     std::vector<const trace::Block*> chosen_;  // blocks for the next unit
     std::map<std::pair<Address, std::uint32_t>, Address> counting_;  // by instruction and counter
