@@ -161,7 +161,9 @@ void InstantSamples::pay_for_bursts() {
 void InstantSamples::look_after() {
     pay_for_bursts();
     is_work_left_ = work_ahead();
-    next_look_ = is_work_left_ ? Clock::now() : after(Clock::now(), pause_between_looks());
+    // Who computes all the time cannot see whether a processor would be idle otherwise.
+    next_look_ =
+        after(Clock::now(), is_work_left_ ? tuning::work_at_a_time : pause_between_looks());
 }
 
 // A burst is mostly over soon; but its thread may also sleep in a call for ever.
