@@ -219,6 +219,7 @@ inline constexpr Seconds work_at_a_time{400e-6};
 // dear; and so is the translating, which gets a part of the budget.
 inline constexpr Seconds between_looks_at_others_cost{50e-3};
 inline constexpr double part_of_budget_for_work_ahead = 0.5;
+inline constexpr Seconds credit_for_work_ahead{2e-3};
 // How long the first burst waits for that.
 inline constexpr Seconds longest_warming{0.2};
 // So many say what they cost.

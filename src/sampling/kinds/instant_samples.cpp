@@ -185,21 +185,17 @@ bool InstantSamples::work_ahead() {
         next_places_ = after(now, tuning::between_looks_at_places);
         for (const auto place : place_.places.take()) process_.expect(place);
     }
-    if (is_core_free_) {
-        may_work_ = tuning::work_at_a_time;
-    } else {
-        may_work_ +=
-            pacer().own(since) * place_.options.overhead * tuning::part_of_budget_for_work_ahead;
-        // A thread that has been answered needs our processor.
-        if (now < last_began_ + tuning::longest_attention) return false;
-    }
-    const auto until = after(now, may_work_);
+    may_cost_ +=
+        pacer().own(since) * place_.options.overhead * tuning::part_of_budget_for_work_ahead;
+    if (may_cost_ <= Seconds{0}) return false;
+    // A thread that has been answered needs our processor.
+    if (!is_core_free_ && now < last_began_ + tuning::longest_attention) return false;
+    const auto until = after(
+        now, is_core_free_ ? tuning::work_at_a_time : std::min(may_cost_, tuning::work_at_a_time));
     const auto before = machine::computed(CLOCK_THREAD_CPUTIME_ID);
     bool is_more = true;
     while (is_more && Clock::now() < until) is_more = process_.work_ahead();
-    const auto took = machine::computed(CLOCK_THREAD_CPUTIME_ID) - before;
-    pacer().pay_for_computing(took);
-    may_work_ -= took;
+    may_cost_ -= pacer().pay_for_computing(machine::computed(CLOCK_THREAD_CPUTIME_ID) - before);
     return is_more && is_core_free_;
 }
 

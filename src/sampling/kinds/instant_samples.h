@@ -70,8 +70,8 @@ class InstantSamples : public SampleKind {
     bool is_work_left_ = false, is_core_free_ = false;
     Clock::time_point began_ = Clock::now();
     Clock::time_point next_places_ = began_, worked_ = began_, last_began_;
-    Seconds may_work_{0};  // at others' cost
-    Seconds waited_{0};    // for code that was new
+    Seconds may_cost_{tuning::credit_for_work_ahead};  // the program: to translate ahead
+    Seconds waited_{0};                                // for code that was new
     Clock::time_point next_look_ = Clock::time_point::max();
 };
 

@@ -70,10 +70,11 @@ void Pacer::pay_once(Seconds held, Seconds computed) {
     cost_.price += held + prices_->of_computing(computed).likely;
 }
 
-void Pacer::pay_for_computing(Seconds time) {
+Seconds Pacer::pay_for_computing(Seconds time) {
     const auto price = prices_->of_computing(time);
     cost_.price += price.likely;
     budget_.spent_besides(price.most);
+    return price.most;
 }
 
 void Pacer::pay_for_passing_stops(int stops) {

@@ -56,8 +56,8 @@ class Pacer {
     // caller has computed.
     void pay_once(Seconds held, Seconds computed = Seconds{0});
     // What the caller has just computed for so long, for no sample in particular: it comes off the
-    // budget, and makes no sample dearer.
-    void pay_for_computing(Seconds time);
+    // budget, and makes no sample dearer. Returns what it may have cost.
+    Seconds pay_for_computing(Seconds time);
     // So many stops yielded no sample.
     void pay_for_passing_stops(int stops);
     bool passing_stops_are_dear() const { return budget_.passing_stops_are_dear(); }
