@@ -7,7 +7,8 @@
 
 namespace shadowprof::cli {
 
-// Throws UserError if it is none. Says so if its numbers cannot all be true.
+// `file`: "-" is standard input. Throws UserError if it is none. Says so if its numbers cannot all
+// be true.
 model::Profile read_profile(const std::string& file);
 
 }  // namespace shadowprof::cli

@@ -108,7 +108,8 @@ std::string contents_of(const std::string& path) {
     const auto fail = [&](const char* why) {
         throw UserError(fmt::format("cannot read {}: {}", path, why));
     };
-    const Descriptor fd{::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY)};
+    const Descriptor fd{path == "-" ? ::dup(STDIN_FILENO)
+                                    : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY)};
     struct stat status {};
     if (fd.number < 0 || ::fstat(fd.number, &status) != 0) fail(std::strerror(errno));
     if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode))

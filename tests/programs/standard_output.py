@@ -1,6 +1,6 @@
 """Standard output that cannot be written is an error in one line, for every command that prints; if its
 reader has gone away, SIGPIPE ends the command as it ends others. Arguments that are quoted in a message
-cannot drive the terminal."""
+cannot drive the terminal. `-` is standard input."""
 
 import os
 import signal
@@ -71,6 +71,12 @@ def closed_streams():
             check_equal(f"what a program has open with {closed}", file.read(), natively)
 
 
+def standard_input():
+    with open("profile.json", "rb") as file:
+        piped = run([SHADOWPROF, "report", "-"], stdin=file)
+    check_equal("a report of standard input", piped.stdout, run([SHADOWPROF, "report", "profile.json"]).stdout)
+
+
 def quoted_arguments():
     evil = "\x1b[31m\nshadowprof: forged\r\x9b1m\u202e"
     for arguments in (
@@ -103,4 +109,5 @@ with scratch():
     profiled(["sh", "-c", "i=0; while [ $i -lt 20000 ]; do i=$((i + 1)); done"], "-q", "-m", "full")
     failures()
     closed_streams()
+    standard_input()
     quoted_arguments()

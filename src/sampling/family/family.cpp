@@ -50,6 +50,7 @@ Family::Family(pid_t first, bool is_new, std::shared_ptr<Allotment> of_first, do
     process.now.pid = first;
     see_program(process);
     worker_ = std::thread([this] { run(); });
+    if (join_) joiner_ = std::thread([this] { join_those_chosen(); });
 }
 
 Family::~Family() {
@@ -74,7 +75,8 @@ void Family::stop(const std::string& why) {
         if (!over_) over_ = why;
     }
     changed_.notify_all();
-    if (worker_.joinable()) worker_.join();
+    for (auto* const thread : {&worker_, &joiner_})
+        if (thread->joinable()) thread->join();
     for (auto& process : processes_)
         if (process.member) process.member->stop(why);
     while (is_anyone_looked_at()) std::this_thread::sleep_for(std::chrono::milliseconds{2});
@@ -230,7 +232,8 @@ void Family::end_program(Process& process) {
 
 void Family::forget_ended() {
     std::erase_if(processes_, [&](const Process& process) {
-        return !process.is_there && !process.member && &process != &processes_.front();
+        return !process.is_there && !process.member && !process.is_joining &&
+               &process != &processes_.front();
     });
 }
 
@@ -238,7 +241,7 @@ void Family::forget_ended() {
 
 std::size_t Family::looked_at() const {
     return static_cast<std::size_t>(std::ranges::count_if(
-        processes_, [](const Process& process) { return process.member != nullptr; }));
+        processes_, [](const Process& process) { return process.member || process.is_joining; }));
 }
 
 // What it did not use is anybody's again.
@@ -285,14 +288,37 @@ void Family::let_join() {
         if (!next) return;
         const auto credit = std::min(tuning::credit_of_member, account_);
         account_ -= credit;
-        auto allotment = std::make_shared<Allotment>(tuning::least_part_of_budget, credit);
-        try {
-            next->member = join_(next->pid, allotment);
-            next->allotment = std::move(allotment);
-        } catch (const std::exception& error) {  // we have no room for more threads
-            account_ += credit;
-            next->why_never = describe_error(error);
+        next->allotment = std::make_shared<Allotment>(tuning::least_part_of_budget, credit);
+        next->is_joining = true;
+        changed_.notify_all();
+    }
+}
+
+// That takes long on a busy machine, and births and times have to be looked at meanwhile.
+void Family::join_those_chosen() {
+    std::unique_lock lock{mutex_};
+    while (true) {
+        const auto chosen = [&] { return std::ranges::find_if(processes_, &Process::is_joining); };
+        changed_.wait(lock, [&] { return over_ || chosen() != processes_.end(); });
+        const auto next = chosen();
+        if (next == processes_.end()) return;
+        if (!over_) {
+            lock.unlock();
+            std::unique_ptr<FamilyMember> member;
+            std::string why_not;
+            try {
+                member = join_(next->pid, next->allotment);
+            } catch (const std::exception& error) {  // we have no room for more threads
+                why_not = describe_error(error);
+            }
+            lock.lock();
+            next->member = std::move(member);
+            next->why_never = std::move(why_not);
         }
+        next->is_joining = false;
+        if (next->member) continue;
+        account_ += next->allotment->credit();
+        next->allotment.reset();
     }
 }
 

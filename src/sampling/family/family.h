@@ -101,6 +101,7 @@ class Family {
         std::string why_never;                 // in this program
         std::shared_ptr<Allotment> allotment;  // if it is looked at
         std::unique_ptr<FamilyMember> member;  // not of the first
+        bool is_joining = false;               // it will have one
     };
 
     void run();
@@ -118,6 +119,7 @@ class Family {
     void let_leave(Process& process);
     void share_budget();
     void let_join();
+    void join_those_chosen();
     bool may_join(const Process& process) const;
     std::size_t looked_at() const;
 
@@ -137,7 +139,7 @@ class Family {
     std::uint64_t samples_of_left_ = 0;
     Clock::time_point looked_ = began_, looked_closely_;
     bool may_be_older_;  // than we: what is found now
-    std::thread worker_;
+    std::thread worker_, joiner_;
 };
 
 }  // namespace shadowprof::sampling
