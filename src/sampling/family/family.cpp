@@ -49,8 +49,13 @@ Family::Family(pid_t first, bool is_new, std::shared_ptr<Allotment> of_first, do
     if (!is_new) count_from_now(process);
     process.now.pid = first;
     see_program(process);
-    worker_ = std::thread([this] { run(); });
-    if (join_) joiner_ = std::thread([this] { join_those_chosen(); });
+    try {
+        worker_ = std::thread([this] { run(); });
+        if (join_) joiner_ = std::thread([this] { join_those_chosen(); });
+    } catch (...) {  // we have no room for both
+        end_threads("an error");
+        throw;
+    }
 }
 
 Family::~Family() {
@@ -69,7 +74,7 @@ void Family::run() {
         if (process.is_there) look_closely(process);
 }
 
-void Family::stop(const std::string& why) {
+void Family::end_threads(const std::string& why) {
     {
         const std::lock_guard lock{mutex_};
         if (!over_) over_ = why;
@@ -77,6 +82,10 @@ void Family::stop(const std::string& why) {
     changed_.notify_all();
     for (auto* const thread : {&worker_, &joiner_})
         if (thread->joinable()) thread->join();
+}
+
+void Family::stop(const std::string& why) {
+    end_threads(why);
     for (auto& process : processes_)
         if (process.member) process.member->stop(why);
     while (is_anyone_looked_at()) std::this_thread::sleep_for(std::chrono::milliseconds{2});

@@ -105,6 +105,7 @@ class Family {
     };
 
     void run();
+    void end_threads(const std::string& why);
     void look();
     void look_for_births();
     void look_at_times();

@@ -117,6 +117,7 @@ std::string BestSamples::account() const {
     };
     auto account = fmt::format("by what tells most for its cost: {}, {}",
                                text(in_place_, "in place"), text(by_replicas_, "by replicas"));
+    if (const auto in_place = instants_->account(); !in_place.empty()) account += "; " + in_place;
     if (const auto& why = replicas_->obstacle())
         account += fmt::format("; no more replicas: {}", why->why);
     return account;

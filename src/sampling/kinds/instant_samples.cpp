@@ -1,5 +1,7 @@
 #include "sampling/kinds/instant_samples.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -13,7 +15,7 @@ namespace shadowprof::sampling {
 
 namespace {
 
-constexpr double nanoseconds_a_second = 1e9;
+constexpr double nanoseconds_a_second = 1e9, nanoseconds_a_millisecond = 1e6;
 
 }  // namespace
 
@@ -151,6 +153,7 @@ void InstantSamples::pay_for_bursts() {
         pacer().pay(Seconds{std::max(outcome.extra, 0.0) / nanoseconds_a_second} +
                     tuning::after_burst);
         waited_ += Seconds{outcome.waited / nanoseconds_a_second};
+        longer_.push_back(outcome.extra / nanoseconds_a_millisecond);
         if (!outcome.is_complete) continue;
         refused_ = 0;
         const auto calls = static_cast<double>(outcome.calls);
@@ -197,6 +200,16 @@ bool InstantSamples::work_ahead() {
     while (is_more && Clock::now() < until) is_more = process_.work_ahead();
     may_cost_ -= pacer().pay_for_computing(machine::computed(CLOCK_THREAD_CPUTIME_ID) - before);
     return is_more && is_core_free_;
+}
+
+// What whoever waits for the program may see of it.
+std::string InstantSamples::account() const {
+    if (longer_.empty()) return {};
+    auto sorted = longer_;
+    std::ranges::sort(sorted);
+    return fmt::format(
+        "in place a thread took {:.2f} ms longer, besides its stop (median; {:.2f} ms at most)",
+        sorted[sorted.size() / 2], sorted.back());
 }
 
 // There will be less and less new code.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "emu/common/known_code.h"
 #include "emu/translator/translated_process.h"
@@ -39,6 +40,7 @@ class InstantSamples : public SampleKind {
     bool has_open_samples() const override { return process_.has_open_bursts(); }
     void end(const std::string& reason) override;
     Seconds passing_price() const override;
+    std::string account() const override;
     // New code is dear, and there is less and less.
     std::uint64_t enough_to_know() const override { return tuning::bursts_to_know; }
     bool one_may_be_too_dear() const override { return false; }
@@ -72,6 +74,7 @@ class InstantSamples : public SampleKind {
     Clock::time_point next_places_ = began_, worked_ = began_, last_began_;
     Seconds may_cost_{tuning::credit_for_work_ahead};  // the program: to translate ahead
     Seconds waited_{0};                                // for code that was new
+    std::vector<double> longer_;  // milliseconds that the program took for each burst
     Clock::time_point next_look_ = Clock::time_point::max();
 };
 
