@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "emu/translator/native_time.h"
+#include "emu/translator/native_rate/native_time.h"
 #include "emu/tuning.h"
 
 namespace shadowprof::emu::translator {

@@ -9,7 +9,7 @@
 
 #include "emu/interpreter/spinning.h"
 #include "emu/translator/guest_registers.h"
-#include "emu/translator/native_stretch.h"
+#include "emu/translator/native_rate/native_stretch.h"
 #include "emu/tuning.h"
 
 namespace shadowprof::emu::translator {

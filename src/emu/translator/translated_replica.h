@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "emu/translator/landmark.h"
-#include "emu/translator/native_time.h"
+#include "emu/translator/native_rate/landmark.h"
+#include "emu/translator/native_rate/native_time.h"
 #include "emu/translator/replica_cache.h"
 #include "emu/translator/thread_recording.h"
 #include "emu/tuning.h"

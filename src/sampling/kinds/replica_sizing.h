@@ -19,7 +19,7 @@ class ReplicaSizing {
     ReplicaSizing(const Options& options, std::size_t most_at_once);
 
     // By default all samples cover the same time of the program's, so that they are of its
-    // instructions in proportion (emu/translator/native_time.h).
+    // instructions in proportion (emu/translator/native_rate/native_time.h).
     Length next(const Pacer& pacer, bool is_first);
     // What is executed in a sample stands for so much of the program's time: from the last one to
     // this.

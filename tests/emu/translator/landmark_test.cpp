@@ -1,5 +1,5 @@
 // By what a replica's speed is measured: what is chosen, and the code that counts.
-#include "emu/translator/landmark.h"
+#include "emu/translator/native_rate/landmark.h"
 
 #include <doctest/doctest.h>
 #include <signal.h>

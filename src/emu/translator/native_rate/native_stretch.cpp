@@ -1,4 +1,4 @@
-#include "emu/translator/native_stretch.h"
+#include "emu/translator/native_rate/native_stretch.h"
 
 #include <signal.h>
 

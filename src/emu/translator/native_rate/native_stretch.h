@@ -14,7 +14,7 @@
 #include <functional>
 #include <optional>
 
-#include "emu/translator/landmark.h"
+#include "emu/translator/native_rate/landmark.h"
 #include "emu/translator/replica_cache.h"
 #include "inject/replica.h"
 

@@ -1,4 +1,4 @@
-#include "emu/translator/landmark.h"
+#include "emu/translator/native_rate/landmark.h"
 
 #include <algorithm>
 #include <cmath>
