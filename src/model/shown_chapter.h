@@ -155,6 +155,7 @@ struct ShownChapter {
     std::uint64_t dropped = 0;            // entries that the profile does not have
     bool is_of_time = false;              // the totals are nanoseconds
     bool needs_samples = true;            // where they are too few, it would be noise
+    bool is_noise = false;                // they are too few to tell shares, as a note says
     std::vector<std::string> notes = {};  // lines above the tables
     std::vector<ShownTable> tables = {};
 };

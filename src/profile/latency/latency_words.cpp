@@ -16,7 +16,7 @@ namespace shadowprof::profile {
 namespace {
 
 // A share that is known no better than ± this is little to act on.
-constexpr double worth_a_warning = 0.25;
+constexpr double worth_a_warning = 0.25, says_nothing = 0.4;
 
 using Entry = LatencySection::Entry;
 using model::ShownCell, model::ShownPlace;
@@ -163,6 +163,7 @@ model::ShownChapter latency_chapter(const LatencySection& list, const model::Cha
             .totals = list.totals,
             .dropped = list.dropped,
             .is_of_time = true,
+            .is_noise = worst > says_nothing,
             .notes = std::move(notes),
             .tables = {table.take()}};
 }

@@ -59,9 +59,14 @@ class TextReport {
 
   private:
     void chapters(const std::vector<ShownChapter>& shown, bool that_need_samples) {
-        for (const auto& chapter : shown)
-            if (chapter.needs_samples == that_need_samples)
-                out_ += chapter_text(p_, chapter, width_, paint_);
+        for (auto chapter : shown) {
+            if (chapter.needs_samples != that_need_samples) continue;
+            if (chapter.is_noise && !anyway_) {
+                chapter.tables.clear();
+                chapter.notes.push_back("their table would be noise: --anyway shows it");
+            }
+            out_ += chapter_text(p_, chapter, width_, paint_);
+        }
     }
 
     // --- what ran, how well it is known, and what limits that
