@@ -51,11 +51,12 @@ void OverheadModel::count_own_time(Seconds but_for) {
 
 bool OverheadModel::is_any_core_free() {
     count_own_time(Seconds{0});
-    return part_of_time_without_spare() < 0.5;
+    return is_mostly_free();
 }
 
 Estimate<Seconds> OverheadModel::of_computing(Seconds time) {
     computed_here_before_ += time;
+    if (is_mostly_free()) return {Seconds{0}, Seconds{0}};
     return of_taking(time * part_of_time_without_spare());
 }
 
