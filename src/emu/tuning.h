@@ -40,8 +40,9 @@ inline constexpr std::size_t look_ahead = 24;
 // The same where earlier runs say what will be executed next. More of it is translated while the
 // thread goes on.
 inline constexpr std::size_t known_ahead = 24;
-// The same while a burst waits. Between bursts, and while nobody waits, code is translated that
-// lies so many units away from where threads are, at most; and so many that are to be are noted.
+// The same while a burst waits. Between bursts, and while nobody waits, code is translated from
+// which at most so many uncertain branches lead back to where threads are (code_ahead.h); and so
+// many places are noted.
 inline constexpr std::size_t look_ahead_in_burst = 6;
 inline constexpr unsigned deepest_ahead = 24;
 inline constexpr std::size_t most_ahead = 1u << 14;
