@@ -16,9 +16,9 @@ struct AttachOptions {
 };
 
 int attach(const AttachOptions& options) {
-    const auto [result, is_written] =
+    const auto [ending, is_written] =
         profile_target(options.profiling, sampling::Attach{options.pid});
-    return static_cast<int>(result.failed || !is_written ? ExitStatus::error : ExitStatus::fine);
+    return static_cast<int>(ending.failed || !is_written ? ExitStatus::error : ExitStatus::fine);
 }
 
 }  // namespace

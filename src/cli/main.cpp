@@ -15,6 +15,7 @@
 #include "cli/completion.h"
 #include "cli/console.h"
 #include "cli/version.h"
+#include "cli/waiting.h"
 #include "ptrace/inherited_signals.h"
 
 namespace shadowprof::cli {
@@ -79,6 +80,7 @@ int parse_and_run(CLI::App& app, int argc, char** argv, const Action& action) {
 }  // namespace
 
 int main(int argc, char** argv) {
+    if (const auto status = wait_if_we_failed(argc, argv)) return *status;
     open_missing_streams();
     ptrace::InheritedSignals::remember();
 

@@ -24,6 +24,7 @@
 #include "cli/signals.h"
 #include "cli/units.h"
 #include "cli/version.h"
+#include "cli/waiting.h"
 #include "emu/syscalls/table.h"
 #include "machine/calibration.h"
 #include "machine/processor_time.h"
@@ -193,14 +194,11 @@ void wait_for_end(sampling::Session& session, const sampling::Family* family,
     }
 }
 
-// Samples of processes that others started are taken in place: where children of theirs would be
-// seen by those who started them, no replica is forked.
 sampling::Options options_of_started(const sampling::Options& of_first,
                                      const sampling::Session& first, pid_t pid,
                                      std::shared_ptr<const sampling::Allotment> allotment) {
     auto options = of_first;
-    if (options.mode == sampling::Mode::automatic && !options.insists_on_latencies && !options.load)
-        options.mode = sampling::Mode::instant;
+    options.is_started_by_others = true;
     options.allotment = std::move(allotment);
     options.timeline_begins = first.began();
     options.duration.reset();
@@ -590,6 +588,8 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
     };
     // Before any thread is started, so that all block these signals.
     if (!attach) ignore_what_the_program_sends();
+    std::optional<WaitsIfWeFail> waits;
+    if (!attach) waits.emplace();
     const ProcessProfiling::Wanted wanted{profiles, rules, modules, {.limit = options.limit}};
     ProcessProfiling profiling{sampling, target, wanted};
     auto& session = profiling.session();
@@ -603,52 +603,54 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
                 gathered.add(of, std::move(process.programs), process.result);
             });
     };
-    profiling.start();
-    if (!attach) inherited.leave_to_program(options.output);
-    modules.target_is(session.pid());
-    const auto facts = [&](const sampling::Result& result) {
-        auto of_run = facts_of(options, sampling, target, result, started, command);
-        of_run.run.control = control.log();
-        return of_run;
-    };
-    control.begin(rules, [&] {
-        return profiling.snapshot([&](const sampling::Result& so_far, model::Profile profile) {
-            static_cast<model::RunFacts&>(profile) = facts(so_far);
-            write_file(options.output + ".snapshot", model::to_json(profile));
+    try {
+        profiling.start();
+        if (waits) waits->wait_for(session.pid());
+        if (!attach) inherited.leave_to_program(options.output);
+        modules.target_is(session.pid());
+        const auto facts = [&](const sampling::Result& result) {
+            auto of_run = facts_of(options, sampling, target, result, started, command);
+            of_run.run.control = control.log();
+            return of_run;
+        };
+        control.begin(rules, [&] {
+            return profiling.snapshot([&](const sampling::Result& so_far, model::Profile profile) {
+                static_cast<model::RunFacts&>(profile) = facts(so_far);
+                write_file(options.output + ".snapshot", model::to_json(profile));
+            });
         });
-    });
-    std::unique_ptr<sampling::Family> family;
-    std::string why_not_followed;
-    try {
-        if (!options.no_follow)
-            family = std::make_unique<sampling::Family>(
-                session.pid(), !attach, allotment, sampling.overhead,
-                is_in_samples ? join : sampling::Family::Join{});
-    } catch (const std::exception& error) {
-        why_not_followed =
-            "processes that the program starts are not looked at: " + describe_error(error);
-    }
-    wait_for_end(session, family.get(), sampling.most_samples, with_progress);
-    control.end();
-    sampling::Family::Told told;
-    if (family) {
-        family->stop("the end of profiling");
-        told = family->told();
-    }
-    const bool is_alone = told.processes.size() <= 1 && told.others == 0;
-    auto seen = profiling.finish(is_alone);
-    auto result = std::move(seen.result);
-    if (!why_not_followed.empty()) result.warnings.push_back(std::move(why_not_followed));
-    for (auto& warning : modules.warnings()) result.warnings.push_back(std::move(warning));
-    forget_what_was_brief(seen.programs, told);
-    if (!is_in_samples && !is_alone)
-        if (auto warning = not_followed(told, sampling); !warning.empty())
-            result.warnings.push_back(std::move(warning));
-    if (is_in_samples && !is_alone && !modules.empty())
-        result.warnings.push_back("modules looked at the first process only");
-    const bool is_single = !is_in_samples || (is_alone && seen.programs.size() == 1);
-    std::string shortage;
-    try {
+        std::unique_ptr<sampling::Family> family;
+        std::string why_not_followed;
+        try {
+            if (!options.no_follow)
+                family = std::make_unique<sampling::Family>(
+                    session.pid(), !attach, allotment, sampling.overhead,
+                    is_in_samples ? join : sampling::Family::Join{});
+        } catch (const std::exception& error) {
+            why_not_followed =
+                "processes that the program starts are not looked at: " + describe_error(error);
+        }
+        wait_for_end(session, family.get(), sampling.most_samples, with_progress);
+        if (const auto ending = session.how_it_ended(); waits && ending.exit_status)
+            waits->program_ended(*ending.exit_status);
+        control.end();
+        sampling::Family::Told told;
+        if (family) {
+            family->stop("the end of profiling");
+            told = family->told();
+        }
+        const bool is_alone = told.processes.size() <= 1 && told.others == 0;
+        auto seen = profiling.finish(is_alone);
+        auto result = std::move(seen.result);
+        if (!why_not_followed.empty()) result.warnings.push_back(std::move(why_not_followed));
+        for (auto& warning : modules.warnings()) result.warnings.push_back(std::move(warning));
+        forget_what_was_brief(seen.programs, told);
+        if (!is_in_samples && !is_alone)
+            if (auto warning = not_followed(told, sampling); !warning.empty())
+                result.warnings.push_back(std::move(warning));
+        if (is_in_samples && !is_alone && !modules.empty())
+            result.warnings.push_back("modules looked at the first process only");
+        const bool is_single = !is_in_samples || (is_alone && seen.programs.size() == 1);
         if (!is_single) gathered.add(session.pid(), std::move(seen.programs), result);
         if (is_single) model::keep_strongest(seen.programs.back().profile, wanted.keep);
         auto profile =
@@ -659,31 +661,32 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
         result.cost.extra_cpu += machine::computed(CLOCK_PROCESS_CPUTIME_ID);
         static_cast<model::RunFacts&>(profile) = facts(result);
         if (!is_single) profile.other_processes = {told.others, told.others_computed.count()};
-        shortage = report::shortage_text(profile);
+        const auto shortage = report::shortage_text(profile);
         write_or_save(profile, options.output);
-    } catch (const std::exception& error) {
-        say("{}", describe_error(error));
-        return {std::move(result), false};
-    }
 
-    for (const auto& failure : result.failures) say("{}", failure);
-    if (!options.quiet) {
-        for (const auto& warning : result.warnings) say("{}", warning);
-        if (options.verbose) {
-            say("mode {}, seed {}, {} instructions a sample", sampling::row_of(sampling.mode).name,
-                sampling.seed, sampling.sample_size);
-            for (const auto& [reason, count] : result.coverage.ended)
-                say("{} x ended by: {}", count, reason);
-            say("stopped {} times, {:.1f} ms in all", result.cost.stops,
-                result.cost.stop_time.count() * 1e3);
-            if (result.cost.misses > 0)
-                say("waited {} times for code to be translated", result.cost.misses);
+        for (const auto& failure : result.failures) say("{}", failure);
+        if (!options.quiet) {
+            for (const auto& warning : result.warnings) say("{}", warning);
+            if (options.verbose) {
+                say("mode {}, seed {}, {} instructions a sample",
+                    sampling::row_of(sampling.mode).name, sampling.seed, sampling.sample_size);
+                for (const auto& [reason, count] : result.coverage.ended)
+                    say("{} x ended by: {}", count, reason);
+                say("stopped {} times, {:.1f} ms in all", result.cost.stops,
+                    result.cost.stop_time.count() * 1e3);
+                if (result.cost.misses > 0)
+                    say("waited {} times for code to be translated", result.cost.misses);
+            }
+            say("{} samples, {} instructions: {}", result.coverage.samples,
+                human(result.coverage.instructions), options.output);
+            if (!shortage.empty()) say("{}; shadowprof report says what helps", shortage);
         }
-        say("{} samples, {} instructions: {}", result.coverage.samples,
-            human(result.coverage.instructions), options.output);
-        if (!shortage.empty()) say("{}; shadowprof report says what helps", shortage);
+        return {std::move(result), true};
+    } catch (const std::exception& error) {
+        if (session.pid() == 0) throw;  // there is no program of which to tell how it ended
+        say("{}", describe_error(error));
+        return {session.how_it_ended(), false};
     }
-    return {std::move(result), true};
 }
 
 }  // namespace shadowprof::cli

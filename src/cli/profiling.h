@@ -49,7 +49,7 @@ struct ProfilingOptions {
 };
 
 struct Profiled {
-    sampling::Result result;  // how the program ended
+    sampling::Ending ending;
     bool is_written = false;  // the profile is where it was to be
 };
 

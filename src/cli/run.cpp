@@ -1,12 +1,10 @@
-#include <sys/wait.h>
-
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <csignal>
 
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/profiling.h"
+#include "cli/waiting.h"
 
 namespace shadowprof::cli {
 
@@ -17,26 +15,12 @@ struct RunOptions {
     std::vector<std::string> command;
 };
 
-// Whoever waits for us waits for the program. Ctrl-C reaches the program as well, which decides
-// what happens. Other signals to us have their usual effect.
-std::optional<int> await_end_of(pid_t program) {
-    sigset_t not_ours;
-    sigemptyset(&not_ours);
-    for (const int signal : {SIGINT, SIGQUIT}) ::signal(signal, SIG_IGN);
-    for (const int signal : {SIGTERM, SIGHUP, SIGTSTP}) sigaddset(&not_ours, signal);
-    pthread_sigmask(SIG_UNBLOCK, &not_ours, nullptr);
-    int status = 0;
-    while (waitpid(program, &status, 0) < 0)
-        if (errno != EINTR) return {};
-    return status;
-}
-
 int run(const RunOptions& options) {
-    auto [result, is_written] =
+    auto [ending, is_written] =
         profile_target(options.profiling, sampling::Launch{options.command});
-    const bool was_asked_to_end = result.stopped_by == "SIGTERM";
-    if (!result.ended && !was_asked_to_end) result.exit_status = await_end_of(result.pid);
-    const int status = result.exit_status ? shell_status(*result.exit_status) : 128 + SIGTERM;
+    const bool was_asked_to_end = ending.stopped_by == "SIGTERM";
+    if (!ending.ended && !was_asked_to_end) ending.exit_status = await_end_of(ending.pid);
+    const int status = ending.exit_status ? shell_status(*ending.exit_status) : 128 + SIGTERM;
     // Success would promise a profile. A program's own failure is more important than ours.
     return status == 0 && !is_written ? static_cast<int>(ExitStatus::profiler_failed) : status;
 }

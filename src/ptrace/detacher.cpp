@@ -39,12 +39,13 @@ std::optional<bool> Detacher::release_reported() {
         // Whatever it stopped for, it need not be let go on once more.
         if (auto* const known = threads_.find(found.tid)) known->interrupt_wanted_ = true;
         const auto event = reader_.digest(found.tid, found.status);
+        if (event && event->kind == EventKind::process_gone) gone_ = event;
         if (event && event->thread && event->thread->stopped_) release(*event->thread);
     }
     return is_any;
 }
 
-void Detacher::let_go_of_everything() {
+std::optional<Event> Detacher::let_go_of_everything() {
     WokenThreads woken{threads_.process()};
     // The threads of these events are stopped. An exec at the start leaves its event unread.
     reader_.forget_kept();
@@ -65,7 +66,7 @@ void Detacher::let_go_of_everything() {
             }
         }
         const auto reported = release_reported();
-        if (!reported || (is_undisturbed && !*reported)) return;
+        if (!reported || (is_undisturbed && !*reported)) return gone_;
         const auto now = Clock::now();
         timer_.sleep_until_status(now + (now < deadline
                                              ? Clock::duration{tuning::between_looks_detaching}

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "ptrace/call_repair.h"
 #include "ptrace/cpu_follower.h"
@@ -37,9 +38,14 @@ Tracer::Tracer(pid_t pid, bool launched)
 }
 
 Tracer::~Tracer() {
-    set_bell({});
+    let_go_of_everything();
     --tracers;
-    if (alive_) Detacher{*threads_, *reader_, *repair_, *timer_}.let_go_of_everything();
+}
+
+std::optional<Event> Tracer::let_go_of_everything() {
+    set_bell({});
+    if (!std::exchange(alive_, false)) return {};
+    return Detacher{*threads_, *reader_, *repair_, *timer_}.let_go_of_everything();
 }
 
 std::vector<Thread*> Tracer::threads() {

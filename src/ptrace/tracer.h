@@ -55,6 +55,7 @@ class Tracer {
     // remedy (ptrace_scope, capability, already traced, not 64-bit, no such process, zombie).
     static std::unique_ptr<Tracer> attach(pid_t pid);
 
+    // As let_go_of_everything().
     ~Tracer();
     Tracer(const Tracer&) = delete;
     Tracer& operator=(const Tracer&) = delete;
@@ -88,6 +89,10 @@ class Tracer {
 
     // It is about to ring, so wait() does not sleep for a moment.
     void listen() { last_ring_ = Clock::now(); }
+
+    // Ends tracing, and nothing else may be called then. The event of the program's end, if it has
+    // ended since the last event was waited for.
+    std::optional<Event> let_go_of_everything();
 
     // Makes wait() return the last event again, for another part of the profiler to deal with.
     void give_back(const Event&);

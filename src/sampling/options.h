@@ -33,6 +33,8 @@ struct Options {
     std::shared_ptr<const Allotment> allotment;
     // Where a timeline is to begin, if not when profiling does.
     std::optional<Clock::time_point> timeline_begins;
+    // Not by us: whoever did would see children that it has not.
+    bool is_started_by_others = false;
     // What is seen of a process is kept apart by the program that it executes.
     bool tells_programs_apart = false;
     // Replicas: the average number of living ones; by default what the idle cores allow.

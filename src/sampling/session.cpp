@@ -64,7 +64,7 @@ void Session::start(const Make& make, TakeHotlists take) {
     tracing_thread_ = std::thread([this] { trace_target(); });
     std::unique_lock lock{mutex_};
     changed_.wait(lock, [&] { return started_ || over_; });
-    if (failure_ && !started_) {
+    if (failure_ && pid_ == 0) {  // else the program runs, and finish() tells
         lock.unlock();
         tracing_thread_.join();
         std::rethrow_exception(failure_);
@@ -105,20 +105,28 @@ std::future<pid_t> Session::snapshot(TakeSoFar take) {
 }
 
 Result Session::finish() {
-    tracing_thread_.join();
-    result_.hotlists =
-        digester_->finish(result_.exhaustive ? profile::Seen::everything : profile::Seen::samples);
-    result_.coverage = digester_->coverage();
-    result_.of_last_chapter = digester_->coverage_of_chapter();
+    if (tracing_thread_.joinable()) tracing_thread_.join();
+    auto result = std::move(result_);
+    static_cast<Ending&>(result_) = result;  // for how_it_ended(), if what follows fails
+    result.hotlists =
+        digester_->finish(result.exhaustive ? profile::Seen::everything : profile::Seen::samples);
+    result.coverage = digester_->coverage();
+    result.of_last_chapter = digester_->coverage_of_chapter();
     if (auto failure = digester_->failure())
-        result_.failures.push_back("profiling failed in part: " + *failure);
+        result.failures.push_back("profiling failed in part: " + *failure);
     if (failure_) {
-        result_.failed = true;
-        result_.stopped_by = "a failure";
-        result_.failures.push_back("profiling failed, and the program ran on without it: " +
-                                   text_of(failure_));
+        result.failed = true;
+        result.stopped_by = "a failure";
+        result.failures.push_back("profiling failed, and the program ran on without it: " +
+                                  text_of(failure_));
     }
-    return std::move(result_);
+    return result;
+}
+
+Ending Session::how_it_ended() {
+    stop("an error");
+    if (tracing_thread_.joinable()) tracing_thread_.join();
+    return result_;
 }
 
 void Session::begin_next_chapter() {
@@ -134,11 +142,20 @@ void Session::begin_next_chapter() {
 // Until the Tracer's end nobody wakes it any more.
 struct Session::WhileTraced {
     Session& session;
+    ptrace::Tracer& tracer;
     ~WhileTraced() {
-        const std::lock_guard lock{session.mutex_};
-        session.tracer_ = nullptr;
+        {
+            const std::lock_guard lock{session.mutex_};
+            session.tracer_ = nullptr;
+        }
+        if (const auto gone = tracer.let_go_of_everything()) session.note_end(*gone);
     }
 };
+
+void Session::note_end(const ptrace::Event& gone) {
+    if (gone.exit_status_known) result_.exit_status = gone.exit_status;
+    result_.ended = true;
+}
 
 void Session::trace_target() {
     std::optional<Clock::time_point> began;
@@ -150,7 +167,7 @@ void Session::trace_target() {
         const auto tracer = take_hold_of(target_, options_);
         if (tracer->launched())
             tracer->when_stopped([this](int signal) { follow_into_stop(signal); });
-        const WhileTraced is_traced{*this};
+        const WhileTraced is_traced{*this, *tracer};
         began = began_ = Clock::now();
         pid_ = result_.pid = tracer->pid();
         is_starting_ = tracer->launched();
@@ -251,8 +268,7 @@ void Session::run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCod
         const auto event = tracer.wait(work_ahead(tracer, sampling) ? now : next);
         if (!event) continue;
         if (event->kind == EventKind::process_gone) {
-            if (event->exit_status_known) result_.exit_status = event->exit_status;
-            result_.ended = true;
+            note_end(*event);
             sampling.wind_up("exit");
             return;
         }

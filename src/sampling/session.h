@@ -39,13 +39,16 @@ struct Attach {
 };
 using Target = std::variant<Launch, Attach>;
 
-struct Result {
+struct Ending {
     pid_t pid = 0;
     bool ended = false;                     // the program, not just profiling
     std::optional<int> exit_status;         // as waitpid(2) gives it, where we may know it
     std::optional<std::string> stopped_by;  // why profiling ended before the program did
     bool failed = false;                    // one of the failures is why
-    bool exhaustive = false;                // every instruction was seen
+};
+
+struct Result : Ending {
+    bool exhaustive = false;  // every instruction was seen
     Seconds duration{0};
     Cost cost;
     Coverage coverage;
@@ -80,6 +83,8 @@ class Session {
     std::future<pid_t> snapshot(TakeSoFar take);
     // What was seen in the last chapter; cost and coverage are those of all.
     Result finish();
+    // Ends profiling if it is not over.
+    Ending how_it_ended();
     const Chapter& last_chapter() const { return *chapter_; }
 
   private:
@@ -89,6 +94,7 @@ class Session {
     void run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCode& code);
     void on_exec(emu::GuestCode& code);
     struct WhileTraced;
+    void note_end(const ptrace::Event& gone);
     void begin_next_chapter();
     void follow_into_stop(int signal);
     std::optional<std::string> reason_to_stop(const Sampling& sampling) const;

@@ -87,6 +87,8 @@ std::unique_ptr<Sampling> sample_by_the_best(SamplerContext place) {
     // live.
     if (place.options.insists_on_latencies || place.options.load)
         return sample_by_replicas(std::move(place));
+    // Children of theirs would be seen by those who started them.
+    if (place.options.is_started_by_others) return sample_in_place(std::move(place));
     const auto pacer = pacer_for(place, true);
     auto replicas = std::make_unique<ReplicaSamples>(place.fork(), pacer);
     auto best = std::make_unique<BestSamples>(pacer, instants(place, pacer), std::move(replicas),
