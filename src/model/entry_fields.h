@@ -6,8 +6,8 @@
 //   each_place              the places in code that it refers to
 //   copy                    from a profiler's entry to that of a file, place by place
 //   defect                  what contradicts itself, to be said after the name of the section
-//   doubt                   the same of a whole section, where it makes numbers wrong but breaks
-//   nothing each_count              counts of events, and the totals that they are part of
+//   doubt                   the same of a whole section, where numbers are wrong but nothing breaks
+//   each_count              counts of events, and the totals that they are part of
 //
 // An entry type is a template over Place: a trace::Location in what profilers find, the index of a
 // location in files. What a profile type has that is like nothing else is a field of its own in its

@@ -2,9 +2,11 @@
 //
 // A profile type defines its entry and its list, both templates over what a place in code is:
 //
-//     template <class Place> struct EdgeEntry { Place from, to; …; static constexpr auto fields();
-//     }; template <class Place> struct EdgeList : Hotlist<EdgeEntry<Place>> { section_key, fields()
-//     }; using EdgeHotlist = Found<EdgeList>;      // what its profiler yields, by trace::Location
+//     template <class Place>
+//     struct EdgeEntry { Place from, to; …; operator==, fields() };
+//     template <class Place>
+//     struct EdgeList : Hotlist<EdgeEntry<Place>> { section_key, operator==, fields() };
+//     using EdgeHotlist = Found<EdgeList>;      // what its profiler yields, by trace::Location
 //     using EdgeSection = SectionOf<EdgeList>;  // the same in a Profile, by index
 //
 // An entry may have functions that replace what is so for most:

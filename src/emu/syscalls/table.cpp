@@ -8,7 +8,8 @@
 //      words that the documentation is to have.
 //   4. Put the rule's name into the call's row below. A rule that serves bursts can stand in both
 //      columns. `.when(…)` adds a Proviso: unless it holds, the call ends the replica.
-//   5. Write docs/system-calls.md anew with build/tests/emu/syscalls/system-calls-page.
+//   5. Write docs/system-calls.md anew:
+//        build/tests/emu/syscalls/system-calls-page > docs/system-calls.md
 #include "emu/syscalls/table.h"
 
 #include <sys/resource.h>

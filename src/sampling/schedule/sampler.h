@@ -3,8 +3,8 @@
 //
 // There is a preferred kind and, in some modes, a stand-in for programs and moments in which the
 // preferred one is impossible or too dear. That may pass: where it does the preferred kind is tried
-// again after a while, which is longer each time it was in vain. (An automatic mode would choose
-// here among kinds by what a sample of each tells for its price: see change_kind().)
+// again after a while, which is longer each time it was in vain. Mode auto does not choose here
+// between replicas and samples in place: its preferred kind, kinds/best_samples.h, does.
 //
 // Everything that the sampler deals with is given to it: the time, the program's threads, the kinds
 // and, in their pacers, prices. So it can be tested with a test's own (tests/sampling).

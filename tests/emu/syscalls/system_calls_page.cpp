@@ -21,14 +21,18 @@ call must not act on the world. This page says what happens with each one.
 
 - A **burst** (`--mode burst`) interprets a stopped thread's next instructions on a private view of
   its memory. It executes no system call. A call is *answered* from what is known, or the burst
-  *ends*; the thread then goes on and does everything for real.
-- A **replica** (`--mode shadow`) is a forked copy of the program in which every system call is
-  stopped before it executes. Calls that touch only the copy are *executed* in it. It has none of
-  your program's open files (of a directory it has only the place, to find paths from there): reads
-  are *answered* from files that shadowprof opened anew, at an offset of the replica's own, and
-  output is answered with success. A later call that could notice that the output never happened
-  *ends* the replica. So does a call on a descriptor that shadowprof knows nothing about, or on a
-  path that leads to its file only since the replica was forked.
+  *ends*; the thread then goes on and does everything for real. Modes `auto`, `shadow` and `instant`
+  take bursts where their own samples are impossible or too dear.
+- A **replica** (modes `auto` and `shadow`) is a forked copy of the program in which every system
+  call is stopped before it executes. Calls that touch only the copy are *executed* in it. It has
+  none of your program's open files (of a directory it has only the place, to find paths from
+  there): reads are *answered* from files that shadowprof opened anew, at an offset of the replica's
+  own, and output is answered with success. A later call that could notice that the output never
+  happened *ends* the replica. So does a call on a descriptor that shadowprof knows nothing about,
+  or on a path that leads to its file only since the replica was forked.
+
+Elsewhere the program makes its own calls, and this page does not apply: in modes `full` and `step`,
+and in samples in place, which are those of mode `instant` and some of those of mode `auto`.
 
 The profile counts why samples ended, by reason, as `system call NAME`. Numbers that are not listed
 here end a sample as `system call #N`.
