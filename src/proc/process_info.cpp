@@ -13,6 +13,7 @@
 #include <charconv>
 #include <cstring>
 #include <ctime>
+#include <filesystem>
 #include <memory>
 #include <set>
 #include <sstream>
@@ -259,6 +260,22 @@ bool is_32bit(pid_t pid) {
     return got && std::memcmp(ident, ELFMAG, SELFMAG) == 0 && ident[EI_CLASS] == ELFCLASS32;
 }
 
+namespace {
+
+// The link to this file that has such a name; empty if there is none.
+std::string link_to(const std::string& file, std::string_view name) {
+    const auto base = name.substr(name.rfind('/') + 1);
+    const auto in_folder = file.substr(0, file.rfind('/') + 1) + std::string{base};
+    for (const auto& path : {in_folder, std::string{name}}) {
+        std::error_code error;
+        if (path.starts_with('/') && std::filesystem::canonical(path, error) == file && !error)
+            return path;
+    }
+    return {};
+}
+
+}  // namespace
+
 std::string program_of(pid_t pid) {
     std::string path(4096, '\0');
     const auto length =
@@ -267,6 +284,12 @@ std::string program_of(pid_t pid) {
     path.resize(static_cast<std::size_t>(length));
     constexpr std::string_view gone = " (deleted)";
     if (path.ends_with(gone)) path.resize(path.size() - gone.size());
+    const auto arguments = command_line(pid);
+    if (arguments.empty()) return path;
+    // A process may write there what it likes, as in "redis-server 127.0.0.1:6379".
+    const std::string_view called = arguments.front();
+    for (const auto name : {called, called.substr(0, called.find(' '))})
+        if (auto link = link_to(path, name); !link.empty()) return link;
     return path;
 }
 

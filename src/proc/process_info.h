@@ -79,7 +79,8 @@ bool share_memory(pid_t a, pid_t b);
 // Whether it executes a program of 32-bit code.
 bool is_32bit(pid_t pid);
 std::vector<std::string> command_line(pid_t pid);
-// The path of the program that it executes, or else its name.
+// The path of the program that it executes, or else its name. If it was started by another name
+// of the same file (sh for dash, redis-server for redis-check-rdb), that one.
 std::string program_of(pid_t pid);
 
 struct Birth {

@@ -3,6 +3,10 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
 
 #include "support/tracing.h"
 
@@ -62,4 +66,25 @@ TEST_CASE("signals that do nothing are known") {
     SignalSets handled;
     handled.caught = std::uint64_t{1} << (SIGCHLD - 1);
     CHECK(handled.acts_on(SIGCHLD));
+}
+
+TEST_CASE("a program is called what it was started as") {
+    std::array<int, 2> never{};
+    REQUIRE(pipe(never.data()) == 0);
+    const pid_t shell = fork();
+    if (shell == 0) {
+        dup2(never[0], STDIN_FILENO);
+        close(never[1]);
+        execlp("sh", "sh", "-c", "read x", nullptr);
+        _exit(1);
+    }
+    // Mostly a link to another shell.
+    CHECK(becomes_true([&] { return program_of(shell).ends_with("/sh"); }));
+    close(never[1]);
+    close(never[0]);
+    waitpid(shell, nullptr, 0);
+
+    Target itself{{"sleep-long"}};
+    REQUIRE(itself.line() == "ready");
+    CHECK(program_of(itself.pid()).ends_with("target"));
 }
