@@ -99,7 +99,7 @@ struct Wish {
     std::function<std::optional<inject::Obstacle>()> obstacle = [] {
         return std::optional<inject::Obstacle>{};
     };
-    bool is_biased = false;
+    bool is_biased = false, is_cheap = false;
 };
 
 const std::atomic<double> precision{1};
@@ -138,6 +138,7 @@ class TestKind : public SampleKind {
     Seconds risk_of_next() const override { return wish_.risk(); }
     const char* what_is_dear() const override { return "forking it, or tracing it at all,"; }
     bool is_biased() const override { return wish_.is_biased; }
+    bool one_may_be_too_dear() const override { return !wish_.is_cheap; }
 
   private:
     World& world_;
@@ -383,6 +384,17 @@ TEST_CASE("one replica that leaves a great debt is enough to give up") {
     CHECK(scene.count("replica") == 1);
     // What it has overdrawn is paid back by bursts, which are few until then.
     CHECK(scene.count("burst", Seconds{0}, Seconds{10}) < 60);
+    CHECK(scene.slowdown() < 0.0102);
+}
+
+TEST_CASE("where samples are cheap a single dear one is waited for, and no reason to give up") {
+    Wish mostly_cheap;
+    mostly_cheap.price = [n = 0]() mutable { return Seconds{++n == 50 ? 0.1 : 0.0005}; };
+    mostly_cheap.is_cheap = true;
+    Scene scene{mostly_cheap, priced(0.0005)};
+    scene.run_for(Seconds{100});
+    CHECK(scene.count("burst") == 0);
+    CHECK(scene.count("replica") > 1000);
     CHECK(scene.slowdown() < 0.0102);
 }
 

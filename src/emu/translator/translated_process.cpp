@@ -382,8 +382,9 @@ std::optional<Clock::time_point> TranslatedProcess::make_cache(ptrace::Thread& t
     return cache_.went_on_at();
 }
 
-void TranslatedProcess::begin_burst(ptrace::Thread& thread, const Registers& registers,
-                                    const trace::TraceStart& start, BurstLength length) {
+Clock::time_point TranslatedProcess::begin_burst(ptrace::Thread& thread, const Registers& registers,
+                                                 const trace::TraceStart& start,
+                                                 BurstLength length) {
     auto& guest = threads_.add_burst(thread, start, Burst{length, experience_});
     if (threads_.admit(guest)) {
         guest.recording->blocks_in_segment(experience_.blocks_in_segment());
@@ -392,8 +393,10 @@ void TranslatedProcess::begin_burst(ptrace::Thread& thread, const Registers& reg
         go_on_in_burst(guest);
     }
     traffic_.enter(guest, registers);
+    const auto went_on = Clock::now();
     threads_.note_displacement(guest);
     tracer_.listen();
+    return went_on;
 }
 
 // A window that is under way is seen to its end.

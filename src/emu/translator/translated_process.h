@@ -66,9 +66,10 @@ class TranslatedProcess {
     // When that was. Nothing, and `why`, if it is impossible at this moment: then it is still
     // stopped.
     std::optional<Clock::time_point> make_cache(ptrace::Thread& thread, std::string& why);
-    // A stopped thread with these registers executes a burst, whose Trace has begun.
-    void begin_burst(ptrace::Thread& thread, const ptrace::Registers& registers,
-                     const trace::TraceStart& start, BurstLength length);
+    // A stopped thread with these registers executes a burst, whose Trace has begun. Returns when
+    // it went on.
+    Clock::time_point begin_burst(ptrace::Thread& thread, const ptrace::Registers& registers,
+                                  const trace::TraceStart& start, BurstLength length);
     // Whether we answer from a processor that nobody else wants.
     void answers_at_once(bool they_do) {
         cache_.memory().exchange().rounds =

@@ -36,6 +36,7 @@ bool InstantSamples::prepare() {
     look_after();
     place_.code.time_has_passed();
     place_.code.maps();
+    is_core_free_ = pacer().prices().is_any_core_free();
     return !obstacle() && !is_still_cold();
 }
 
@@ -73,7 +74,7 @@ void InstantSamples::begin(ptrace::Thread& thread, const ptrace::Registers& regi
     last_->weight_of_counts = weight_of(length_of_last_);
     last_->contents = trace::Contents::counts;
     begin_burst(thread, registers, *last_);
-    pacer().finished(Clock::now() - stopped);
+    pacer().finished(last_began_ - stopped);
     attend();
 }
 
@@ -89,7 +90,7 @@ void InstantSamples::join(ptrace::Thread& thread, const ptrace::Registers& regis
     start.trace = place_.numbers.next_trace();
     tell_thread(place_, start, thread.tid());
     begin_burst(thread, registers, start);
-    pacer().held_again(Clock::now() - stopped);
+    pacer().held_again(last_began_ - stopped);
     attend();
 }
 
@@ -97,10 +98,8 @@ void InstantSamples::begin_burst(ptrace::Thread& thread, const ptrace::Registers
                                  const trace::TraceStart& start) {
     place_.digester.begin(start, ptrace::snapshot_stack(place_.tracer.pid(), registers),
                           place_.code.maps());
-    is_core_free_ = pacer().prices().is_any_core_free();
     process_.answers_at_once(is_core_free_);
-    process_.begin_burst(thread, registers, start, length_of_last_);
-    last_began_ = Clock::now();
+    last_began_ = process_.begin_burst(thread, registers, start, length_of_last_);
     next_look_ = after(Clock::now(), tuning::between_looks_at_bursts);
 }
 

@@ -239,9 +239,12 @@ void Sampler::give_up_what_does_not_pay() {
     const auto passing = preferred_->passing_price() / with_.options.overhead;
     const auto wait = pacer.own(pacer.affordable_wait()) - passing,
                debt = pacer.own(pacer.mean_wait()) - passing;
-    const bool is_dear = wait > tuning::longest_wait || debt > tuning::longest_debt;
-    const bool is_known = pacer.samples() >= preferred_->enough_to_know() ||
-                          (preferred_->one_may_be_too_dear() && debt > 2 * tuning::longest_debt);
+    // Where samples are cheap, a debt is paid back sooner than other kinds have shown anything.
+    const auto debt_that_matters =
+        preferred_->one_may_be_too_dear() ? tuning::longest_debt : Seconds::max();
+    const bool is_dear = wait > tuning::longest_wait || debt > debt_that_matters;
+    const bool is_known =
+        pacer.samples() >= preferred_->enough_to_know() || debt > 2 * debt_that_matters;
     if (is_known && is_dear)
         give_up_as_too_dear(fmt::format("{} costs too much", preferred_->what_is_dear()), false);
 }
