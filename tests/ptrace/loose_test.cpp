@@ -137,7 +137,7 @@ TEST_CASE("threads come and go while their creator is let go of") {
 }
 
 TEST_CASE("another program of a process that was let go of is known for one") {
-    const auto target = Target::running({"/bin/sh", "-c", "sleep 0.5; exec sleep 1000"});
+    const auto target = Target::running({"/bin/sh", "-c", "sleep 2; exec sleep 1000"});
     in_tracing_thread([&] {
         const auto tracer = Tracer::attach(target->pid());
         REQUIRE(let_go_with(*tracer, SIGURG));

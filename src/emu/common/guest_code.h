@@ -71,6 +71,11 @@ class GuestCode : public trace::CodeSource {
     std::shared_ptr<const proc::Maps> current_maps() const {
         return maps_are_current_ ? maps_ : nullptr;
     }
+    // Whether blocks may be made of code that no thread has come to. Where errno is the program's
+    // loader determines after the C library is mapped, and blocks that capture it must know.
+    bool may_be_read_ahead() const {
+        return errno_place_ || !plan_.has(trace::Capture::error_before);
+    }
     // After mmap, munmap, mprotect: the mappings are read again when they are next needed, and
     // blocks of executable mappings that changed are forgotten.
     void mappings_may_have_changed() { maps_are_current_ = false; }

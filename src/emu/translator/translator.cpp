@@ -144,7 +144,7 @@ void Translator::look_ahead() {
 bool Translator::work_ahead() {
     while (asking_ == Asking::in_bursts && !ahead_.is_empty() && !is_full_)
         if (translate_next()) return true;
-    return known_ && work_on_known();
+    return known_ && code_.may_be_read_ahead() && work_on_known();
 }
 
 // What a file says is checked as if it were the program's: only code is translated.

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+"""How much longer do a server's slowest answers take while it is profiled?
+
+    bench/tail/run.py [--build DIR] [--rounds N] [--seconds S] [--rate R] [--json FILE] [SERVER...]
+
+redis-server and nginx answer requests that come at random times, a given number a second: choose half of what they
+can do, or less. In each round come a stretch without shadowprof, one for each way of profiling, and one without again,
+so that the machine's own changes show. Printed are medians over the rounds of the 50th, 99th and 99.9th
+percentile in microseconds, and of their ratios to the stretches without just before and after. "beside" compares these
+two with each other. Servers that are not installed are left out, and said to be."""
+
+import argparse
+import json
+import os
+import shutil
+import socket
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PERCENTILES = ("p50", "p99", "p99.9")
+WINDOWS = (("2ms", "4s"), ("1ms", "1s"), ("2ms", "1s"), ("4ms", "1s"), ("2ms", "250ms"))
+
+
+def ways():
+    found = {"auto": [], "instant": ["-m", "instant"], "burst": ["-m", "burst"]}
+    for length, period in WINDOWS:
+        found[f"{length}/{period}"] = ["-m", "instant", "--all-threads", "--sample-size", length, "--period", period,
+                                       "--overhead", "50%"]
+    return found
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def redis(folder, port):
+    return ["redis-server", "--port", str(port), "--save", "", "--dir", folder], "redis"
+
+
+def nginx(folder, port):
+    path = os.path.join(folder, "nginx.conf")
+    with open(path, "w", encoding="ascii") as file:
+        file.write(f"daemon off; master_process off; pid {folder}/pid; error_log {folder}/error;\n"
+                   "events {}\n"
+                   f"http {{ access_log off; server {{ listen 127.0.0.1:{port}; keepalive_requests 1000000000;\n"
+                   'location / { return 200 "hello"; } } }\n')
+    return ["nginx", "-p", folder, "-c", path], "http"
+
+
+SERVERS = {"redis-server": redis, "nginx": nginx}
+
+
+class Server:
+    def __init__(self, name, folder):
+        self.port = free_port()
+        command, self.protocol = SERVERS[name](folder, self.port)
+        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        for _ in range(100):
+            time.sleep(0.05)
+            with socket.socket() as s:
+                if s.connect_ex(("127.0.0.1", self.port)) == 0:
+                    return
+        sys.exit(f"{name} does not answer")
+
+    def stop(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+def stretch(server, client, options):
+    """The percentiles of so many seconds."""
+    done = subprocess.run([client, str(server.port), str(options.rate), str(options.seconds), "8", server.protocol],
+                          stdout=subprocess.PIPE, check=True, text=True)
+    return [float(word) for word in done.stdout.split()[1:]]
+
+
+def profiled(server, client, options, words, output):
+    profiler = subprocess.Popen(
+        [os.path.join(options.build, "shadowprof"), "attach", "-q", "-o", output, *words, str(server.process.pid)],
+        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    time.sleep(1)  # what is done once is not what a user waits for
+    took = stretch(server, client, options)
+    profiler.terminate()
+    profiler.wait()
+    with open(output, encoding="utf-8") as file:
+        profile = json.load(file)
+    return took, profile["coverage"]["samples"], profile["cost"].get("slowdown")
+
+
+def measure(name, client, options):
+    rows = {way: [] for way in options.ways}
+    beside, samples, costs = [], {}, {}
+    with tempfile.TemporaryDirectory(prefix="bench-tail-") as folder:
+        server = Server(name, folder)
+        output = os.path.join(folder, "profile.json")
+        stretch(server, client, options)
+        for _ in range(options.rounds):
+            before = stretch(server, client, options)
+            for way in options.ways:
+                took, taken, cost = profiled(server, client, options, ways()[way], output)
+                after = stretch(server, client, options)
+                rows[way].append((took, [2 * t / (a + b) for t, a, b in zip(took, before, after)]))
+                beside.append((before, [b / a for a, b in zip(before, after)]))
+                samples.setdefault(way, []).append(taken)
+                costs.setdefault(way, []).append(cost or 0)
+                before = after
+        server.stop()
+    rows["beside"] = beside
+    table = {}
+    for way, measured in rows.items():
+        table[way] = {p: [statistics.median(m[part][n] for m in measured) for part in (0, 1)]
+                      for n, p in enumerate(PERCENTILES)}
+        print(f"{name:12} {way:10}" + "".join(f" {table[way][p][0]:8.0f} {table[way][p][1]:6.3f}x" for p in PERCENTILES)
+              + (f"  {statistics.median(samples[way]):5.0f} {100 * statistics.median(costs[way]):5.2f} %"
+                 if way in samples else ""), flush=True)
+    return table
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=8)
+    parser.add_argument("--rate", type=int, default=10_000)
+    parser.add_argument("--ways", type=lambda text: text.split(","), default=["auto", "burst"],
+                        help=f"of {', '.join(ways())}, or all")
+    parser.add_argument("--json", help="writes the figures there")
+    parser.add_argument("servers", nargs="*")
+    options = parser.parse_args()
+    if options.ways == ["all"]:
+        options.ways = list(ways())
+    table = {}
+    with tempfile.TemporaryDirectory(prefix="bench-tail-client-") as folder:
+        client = os.path.join(folder, "client")
+        subprocess.run(["cc", "-O2", "-D_GNU_SOURCE", "-o", client, f"{HERE}/client.c", "-lm"], check=True)
+        print(f"{'server':12} {'way':10}" + "".join(f" {p:>8} {'ratio':>7}" for p in PERCENTILES)
+              + f"  {'samples':>5} {'cost':>5}")
+        for name in options.servers or SERVERS:
+            if not shutil.which(name):
+                print(f"{name} is not installed")
+                continue
+            table[name] = measure(name, client, options)
+    if options.json:
+        with open(options.json, "w", encoding="utf-8") as file:
+            json.dump(table, file, indent=1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
