@@ -42,9 +42,13 @@ std::optional<ptrace::Registers> ProgramThreads::place_to_begin(ptrace::Thread& 
     return state ? std::optional{state->registers} : std::nullopt;
 }
 
-void ProgramThreads::let_go(ptrace::Thread& thread) {
+Seconds ProgramThreads::let_go(ptrace::Thread& thread) {
+    const auto began = Clock::now();
+    const bool was_there = foothold_.fork_site() != nullptr;
     foothold_.finish_call(thread);
+    const bool is_new = !was_there && foothold_.fork_site();
     thread.resume();
+    return is_new ? Clock::now() - began : Seconds{0};
 }
 
 bool ProgramThreads::finishes_broken_call(const ptrace::Event& event) {

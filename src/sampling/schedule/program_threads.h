@@ -20,7 +20,7 @@ class ProgramThreads : public ThreadList {
     bool ask_to_stop(ptrace::Thread& thread) override { return tracer_.ask_to_stop(thread); }
     std::optional<ptrace::Registers> place_to_begin(ptrace::Thread& thread,
                                                     bool may_be_behind_call) override;
-    void let_go(ptrace::Thread& thread) override;
+    Seconds let_go(ptrace::Thread& thread) override;
     bool finishes_broken_call(const ptrace::Event& event) override;
     bool let_go_untraced(const ptrace::Event& event) override { return tracer_.let_go(event); }
     void hold_all() override { tracer_.hold_all(); }

@@ -179,9 +179,10 @@ void Sampler::use_stop(ptrace::Thread& thread) {
         kind().begin(thread, *registers);
         if (!stand_in_) give_up_what_does_not_pay();
     } else {
-        with_.threads->let_go(thread);
+        const auto once = with_.threads->let_go(thread);
         kind().was_behind_call();
-        pacer.finished(with_.now() - stopped);
+        pacer.pay_once(once);
+        pacer.finished(with_.now() - stopped - once);
     }
 }
 

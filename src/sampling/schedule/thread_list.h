@@ -28,8 +28,9 @@ class ThreadList {
     // system call none may, unless `may_be_behind_call`.
     virtual std::optional<ptrace::Registers> place_to_begin(ptrace::Thread& thread,
                                                             bool may_be_behind_call) = 0;
-    // The stopped thread goes on as if it had not been asked.
-    virtual void let_go(ptrace::Thread& thread) = 0;
+    // The stopped thread goes on as if it had not been asked. Returns how long it was held for what
+    // is done only once.
+    virtual Seconds let_go(ptrace::Thread& thread) = 0;
     // Whoever asked for the stop, it may have broken off a system call, of which the thread makes
     // the rest when it goes on. True if it was let go for that, and will stop again.
     virtual bool finishes_broken_call(const ptrace::Event& event) = 0;
