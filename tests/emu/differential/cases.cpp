@@ -174,7 +174,8 @@ void Differential::run_state() {
             --cases_;
             return;
         }
-        if (found.empty() || !(may_differ || has_unusable_stack()) || attempt == most_repetitions) {
+        const bool may_agree_later = may_differ || has_unusable_stack() || has_lost_nested_task();
+        if (found.empty() || !may_agree_later || attempt == most_repetitions) {
             if (attempt > 0 && found.empty()) ++agreed_later_;
             if (version == TranslatedCode::Version::lean && random_.chance(0.2))
                 world_->translated.follow(cached.blocks);
@@ -194,6 +195,11 @@ bool Differential::has_unusable_stack() const {
     return std::ranges::any_of(
         std::array{&initial_, &interpreted_, &native_, &translated_},
         [](const emu::GuestState* state) { return !is_canonical({state->general[decoder::rsp]}); });
+}
+
+bool Differential::has_lost_nested_task() const {
+    constexpr std::uint64_t nested_task = 0x4000;
+    return ((interpreted_.rflags ^ native_.rflags) & nested_task) != 0;
 }
 
 std::size_t Differential::step_at(Address at) const {

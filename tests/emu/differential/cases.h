@@ -129,6 +129,7 @@ class Differential {
     // The step that begins there; the last one if none does.
     // In one of the states: see exceptions.h.
     bool has_unusable_stack() const;
+    bool has_lost_nested_task() const;
     std::size_t step_at(Address at) const;
 
     const FormTable& forms_;

@@ -61,6 +61,9 @@ inline constexpr Exception exceptions[] = {
      "half, at once: they are not run there"},
     {"the flag NT behind a system call (translator only)", Exception::Kind::by_rule,
      "some virtual machines lose it there"},
+    {"the flag NT", Exception::Kind::by_rule,
+     "some virtual machines lose it where they are interrupted: a case in which it differs is run "
+     "again"},
     {"a stack pointer that is not canonical", Exception::Kind::by_rule,
      "in some virtual machines the way back to the program faults then, if it is interrupted: "
      "likewise run again"},
