@@ -536,7 +536,7 @@ int shell_status(int wait_status) {
     return WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
 }
 
-Profiled profile_target(const ProfilingOptions& options, const sampling::Target& target) {
+Profiled profile_target(const ProfilingOptions& options, sampling::Target target) {
     auto sampling = sampling_options(options);
     const auto* attach = std::get_if<sampling::Attach>(&target);
     check(options, sampling, attach != nullptr);
@@ -589,7 +589,10 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
     // Before any thread is started, so that all block these signals.
     if (!attach) ignore_what_the_program_sends();
     std::optional<WaitsIfWeFail> waits;
-    if (!attach) waits.emplace();
+    if (auto* const launch = std::get_if<sampling::Launch>(&target)) {
+        waits.emplace();
+        launch->about_to_run = [&](pid_t program) { waits->wait_for(program); };
+    }
     const ProcessProfiling::Wanted wanted{profiles, rules, modules, {.limit = options.limit}};
     ProcessProfiling profiling{sampling, target, wanted};
     auto& session = profiling.session();
@@ -605,7 +608,6 @@ Profiled profile_target(const ProfilingOptions& options, const sampling::Target&
     };
     try {
         profiling.start();
-        if (waits) waits->wait_for(session.pid());
         if (!attach) inherited.leave_to_program(options.output);
         modules.target_is(session.pid());
         const auto facts = [&](const sampling::Result& result) {

@@ -54,7 +54,7 @@ struct Profiled {
 };
 
 // Profiles the target and writes the profile.
-Profiled profile_target(const ProfilingOptions& options, const sampling::Target& target);
+Profiled profile_target(const ProfilingOptions& options, sampling::Target target);
 
 // The status a shell would show: the exit code, or 128 + signal.
 int shell_status(int wait_status);

@@ -19,7 +19,8 @@ int run(const RunOptions& options) {
     auto [ending, is_written] =
         profile_target(options.profiling, sampling::Launch{options.command});
     const bool was_asked_to_end = ending.stopped_by == "SIGTERM";
-    if (!ending.ended && !was_asked_to_end) ending.exit_status = await_end_of(ending.pid);
+    // Who traced it may have seen that it ended, and not how.
+    if (!ending.exit_status && !was_asked_to_end) ending.exit_status = await_end_of(ending.pid);
     const int status = ending.exit_status ? shell_status(*ending.exit_status) : 128 + SIGTERM;
     // Success would promise a profile. A program's own failure is more important than ours.
     return status == 0 && !is_written ? static_cast<int>(ExitStatus::profiler_failed) : status;

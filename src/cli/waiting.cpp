@@ -90,6 +90,9 @@ WaitsIfWeFail::WaitsIfWeFail() {
     struct sigaction action {};
     action.sa_handler = on_signal;
     action.sa_flags = SA_ONSTACK | SA_NODEFER;
+    // A handler that leaves by a jump (that of the timer of waits) would leave this one too.
+    sigfillset(&action.sa_mask);
+    for (const int signal : ends_us) sigdelset(&action.sa_mask, signal);
     for (const int signal : ends_us) {
         struct sigaction current {};
         // A sanitizer has its own.

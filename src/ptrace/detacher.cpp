@@ -39,13 +39,12 @@ std::optional<bool> Detacher::release_reported() {
         // Whatever it stopped for, it need not be let go on once more.
         if (auto* const known = threads_.find(found.tid)) known->interrupt_wanted_ = true;
         const auto event = reader_.digest(found.tid, found.status);
-        if (event && event->kind == EventKind::process_gone) gone_ = event;
         if (event && event->thread && event->thread->stopped_) release(*event->thread);
     }
     return is_any;
 }
 
-std::optional<Event> Detacher::let_go_of_everything() {
+void Detacher::let_go_of_everything() {
     WokenThreads woken{threads_.process()};
     // The threads of these events are stopped. An exec at the start leaves its event unread.
     reader_.forget_kept();
@@ -66,7 +65,7 @@ std::optional<Event> Detacher::let_go_of_everything() {
             }
         }
         const auto reported = release_reported();
-        if (!reported || (is_undisturbed && !*reported)) return gone_;
+        if (!reported || (is_undisturbed && !*reported)) return;
         const auto now = Clock::now();
         timer_.sleep_until_status(now + (now < deadline
                                              ? Clock::duration{tuning::between_looks_detaching}

@@ -13,8 +13,7 @@ class Detacher {
     Detacher(TracedThreads& threads, EventReader& reader, CallRepair& repair, WaitTimer& timer)
         : threads_(threads), reader_(reader), repair_(repair), timer_(timer) {}
 
-    // Nothing, or that the process has ended meanwhile.
-    std::optional<Event> let_go_of_everything();
+    void let_go_of_everything();
 
   private:
     void release(Thread& thread);
@@ -26,7 +25,6 @@ class Detacher {
     EventReader& reader_;
     CallRepair& repair_;
     WaitTimer& timer_;
-    std::optional<Event> gone_;
 };
 
 }  // namespace shadowprof::ptrace

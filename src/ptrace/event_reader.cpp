@@ -227,9 +227,11 @@ std::optional<Event> EventReader::after_end(pid_t tid, int status) {
 
 Event EventReader::process_is_gone(std::optional<int> status) {
     threads_.remove_all_but(nullptr);
-    return Event{.kind = EventKind::process_gone,
-                 .exit_status = status.value_or(0),
-                 .exit_status_known = status.has_value()};
+    if (!end_ || status)
+        end_ = Event{.kind = EventKind::process_gone,
+                     .exit_status = status.value_or(0),
+                     .exit_status_known = status.has_value()};
+    return *end_;
 }
 
 }  // namespace shadowprof::ptrace

@@ -50,6 +50,9 @@ class EventReader {
     Event process_is_gone(std::optional<int> status);
     Event missed_exec();
 
+    // The process's end, if it was read, whoever it was told to.
+    const std::optional<Event>& end() const { return end_; }
+
     // Without waiting.
     static WaitStatus look();
 
@@ -63,6 +66,7 @@ class EventReader {
     CallRepair& repair_;
     std::deque<Event> kept_;
     int unreported_stop_ = 0;
+    std::optional<Event> end_;
 };
 
 }  // namespace shadowprof::ptrace

@@ -44,8 +44,9 @@ Tracer::~Tracer() {
 
 std::optional<Event> Tracer::let_go_of_everything() {
     set_bell({});
-    if (!std::exchange(alive_, false)) return {};
-    return Detacher{*threads_, *reader_, *repair_, *timer_}.let_go_of_everything();
+    if (std::exchange(alive_, false))
+        Detacher{*threads_, *reader_, *repair_, *timer_}.let_go_of_everything();
+    return reader_->end();
 }
 
 std::vector<Thread*> Tracer::threads() {

@@ -171,6 +171,8 @@ void Session::trace_target() {
         began = began_ = Clock::now();
         pid_ = result_.pid = tracer->pid();
         is_starting_ = tracer->launched();
+        if (const auto* launch = std::get_if<Launch>(&target_); launch && launch->about_to_run)
+            launch->about_to_run(pid_);
         chapter_->program = proc::program_of(pid_);
         {
             const std::lock_guard lock{mutex_};

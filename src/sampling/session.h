@@ -11,6 +11,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <exception>
+#include <functional>
 #include <future>
 #include <memory>
 #include <mutex>
@@ -33,6 +34,7 @@ namespace shadowprof::sampling {
 
 struct Launch {
     std::vector<std::string> command;
+    std::function<void(pid_t)> about_to_run{};  // told before the program's first instruction
 };
 struct Attach {
     pid_t pid;

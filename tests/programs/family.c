@@ -2,7 +2,7 @@
 //   spin SECONDS              computes for so long
 //   children N SECONDS        so many children do, one beside the other; exit status 3
 //   short N                   so many children one after the other, which end at once
-//   deep N                    a child of a child of …, the last of which computes for half a second
+//   deep N                    a child of a child of …, the last of which computes for a while
 //   vfork N                   so many children by vfork(2), which execute true(1)
 //   orphan SECONDS FILE       ends at once; its child computes for so long, then writes the file
 //   serve N SECONDS           when a line is read, as children
@@ -49,7 +49,7 @@ static void children(int n, double seconds) {
 
 static void deep(int n) {
     if (n == 0) {
-        spin(0.5);
+        spin(1.5);
         _exit(7);
     }
     if (fork() == 0) {

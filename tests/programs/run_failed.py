@@ -11,12 +11,16 @@ from vocabulary import SHADOWPROF, check, check_equal, scratch, shell_status, tr
 SCRIPT = "echo $$; while [ ! -e stop ]; do i=$((i + 1)); done; echo computed; exit {status}"
 FATAL = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS)
 
-
 LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def signal_thread(process, thread, number):
     check_equal("tgkill", LIBC.tgkill(process, thread, int(number)), 0)
+
+
+def executes_anew(profiler):
+    with open(f"/proc/{profiler}/cmdline", "rb") as file:
+        return b"--wait-for-program" in file.read()
 
 
 def fail(mode, number, which, status):
@@ -30,13 +34,18 @@ def fail(mode, number, which, status):
         stderr=subprocess.PIPE,
     ) as profiler:
         program = int(profiler.stdout.readline())
-        (tracing_thread,) = tracer_of(program)
-        thread = tracing_thread if which == "tracing" else profiler.pid
-        signal_thread(profiler.pid, thread, number)
-        wait_until(lambda: not tracer_of(program), "for shadowprof to let go")
-        check(profiler.poll() is None, "shadowprof does not wait for the program")
-        with open("stop", "w", encoding="ascii"):
-            pass
+        try:
+            # Between samples nobody may trace it.
+            wait_until(lambda: tracer_of(program), "nobody traces it")
+            tracing_thread = max(tracer_of(program) or {profiler.pid})
+            thread = tracing_thread if which == "tracing" else profiler.pid
+            signal_thread(profiler.pid, thread, number)
+            wait_until(lambda: executes_anew(profiler.pid), "shadowprof does not execute itself anew")
+            wait_until(lambda: not tracer_of(program), "it is not let go of")
+            check(profiler.poll() is None, "shadowprof does not wait for the program")
+        finally:
+            with open("stop", "w", encoding="ascii"):
+                pass
         said, errors = profiler.communicate(timeout=60)
     case = f"{mode}, {signal.Signals(number).name}"
     check_equal(f"what the program printed ({case})", said, b"computed\n")

@@ -57,6 +57,9 @@ void catch_host_faults() {
         // On an alternate stack if the thread has one: a profiler thread whose own stack is full
         // still reports that through the previous handler.
         action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+        // Another signal's handler may leave by a jump, and what the previous handler does with it.
+        sigfillset(&action.sa_mask);
+        for (const auto signal : fault_signals) sigdelset(&action.sa_mask, signal);
         for (const auto signal : fault_signals)
             ::sigaction(signal, &action, &previous_actions[static_cast<std::size_t>(signal)]);
     });
