@@ -90,8 +90,8 @@ class Tracer {
     // It is about to ring, so wait() does not sleep for a moment.
     void listen() { last_ring_ = Clock::now(); }
 
-    // Ends tracing, and nothing else may be called then. The event of the program's end, if that was
-    // seen by now, even if whoever it was told to failed.
+    // Ends tracing, and nothing else may be called then. The event of the program's end, if that
+    // was seen by now, even if whoever it was told to failed.
     std::optional<Event> let_go_of_everything();
 
     // Makes wait() return the last event again, for another part of the profiler to deal with.
