@@ -17,7 +17,7 @@ namespace shadowprof::emu::translator {
 class CodeArena {
   public:
     CodeArena(std::uint8_t* ours, Address place, std::size_t size)
-        : ours_(ours), place_(place), size_(size), next_(ours) {}
+        : ours_(ours), place_(place), size_(size), next_(ours), aside_(ours + size) {}
 
     AddressRange range() const { return {place_, place_ + size_}; }
     Address place_of(const std::uint8_t* code) const {
@@ -26,8 +26,11 @@ class CodeArena {
     std::uint8_t* at(Address place) const { return ours_ + (place - place_); }
 
     std::uint8_t* begin() const { return next_; }
-    std::uint8_t* end() const { return ours_ + size_; }
+    std::uint8_t* end() const { return aside_; }
     std::size_t room() const { return static_cast<std::size_t>(end() - next_); }
+    // Room for code that is executed once at most. It is kept apart, at the arena's end, so that
+    // code that is executed often lies close together.
+    std::uint8_t* take_aside(std::size_t size) { return aside_ -= size; }
     bool is_half_full() const { return room() < size_ / 2; }
     void commit(std::uint8_t* end_of_code) { next_ = end_of_code; }
     // What was written so far stays when the rest is forgotten.
@@ -35,6 +38,7 @@ class CodeArena {
     Address end_of_kept() const { return place_of(kept_); }
     void forget() {
         next_ = kept_;
+        aside_ = ours_ + size_;
         units.clear();
     }
 
@@ -54,6 +58,7 @@ class CodeArena {
     Address place_;
     std::size_t size_;
     std::uint8_t* next_;
+    std::uint8_t* aside_;
     std::uint8_t* kept_ = next_;
 };
 

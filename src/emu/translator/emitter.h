@@ -61,6 +61,7 @@ class Emitter : public HostAssembler {
         store_area_half(offset, static_cast<std::uint32_t>(value));
         store_area_half(offset + 4, static_cast<std::uint32_t>(value >> 32));
     }
+    static constexpr std::size_t store_area_half_length = 12;
     void store_area_half(std::size_t offset, std::uint32_t value) {
         raw(0x65, 0xc7, 0x04, 0x25);
         imm32(static_cast<std::uint32_t>(offset));

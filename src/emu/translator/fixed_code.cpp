@@ -41,6 +41,7 @@ class Writer {
         else
             write_leave_by_memory();
         write_find();
+        write_link();
         if (asking_ != Asking::by_stops) write_call();
         arena_.commit(a_.position());
         arena_.keep();
@@ -225,6 +226,16 @@ class Writer {
         a_.store_area_half(offsetof(ThreadArea, request),
                            static_cast<std::uint32_t>(Request::find));
         a_.jump_to(fixed_.leave);
+    }
+
+    void write_link() {
+        constexpr std::size_t upper_half = 4;
+        fixed_.upper_half_here = static_cast<std::uint32_t>(here().value >> 32);
+        fixed_.link_near = a_.position();
+        a_.store_area_half(offsetof(ThreadArea, pc) + upper_half, fixed_.upper_half_here);
+        fixed_.link = a_.position();
+        a_.store_area_half(offsetof(ThreadArea, exit) + upper_half, 0);
+        ask(Request::link);
     }
 
     // A system call changes rcx and r11 anyway.

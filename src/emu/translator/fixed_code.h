@@ -24,7 +24,12 @@ class CodeArena;
 struct FixedCode {
     const std::uint8_t* leave = nullptr;
     const std::uint8_t* find = nullptr;  // target in rcx; the guest's rcx and rdx in the area
-    Address after_leave;                 // where a thread that asks by stops is seen
+    // For exits that are not connected: the lower halves of `exit` and `pc` are in the area. The
+    // first is for targets whose upper half is `upper_half_here`, the second finds it there too.
+    const std::uint8_t* link_near = nullptr;
+    const std::uint8_t* link = nullptr;
+    std::uint32_t upper_half_here = 0;
+    Address after_leave;  // where a thread that asks by stops is seen
 
     // The rest is for threads that ask by memory.
 

@@ -214,17 +214,13 @@ std::size_t FlowWriter::add_exit(ExitKind kind, Address target) {
 
 void FlowWriter::jump_to_exit(std::size_t exit) {
     w_.write_id(exits_[exit].segment);
-    exits_[exit].jump = a_.patchable_jump();
-    ask_for_link_later(exit);
+    jump_when_connected(exit);
 }
 
-void FlowWriter::ask_for_link_later(std::size_t exit) {
-    w_.late([this, exit] {
-        a_.join(exits_[exit].jump);
-        const auto number = w_.unit().first_exit + static_cast<std::uint32_t>(exit);
-        a_.store_area_constant(offsetof(ThreadArea, exit), number);
-        w_.ask(Request::link, exits_[exit].target);
-    });
+void FlowWriter::jump_when_connected(std::size_t exit) {
+    auto* const jump = exits_[exit].jump = a_.patchable_jump();
+    const auto number = w_.unit().first_exit + static_cast<std::uint32_t>(exit);
+    Emitter::join(jump, w_.code_that_asks_for_link(number, exits_[exit].target));
 }
 
 void FlowWriter::leave_directly(Address target) {
@@ -265,8 +261,7 @@ void FlowWriter::leave_with_system_call(Address next) {
     }
     a_.move_imm(decoder::rcx, next.value);
     if (w_.fixed_code().is_for_bursts()) note_end_of_call();
-    exits_[exit].jump = a_.patchable_jump();
-    ask_for_link_later(exit);
+    jump_when_connected(exit);
     w_.leave();
 }
 

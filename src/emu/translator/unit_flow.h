@@ -52,8 +52,8 @@ class FlowWriter {
     void note_end_of_call();
     void look_up();
     void jump_to_exit(std::size_t exit);
-    // Asks to be linked, where the exit's jump leads until then.
-    void ask_for_link_later(std::size_t exit);
+    // Until then it asks to be connected.
+    void jump_when_connected(std::size_t exit);
     std::size_t add_exit(ExitKind kind, Address target);
 
     UnitWriter& w_;

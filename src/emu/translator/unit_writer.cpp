@@ -224,6 +224,22 @@ void UnitWriter::ask_within(Request request, Address pc) {
     ask(request, pc);
 }
 
+const std::uint8_t* UnitWriter::code_that_asks_for_link(std::uint32_t exit, Address target) {
+    // There is one for each exit, so it is as short as can be.
+    const auto& fixed = arena_->fixed;
+    const auto upper_half = static_cast<std::uint32_t>(target.value >> 32);
+    const bool is_near = upper_half == fixed.upper_half_here;
+    const std::size_t size =
+        (is_near ? 2 : 3) * Emitter::store_area_half_length + Emitter::jump_length;
+    auto* const begin = arena_->take_aside(size);
+    Emitter a{begin, begin + size};
+    a.store_area_half(offsetof(ThreadArea, exit), exit);
+    a.store_area_half(offsetof(ThreadArea, pc), static_cast<std::uint32_t>(target.value));
+    if (!is_near) a.store_area_half(offsetof(ThreadArea, pc) + 4, upper_half);
+    a.jump_to(is_near ? fixed.link_near : fixed.link);
+    return begin;
+}
+
 void UnitWriter::ask(Request request, Address pc) {
     a_.store_area_constant(offsetof(ThreadArea, pc), pc.value);
     a_.store_area_half(offsetof(ThreadArea, request), static_cast<std::uint32_t>(request));
