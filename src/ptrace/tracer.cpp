@@ -20,11 +20,6 @@
 #include "ptrace/wait_timer.h"
 
 namespace shadowprof::ptrace {
-namespace {
-
-std::atomic<int> tracers{0};
-
-}  // namespace
 
 Tracer::Tracer(pid_t pid, bool launched)
     : pid_(pid),
@@ -34,12 +29,10 @@ Tracer::Tracer(pid_t pid, bool launched)
       repair_(std::make_unique<CallRepair>(pid)),
       reader_(std::make_unique<EventReader>(*threads_, *repair_)) {
     wake_up_promptly();
-    ++tracers;
 }
 
 Tracer::~Tracer() {
     let_go_of_everything();
-    --tracers;
 }
 
 std::optional<Event> Tracer::let_go_of_everything() {
@@ -111,9 +104,6 @@ bool Tracer::is_rung() {
 void Tracer::sleep(Clock::time_point deadline) {
     if (!bell_ && loose_ && loose_->sleep_until(deadline)) return;
     if (!bell_) return timer_->sleep_until_status(deadline);
-    // The signal of a stop that comes just before we sleep may go to another tracing thread.
-    if (tracers > 1)
-        deadline = std::min(deadline, Clock::now() + tuning::sleep_beside_other_tracers);
     if (std::atomic_ref{*bell_->is_mute}.load() != 0)
         deadline = std::min(deadline, Clock::now() + tuning::sleep_beside_mute_bell);
     std::atomic_ref{*bell_->is_slept_at}.store(1);

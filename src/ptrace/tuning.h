@@ -19,9 +19,11 @@ inline constexpr std::chrono::microseconds worth_watching{60};
 inline constexpr std::chrono::microseconds worth_listening{50};
 // The longest sleep where those who ring cannot wake us.
 inline constexpr std::chrono::microseconds sleep_beside_mute_bell{200};
-// The longest sleep where a stop is told by a signal that another tracing thread may have taken. By
-// reasoning: that is rare, and looking this often costs a four-hundredth of a processor.
-inline constexpr std::chrono::milliseconds sleep_beside_other_tracers{2};
+// How many tracing threads that sleep at their bells wake each other, and the longest sleep of
+// those beyond. By reasoning: more are seldom awake at once. (When all of them looked each 2 ms
+// instead, one for an idle process took 4 % of a processor where entering the kernel is dear.)
+inline constexpr std::size_t most_sleepers_at_bells = 64;
+inline constexpr std::chrono::milliseconds sleep_among_many_tracers{2};
 // The longest sleep: whatever a sleep may miss is looked for at least this often.
 inline constexpr std::chrono::milliseconds longest_sleep{100};
 // The longest sleep while no thread is traced: a stop of the whole program shows only by looking.

@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
@@ -20,8 +22,52 @@ namespace {
 
 thread_local sigjmp_buf* way_out = nullptr;
 
-void leave(int) {
+// Who sleeps until a change, and would hear of a stop by a signal. The kernel sends one to the
+// tracing thread; but while another one's signal waits to be taken, it sends none. So whoever takes
+// one wakes all others, who look for themselves.
+std::array<std::atomic<pid_t>, tuning::most_sleepers_at_bells> sleepers{};
+
+class Sleeper {
+  public:
+    Sleeper() {
+        const pid_t none = 0;
+        for (auto& each : sleepers) {
+            auto expected = none;
+            if (!each.compare_exchange_strong(expected, gettid())) continue;
+            place_ = &each;
+            return;
+        }
+    }
+    ~Sleeper() {
+        if (place_) *place_ = 0;
+    }
+    Sleeper(const Sleeper&) = delete;
+    Sleeper& operator=(const Sleeper&) = delete;
+
+    bool is_woken_by_others() const { return place_ != nullptr; }
+
+  private:
+    std::atomic<pid_t>* place_ = nullptr;
+};
+
+void wake_others() {
+    const pid_t us = gettid();
+    for (const auto& each : sleepers)
+        if (const pid_t tid = each; tid != 0 && tid != us)
+            tgkill(getpid(), tid, WaitTimer::signal());
+}
+
+void leave(int, siginfo_t* info, void*) {
+    const bool is_from_kernel = info->si_code > 0;
+    if (is_from_kernel) wake_others();
     if (way_out) siglongjmp(*way_out, 1);
+}
+
+// Only looks: the wait status is still there for whoever takes it.
+bool look_at_tracees(int how) {
+    siginfo_t seen{};
+    waitid(P_ALL, 0, &seen, how | WEXITED | WSTOPPED | WNOWAIT | __WALL | __WNOTHREAD);
+    return seen.si_pid != 0;
 }
 
 std::mutex installing;
@@ -29,8 +75,8 @@ int who_want_stops = 0;
 
 void set_action() {
     struct sigaction action {};
-    action.sa_handler = leave;
-    action.sa_flags = SA_RESTART | (who_want_stops > 0 ? 0 : SA_NOCLDSTOP);
+    action.sa_sigaction = leave;
+    action.sa_flags = SA_SIGINFO | SA_RESTART | (who_want_stops > 0 ? 0 : SA_NOCLDSTOP);
     sigaction(WaitTimer::signal(), &action, nullptr);
 }
 
@@ -68,18 +114,20 @@ WaitTimer::~WaitTimer() {
 void WaitTimer::sleep_until_status(std::chrono::steady_clock::time_point deadline) {
     using namespace std::chrono;
     // Whatever might be missed is looked for before long.
-    leave_at(std::min(deadline, steady_clock::now() + tuning::longest_sleep), [] {
-        // Only looks: the wait status is still there for whoever takes it.
-        siginfo_t seen;
-        waitid(P_ALL, 0, &seen, WEXITED | WSTOPPED | WNOWAIT | __WALL | __WNOTHREAD);
-    });
+    leave_at(std::min(deadline, steady_clock::now() + tuning::longest_sleep),
+             [] { look_at_tracees(0); });
 }
 
 void WaitTimer::sleep_until_change(std::uint32_t& word, std::uint32_t from,
                                    std::chrono::steady_clock::time_point deadline) {
-    using namespace std::chrono;
-    leave_at(std::min(deadline, steady_clock::now() + tuning::longest_sleep),
-             [&] { syscall(SYS_futex, &word, FUTEX_WAIT, from, nullptr, nullptr, 0); });
+    const Sleeper sleeper;
+    const std::chrono::steady_clock::duration longest =
+        sleeper.is_woken_by_others() ? tuning::longest_sleep : tuning::sleep_among_many_tracers;
+    leave_at(std::min(deadline, std::chrono::steady_clock::now() + longest), [&] {
+        // What happened before the signal was unblocked was told to another thread, or to nobody.
+        if (look_at_tracees(WNOHANG)) return;
+        syscall(SYS_futex, &word, FUTEX_WAIT, from, nullptr, nullptr, 0);
+    });
 }
 
 void WaitTimer::leave_at(std::chrono::steady_clock::time_point deadline,

@@ -16,6 +16,10 @@ namespace shadowprof::sampling::tuning {
 // Between two samples as long as nothing is known of the costs: soon, so that short programs are
 // seen as well.
 inline constexpr Seconds first_mean_wait{0.02};
+// What an attempt to take a sample is counted at most, because the first one may prepare much; and
+// how many are remembered.
+inline constexpr Seconds most_counted_for_attempt{1e-3};
+inline constexpr double attempts_remembered = 8;
 // Samples become dearer while a program's memory grows. What was overdrawn by more than this is
 // paid back before the next one.
 inline constexpr Seconds credit{0.003};
@@ -286,9 +290,11 @@ inline constexpr Seconds first_wait_for_looks{5e-3}, wait_for_looks{75e-3};
 
 // --- processes (family/family.cpp) ---------------------------------------------------------------
 
-// How often new processes are looked for, and what is known of the others is read again. A look
-// that finds nothing new costs 20 µs.
+// How often new processes are looked for, and what is known of the others is read again; and the
+// part of a processor that the former may take. A look that finds nothing new costs 20 µs, and
+// 120 µs where entering the kernel is dear.
 inline constexpr Seconds between_looks_for_processes{10e-3}, between_looks_at_processes{50e-3};
+inline constexpr double most_looks_for_processes = 5e-3;
 // The part of a processor that it may take to see which thread has computed how long.
 inline constexpr double most_looks_at_times_of_threads = 1e-3;
 // A process that has computed for less than this is not looked at: a sample would cost it as much

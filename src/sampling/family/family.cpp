@@ -65,9 +65,14 @@ Family::~Family() {
 void Family::run() {
     std::unique_lock lock{mutex_};
     while (!over_) {
+        const auto before = machine::computed(CLOCK_THREAD_CPUTIME_ID);
         look();
-        changed_.wait_for(lock, tuning::between_looks_for_processes,
-                          [&] { return over_.has_value(); });
+        const auto took = machine::computed(CLOCK_THREAD_CPUTIME_ID) - before;
+        changed_.wait_for(
+            lock,
+            std::clamp(took / tuning::most_looks_for_processes, tuning::between_looks_for_processes,
+                       tuning::between_looks_at_processes),
+            [&] { return over_.has_value(); });
     }
     look_at_times();
     for (auto& process : processes_)

@@ -60,6 +60,10 @@ Estimate<Seconds> OverheadModel::of_computing(Seconds time) {
     return of_taking(time * part_of_time_without_spare());
 }
 
+Seconds OverheadModel::computed_here() const {
+    return machine::computed(CLOCK_THREAD_CPUTIME_ID);
+}
+
 // From somebody.
 Estimate<Seconds> OverheadModel::of_taking(Seconds time) const {
     const auto processors = static_cast<double>(std::max<std::size_t>(1, usable_.processors));

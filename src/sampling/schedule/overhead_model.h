@@ -27,6 +27,7 @@ class OverheadModel : public Prices {
     Estimate<Seconds> of_replica(Seconds replica_computed) override;
     bool is_any_core_free() override;
     Estimate<Seconds> of_computing(Seconds time) override;
+    Seconds computed_here() const override;
     Estimate<double> taken_beside() const override;
 
   private:

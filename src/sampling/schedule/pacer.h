@@ -58,6 +58,8 @@ class Pacer {
     // What the caller has just computed for so long, for no sample in particular: it comes off the
     // budget, and makes no sample dearer. Returns what it may have cost.
     Seconds pay_for_computing(Seconds time);
+    // An attempt to take a sample is over, for which the caller has computed for so long.
+    void attempted(Seconds computed) { budget_.spent_on_attempt(computed); }
     // So many stops yielded no sample.
     void pay_for_passing_stops(int stops);
     bool passing_stops_are_dear() const { return budget_.passing_stops_are_dear(); }

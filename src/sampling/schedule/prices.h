@@ -33,6 +33,8 @@ class Prices {
     // The caller has just computed for so long: what that costs. It is no part of the next stop's
     // price then.
     virtual Estimate<Seconds> of_computing(Seconds) { return {}; }
+    // How long the caller's thread has computed so far.
+    virtual Seconds computed_here() const { return {}; }
     // What computing beside the program takes of its time, for each second of that.
     virtual Estimate<double> taken_beside() const = 0;
 };

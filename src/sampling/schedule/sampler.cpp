@@ -71,11 +71,16 @@ void Sampler::act() {
     if (kind().is_holding()) {
         kind().is_overdue();
         if (kind().is_holding()) kind().pacer().wait(tuning::patience);
-    } else if (!is_prepared_) {
-        get_ready();
-    } else {
-        look_and_ask();
+        return;
     }
+    const auto computed = [this] { return kind().pacer().prices().computed_here(); };
+    const auto before = computed();
+    if (!is_prepared_)
+        get_ready();
+    else
+        look_and_ask();
+    attempt_took_ += computed() - before;
+    if (!is_prepared_) kind().pacer().attempted(std::exchange(attempt_took_, Seconds{0}));
 }
 
 // A sample that had to wait for the profilers would let its thread wait as well.

@@ -92,6 +92,7 @@ class Sampler : public Sampling {
     MakeKind make_stand_in_;
     std::unique_ptr<SampleKind> stand_in_;  // meanwhile, or for good
     bool is_prepared_ = false;
+    Seconds attempt_took_{0};     // so far
     bool may_be_joined_ = false;  // the sample has begun that all threads are to take part in
     bool lets_go_ = false;        // did so, between samples
 
