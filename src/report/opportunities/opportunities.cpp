@@ -109,9 +109,9 @@ bool is_system_library(const std::string& path) {
            std::ranges::any_of(folders, [&](const char* f) { return path.starts_with(f); });
 }
 
+// That the system's debug symbols are installed does not make its libraries the user's.
 bool is_of_the_user(const Profile& p, const Finding& f) {
-    const auto& l = p.at(f.location);
-    return !l.file.empty() || !is_system_library(p.modules[l.module].path);
+    return !is_system_library(p.modules[p.at(f.location).module].path);
 }
 
 bool is_founded(const Finding& f) {
