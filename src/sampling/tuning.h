@@ -16,10 +16,8 @@ namespace shadowprof::sampling::tuning {
 // Between two samples as long as nothing is known of the costs: soon, so that short programs are
 // seen as well.
 inline constexpr Seconds first_mean_wait{0.02};
-// What an attempt to take a sample is counted at most, because the first one may prepare much; and
-// how many are remembered.
-inline constexpr Seconds most_counted_for_attempt{1e-3};
-inline constexpr double attempts_remembered = 8;
+// What an attempt that finds no running thread is counted at most: the first one may prepare much.
+inline constexpr Seconds most_counted_in_vain{1e-3};
 // Samples become dearer while a program's memory grows. What was overdrawn by more than this is
 // paid back before the next one.
 inline constexpr Seconds credit{0.003};

@@ -45,6 +45,7 @@ class Budget {
     void spent_on_sample(Seconds cost) {
         spent_on_samples_ += cost;
         ++samples_;
+        attempt_in_vain_ = Seconds{0};
     }
     // … that came to light later.
     void spent_on_last_sample(Seconds cost) { spent_on_samples_ += cost; }
@@ -58,12 +59,10 @@ class Budget {
             owed_for_passing_stops_ - passed * share_ * tuning::part_for_passing_stops;
         owed_for_passing_stops_ = std::max(left, Seconds{0}) + cost;
     }
-    // It was looked for a thread that runs, be one found or not. A process that sleeps all the time
-    // is looked at for ever, and has no sample that says what that costs.
-    void spent_on_attempt(Seconds computed) {
-        const auto counted = std::min(computed, tuning::most_counted_for_attempt);
-        attempt_ +=
-            (counted - attempt_) / std::min(double(++attempts_), tuning::attempts_remembered);
+    // It was looked for a thread that runs, and there was none. A process that sleeps is looked at
+    // again and again, and has no sample that says what that costs.
+    void spent_in_vain(Seconds computed) {
+        attempt_in_vain_ = std::min(computed, tuning::most_counted_in_vain);
     }
     // They come so often that others like them should be avoided.
     bool passing_stops_are_dear() const {
@@ -75,7 +74,7 @@ class Budget {
         const auto affordable = samples_ == 0 ? tuning::first_mean_wait
                                               : spent_on_samples_ / static_cast<double>(samples_) /
                                                     share_left() / allotment_->part();
-        return std::max({affordable, attempt_ / share_ / allotment_->part(),
+        return std::max({affordable, attempt_in_vain_ / share_ / allotment_->part(),
                          least_period_.value_or(Seconds{0})});
     }
     // What there is between two samples, on average, until what was overdrawn is paid back.
@@ -140,8 +139,7 @@ class Budget {
     Clock::time_point last_passing_stop_ = began_;
     Seconds owed_for_passing_stops_{0};
     std::uint64_t samples_ = 0;
-    Seconds attempt_{0};  // an attempt of late
-    std::uint64_t attempts_ = 0;
+    Seconds attempt_in_vain_{0};  // the last one, since the last sample
 };
 
 }  // namespace shadowprof::sampling

@@ -58,8 +58,9 @@ class Pacer {
     // What the caller has just computed for so long, for no sample in particular: it comes off the
     // budget, and makes no sample dearer. Returns what it may have cost.
     Seconds pay_for_computing(Seconds time);
-    // An attempt to take a sample is over, for which the caller has computed for so long.
-    void attempted(Seconds computed) { budget_.spent_on_attempt(computed); }
+    // An attempt to take a sample, for which the caller has computed for so long, found that no
+    // thread runs.
+    void attempted_in_vain(Seconds computed) { budget_.spent_in_vain(computed); }
     // So many stops yielded no sample.
     void pay_for_passing_stops(int stops);
     bool passing_stops_are_dear() const { return budget_.passing_stops_are_dear(); }

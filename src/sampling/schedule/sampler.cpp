@@ -75,12 +75,15 @@ void Sampler::act() {
     }
     const auto computed = [this] { return kind().pacer().prices().computed_here(); };
     const auto before = computed();
+    bool nobody_runs = false;
     if (!is_prepared_)
         get_ready();
     else
-        look_and_ask();
+        nobody_runs = !look_and_ask();
     attempt_took_ += computed() - before;
-    if (!is_prepared_) kind().pacer().attempted(std::exchange(attempt_took_, Seconds{0}));
+    if (is_prepared_) return;
+    const auto took = std::exchange(attempt_took_, Seconds{0});
+    if (nobody_runs) kind().pacer().attempted_in_vain(took);
 }
 
 // A sample that had to wait for the profilers would let its thread wait as well.
@@ -101,14 +104,15 @@ void Sampler::get_ready() {
     pacer.wait(ThreadStopper::rest());
 }
 
-void Sampler::look_and_ask() {
+// False: no thread runs.
+bool Sampler::look_and_ask() {
     auto& pacer = kind().pacer();
     const auto attempt = stopper_.look();
     if (attempt.is_to_be_repeated) {
         stopper_.release();
         stopper_.aim();
         pacer.wait(ThreadStopper::rest());
-        return;
+        return true;
     }
     is_prepared_ = false;
     pacer.wait_for_next();
@@ -116,10 +120,11 @@ void Sampler::look_and_ask() {
     const bool asked = thread && !stopper_.has_asked(*thread) && kind().may_begin_in(*thread) &&
                        stopper_.ask(attempt);
     stopper_.release();
-    if (!asked) return;
+    if (!asked) return thread != nullptr;
     kind().has_asked(*thread);
     may_be_joined_ = false;
     if (with_.options.all_threads && kind().lets_others_join()) ask_others();
+    return true;
 }
 
 // Whoever stops first begins the sample, and the others join it.

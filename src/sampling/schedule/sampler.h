@@ -69,7 +69,7 @@ class Sampler : public Sampling {
     // When and whom.
     void act();
     void get_ready();
-    void look_and_ask();
+    bool look_and_ask();
     void ask_others();
     bool take_or_count(const ptrace::Event& event);
     void use_stop(ptrace::Thread& thread);
