@@ -9,7 +9,7 @@ from vocabulary import check, check_equal, profiled, read_profile, scratch
 PROGRAM = os.path.abspath(sys.argv[1])
 RULE = "seen: function observe && mnemonic mov && !load && !store => value(result) by {}"
 EXACT = {(11, "EAGAIN", "getppid", "batch"): 3000, (22, "ENOENT", "getuid", "other"): 1000, (33, "0", "getuid", "other"): 1000}
-TIMES = "40000"
+TIMES = "120000"  # long enough for a busy machine
 
 
 def number(text):
