@@ -54,7 +54,7 @@ void add_report(CLI::App& app, Action& action) {
         ->type_name(file_type);
     add_rows(*command, options->top, "Rows in each table");
     command->add_flag("--all-code", options->all_code,
-                      "Opportunities also in libraries of the system without debug information");
+                      "Opportunities also in libraries of the system");
     command->add_flag("--anyway", options->anyway,
                       "Show tables even if there are too few samples for any share in them");
     command->add_option(

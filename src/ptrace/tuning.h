@@ -20,8 +20,8 @@ inline constexpr std::chrono::microseconds worth_listening{50};
 // The longest sleep where those who ring cannot wake us.
 inline constexpr std::chrono::microseconds sleep_beside_mute_bell{200};
 // How many tracing threads that sleep at their bells wake each other, and the longest sleep of
-// those beyond. By reasoning: more are seldom awake at once. (When all of them looked each 2 ms
-// instead, one for an idle process took 4 % of a processor where entering the kernel is dear.)
+// those beyond. By reasoning: more are seldom awake at once. (Looking each 2 ms took 1 to 2 % of a
+// processor for each of them where entering the kernel is dear.)
 inline constexpr std::size_t most_sleepers_at_bells = 64;
 inline constexpr std::chrono::milliseconds sleep_among_many_tracers{2};
 // The longest sleep: whatever a sleep may miss is looked for at least this often.

@@ -59,13 +59,16 @@ class Emitter : public HostAssembler {
     void decrement(HostRegister reg) { raw(0xff, 0xc8 | (reg & 7)); }  // changes flags; low ones
     void store_area_constant(std::size_t offset, std::uint64_t value) {
         store_area_half(offset, static_cast<std::uint32_t>(value));
-        store_area_half(offset + 4, static_cast<std::uint32_t>(value >> 32));
+        store_area_upper_half(offset, static_cast<std::uint32_t>(value >> 32));
     }
     static constexpr std::size_t store_area_half_length = 12;
     void store_area_half(std::size_t offset, std::uint32_t value) {
         raw(0x65, 0xc7, 0x04, 0x25);
         imm32(static_cast<std::uint32_t>(offset));
         imm32(value);
+    }
+    void store_area_upper_half(std::size_t offset, std::uint32_t value) {
+        store_area_half(offset + 4, value);
     }
     // Changes flags.
     void count_down_area(std::size_t offset) {

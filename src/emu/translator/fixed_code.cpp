@@ -229,12 +229,11 @@ class Writer {
     }
 
     void write_link() {
-        constexpr std::size_t upper_half = 4;
         fixed_.upper_half_here = static_cast<std::uint32_t>(here().value >> 32);
         fixed_.link_near = a_.position();
-        a_.store_area_half(offsetof(ThreadArea, pc) + upper_half, fixed_.upper_half_here);
+        a_.store_area_upper_half(offsetof(ThreadArea, pc), fixed_.upper_half_here);
         fixed_.link = a_.position();
-        a_.store_area_half(offsetof(ThreadArea, exit) + upper_half, 0);
+        a_.store_area_upper_half(offsetof(ThreadArea, exit), 0);
         ask(Request::link);
     }
 

@@ -235,7 +235,7 @@ const std::uint8_t* UnitWriter::code_that_asks_for_link(std::uint32_t exit, Addr
     Emitter a{begin, begin + size};
     a.store_area_half(offsetof(ThreadArea, exit), exit);
     a.store_area_half(offsetof(ThreadArea, pc), static_cast<std::uint32_t>(target.value));
-    if (!is_near) a.store_area_half(offsetof(ThreadArea, pc) + 4, upper_half);
+    if (!is_near) a.store_area_upper_half(offsetof(ThreadArea, pc), upper_half);
     a.jump_to(is_near ? fixed.link_near : fixed.link);
     return begin;
 }

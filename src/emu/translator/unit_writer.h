@@ -75,11 +75,11 @@ class UnitWriter {
 
     // Leaves the cache with a request, and goes on at the guest's `pc`.
     void ask(Request request, Address pc);
+    // The same, before the instruction at `pc`, which is in this unit; it says in which one it is.
+    void ask_within(Request request, Address pc);
     // Code outside of the unit that asks for an exit to be connected to its target. Out there the
     // stream pointer is in r15 and everything else is the guest's.
     const std::uint8_t* code_that_asks_for_link(std::uint32_t exit, Address target);
-    // The same, before the instruction at `pc`, which is in this unit; it says in which one it is.
-    void ask_within(Request request, Address pc);
     void leave_unsupported(const decoder::Instruction& instruction);
     // The same as ask_within() at the unit's entry, until another version of the code is known.
     void ask_or_try_next_version();
