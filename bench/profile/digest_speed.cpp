@@ -126,7 +126,7 @@ double seconds_for(Profiler& profiler, const std::vector<trace::TraceChunk>& chu
     const auto reader = profiler.open(start);
     for (const auto& chunk : chunks) reader->digest(chunk);
     reader->finish({});
-    profiler.end_sample(start.sample);
+    profiler.end_sample(start.sample, 1);
     return processor_time() - began;
 }
 

@@ -153,14 +153,19 @@ inline constexpr double rate_holds_for = 2e6;
 // power of the ratio, and one that says more by that; and a burst is not believed to be so many
 // times faster or slower than the usual, unless it is slower by more than any such disturbance:
 // where memory is waited for, it may be a hundred times.
-inline constexpr double usual_nanoseconds_of_block = 1.5;
-inline constexpr double followed_down = 0.2, followed_up = 0.04;
+inline constexpr double usual_nanoseconds_of_block = 0.6;
+inline constexpr double followed_down = 0.4, followed_up = 0.1;
 inline constexpr double most_of_usual_block_time = 4;
 inline constexpr double most_disturbance = 150e3;
+// The same for a system call, without sleep; what is known follows a burst by this part.
+inline constexpr double usual_nanoseconds_of_call = 500, followed_by_calls = 0.2;
 // The part of a burst, in blocks, after which it is measured how long the rest is to be.
 inline constexpr double first_part_of_burst = 0.3;
 // Fewer blocks say nothing; and what would be shorter than this part of a burst is left out.
 inline constexpr double fewest_blocks_to_measure = 1000;
+// The rest of a burst has so many times as many at least, that it tells how fast the program is,
+// unless the first part took as long as so many disturbances.
+inline constexpr double blocks_that_tell = 15, disturbances_that_tell = 4;
 inline constexpr double negligible_part = 0.05;
 // Blocks for which a burst that is over goes on, as long as signals are on their way.
 inline constexpr std::uint64_t blocks_until_signals = 256;

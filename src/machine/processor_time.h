@@ -41,6 +41,9 @@ class ComputingShare {
         of_late_ += (std::clamp(did / could, 0.0, 1.0) - of_late_) / tuning::looks_at_computing;
     }
     double of_late() const { return of_late_; }
+    Seconds so_far() const {
+        return std::chrono::nanoseconds{proc::process_cpu_time(pid_).value_or(computed_)};
+    }
 
   private:
     pid_t pid_;

@@ -49,6 +49,17 @@ double fraction(double part, double whole) {
     return whole > 0 ? std::min(1.0, part / whole) : 0;
 }
 
+double relative_error_of(const Totals& totals) {
+    if (totals.exhaustive) return 0;
+    if (totals.samples < 2 || totals.total == 0) return 1;
+    constexpr double normal_quantile = 1.96;
+    const auto n = static_cast<double>(totals.samples);
+    const auto mean = static_cast<double>(totals.total) / n;
+    const auto variance =
+        std::max(0.0, static_cast<double>(totals.total_squares) / n - mean * mean);
+    return normal_quantile * std::sqrt(variance / (n - 1)) / mean;
+}
+
 void Totals::add_sample(std::uint64_t n) {
     ++samples;
     total += n;

@@ -71,6 +71,10 @@ struct Estimate {
 // effective samples say nothing about variation.
 Estimate estimate_share(const Statistics& entry, const Totals& totals);
 
+// The total itself is an estimate, of what samples stand for: by how much it may be wrong by chance
+// alone, in parts of it.
+double relative_error_of(const Totals& totals);
+
 // A share is known to ± so much: half of its interval.
 double reach_of(const Estimate& estimate);
 

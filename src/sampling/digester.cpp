@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <exception>
 
@@ -231,7 +233,7 @@ void Digester::read(BeginOfTrace& begin) {
     auto& sample = samples_[start.sample];
     if (is_of_everything(start.contents)) {
         sample.only_parts = false;
-        sample.weight = start.weight_in_all();
+        sample.stands_for = std::max(sample.stands_for, start.stands_for);
     }
     if (start.contents == trace::Contents::counts) {
         if (!sample.counter && !spare_counters_.empty()) {
@@ -262,7 +264,7 @@ void Digester::read(trace::TraceChunk& chunk) {
         ++blocks;
         instructions += chapter_->blocks.at(id).instructions.size();
     }
-    cover(blocks, instructions, samples_.at(open.sample).weight);
+    cover(samples_.at(open.sample), blocks, instructions);
 }
 
 void Digester::read(trace::SegmentChunk& chunk) {
@@ -278,6 +280,7 @@ void Digester::read(trace::SegmentChunk& chunk) {
 void Digester::read(trace::TraceEnd& end) {
     const auto& open = open_.at(end.trace);
     const auto contents = open.contents;
+    if (is_of_everything(contents)) samples_.at(open.sample).covers += end.covers;
     for (auto& reading : open.readings)
         have(reading.profiler, [&] { reading.reader->finish(end); });
     if (contents == trace::Contents::counts) samples_.at(open.sample).counter->finish(end);
@@ -305,8 +308,8 @@ void Digester::read(ClockLooks& clock) {
 void Digester::read(EndOfSample& end) {
     const auto open = samples_.find(end.sample);
     const bool covers = open == samples_.end() || !open->second.only_parts;
-    close(end.sample);
-    have_all([&](profile::Profiler& profiler) { profiler.end_sample(end.sample); });
+    const auto weight = close(end.sample);
+    have_all([&](profile::Profiler& profiler) { profiler.end_sample(end.sample, weight); });
     if (const auto now = std::chrono::steady_clock::now();
         now - trimmed_ >= tuning::between_trims) {
         malloc_trim(0);
@@ -365,24 +368,53 @@ void Digester::read(Snapshot& snapshot) {
 
 void Digester::drain(trace::SampleId id, OpenSample& sample) {
     const auto size = sample.counter->drain([&](profile::Counts& counts) {
-        counts.weight = sample.weight;
         have_all([&](profile::Profiler& profiler) { profiler.count(id, counts); });
     });
-    cover(size.blocks, size.instructions, sample.weight);
+    cover(sample, size.blocks, size.instructions);
 }
 
-void Digester::close(trace::SampleId sample) {
-    auto open = samples_.extract(sample);
-    if (open.empty() || !open.mapped().counter) return;
-    drain(sample, open.mapped());
-    spare_counters_.push_back(std::move(open.mapped().counter));
+std::uint64_t Digester::close(trace::SampleId id) {
+    auto open = samples_.extract(id);
+    if (open.empty()) return 1;
+    auto& sample = open.mapped();
+    if (sample.counter) {
+        drain(id, sample);
+        spare_counters_.push_back(std::move(sample.counter));
+    }
+    const auto weight = weigh(sample);
+    const std::lock_guard lock{mutex_};
+    coverage_.weighted_instructions += (weight - 1) * sample.instructions;
+    return weight;
 }
 
-void Digester::cover(std::uint64_t blocks, std::uint64_t instructions, std::uint64_t weight) {
+// Where nobody knows how long the program takes for a sample it is as fast as usual. What is lost
+// by rounding counts with the next sample.
+std::uint64_t Digester::weigh(const OpenSample& sample) {
+    if (sample.covers > 0) {
+        covered_ += sample.covers;
+        instructions_covered_ += static_cast<double>(sample.instructions);
+    }
+    if (sample.stands_for <= 0 || sample.instructions == 0) return 1;
+    const auto of_instruction = instructions_covered_ > 0
+                                    ? covered_ / instructions_covered_
+                                    : tuning::usual_nanoseconds_of_instruction;
+    const auto covers = sample.covers > 0
+                            ? sample.covers
+                            : of_instruction * static_cast<double>(sample.instructions);
+    const auto exact =
+        std::clamp(sample.stands_for / covers + weight_left_over_, 1.0, tuning::most_weight);
+    const auto weight = std::floor(exact);
+    weight_left_over_ = exact - weight;
+    return static_cast<std::uint64_t>(weight);
+}
+
+// Counts once until it has a weight.
+void Digester::cover(OpenSample& sample, std::uint64_t blocks, std::uint64_t instructions) {
+    sample.instructions += instructions;
     const std::lock_guard lock{mutex_};
     coverage_.blocks += blocks;
     coverage_.instructions += instructions;
-    coverage_.weighted_instructions += weight * instructions;
+    coverage_.weighted_instructions += instructions;
 }
 
 }  // namespace shadowprof::sampling

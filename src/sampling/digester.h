@@ -106,7 +106,8 @@ class Digester : public trace::TraceSink {
     struct OpenSample {
         std::unique_ptr<profile::SegmentCounter> counter;  // if it has counts
         bool only_parts = true;                            // another sample counts the whole
-        std::uint64_t weight = 1;
+        double stands_for = 0, covers = 0;                 // nanoseconds
+        std::uint64_t instructions = 0;
     };
 
     void work();
@@ -130,8 +131,10 @@ class Digester : public trace::TraceSink {
     profile::Hotlists yield(profile::Seen seen);
     void open_chapter(std::shared_ptr<const Chapter> chapter);
     void drain(trace::SampleId id, OpenSample& sample);
-    void close(trace::SampleId sample);
-    void cover(std::uint64_t blocks, std::uint64_t instructions, std::uint64_t weight);
+    // Returns its weight.
+    std::uint64_t close(trace::SampleId sample);
+    void cover(OpenSample& sample, std::uint64_t blocks, std::uint64_t instructions);
+    std::uint64_t weigh(const OpenSample& sample);
 
     MakeProfilers make_;
     TakeHotlists take_;
@@ -148,6 +151,9 @@ class Digester : public trace::TraceSink {
     std::map<pid_t, std::vector<trace::Location>> sleepers_;  // their stacks, at the last look
     // Counters are kept, since what they have learnt serves the next sample, too.
     std::vector<std::unique_ptr<profile::SegmentCounter>> spare_counters_;
+    // Of all samples of which it is known how long the program takes for them.
+    double covered_ = 0, instructions_covered_ = 0;
+    double weight_left_over_ = 0;  // by rounding
     std::chrono::steady_clock::time_point trimmed_ = std::chrono::steady_clock::now();
 
     TraceQueue queue_;

@@ -35,8 +35,12 @@ inline constexpr Seconds credit_for_passing_stops{0.003};
 inline constexpr Seconds rare_wait{0.25};
 // Where all shares are known to better than this, samples become fewer, down to one of so many.
 inline constexpr double good_precision = 0.01, most_samples_in_one = 10;
+// A sample stands for the mean of so many waits before it.
+inline constexpr std::size_t waits_that_a_sample_stands_for = 4;
 // A sample counts for at most so many of its kind.
-inline constexpr double most_weight = 1e6;
+inline constexpr double most_weight = 1e9;
+// Where no sample has shown it.
+inline constexpr double usual_nanoseconds_of_instruction = 0.25;
 
 // --- at what cost (schedule/overhead_model.cpp) --------------------------------------------------
 
@@ -135,8 +139,6 @@ inline constexpr double longest_replica = 640e6;
 // sample's time suggests it may have (16 a nanosecond were seen); and the part of them that
 // programs usually execute.
 inline constexpr double most_per_nanosecond = 10, most_of_expected = 3, usual_part_of_most = 0.4;
-// The program's time for each nanosecond of a sample that counts once.
-inline constexpr Seconds unit_of_weight{5e-9};
 // The part of the time for which as many replicas live as may be at once, …
 inline constexpr double most_part_alive = 0.5;
 // … and the part of the budget that their computing may cost, where computing beside the program

@@ -61,13 +61,9 @@ struct TraceStart {
     TraceId trace{};
     SampleId sample{};
     Contents contents = Contents::everything;
-    // The sample stands for so many: it was taken in place of several because the profile was well
-    // known already.
-    std::uint32_t weight = 1;
-    // What is executed in it counts so many times more: it stands for so much of the program's
-    // time.
-    std::uint32_t weight_of_counts = 1;
-    std::uint64_t weight_in_all() const { return std::uint64_t{weight} * weight_of_counts; }
+    // The sample stands for so much of the time that all threads of the program compute; 0: for
+    // nothing but itself. See TraceEnd::covers.
+    double stands_for = 0;  // nanoseconds
     // The Trace begins with the thread's own first instruction, so it begins at a path head.
     bool from_thread_start = false;
     std::string thread;  // its name, if it is known
@@ -117,6 +113,10 @@ struct TraceEnd {
     Address continuation;  // the next instruction of the thread; 0 if there is none
     Location continuation_place;
     bool thread_exited = false;  // nothing followed: an unfinished path ended here
+    // How long the program computes, in the kernel as well, for what the Trace has. So what was
+    // executed in a sample counts as often as this, of all its threads, goes into the time that it
+    // stands for.
+    double covers = 0;  // nanoseconds; 0: not known
 };
 
 // Where an engine puts what it saw. Calls for one Trace come in order: begin, chunks, end. Traces

@@ -77,7 +77,7 @@ struct Contexts {
     }
     ByContext of(TestTrace& trace) {
         read(*profiler, trace);
-        profiler->end_sample(trace.start.sample);
+        profiler->end_sample(trace.start.sample, 1);
         return yield();
     }
     // From call to return: "2" of a function, "1 2" of the calls of 2 by 1.
@@ -112,7 +112,7 @@ TEST_CASE("samples that are kept have their calls and returns in order") {
         trace.from_thread_start().run(
             {main_calls, two_calls, three, two_returns, main_calls_three, three, main_ends});
         read(profiler, trace);
-        profiler.end_sample(trace.start.sample);
+        profiler.end_sample(trace.start.sample, 1);
     }
     Hotlists lists;
     profiler.yield(lists, Seen::samples);
@@ -371,13 +371,12 @@ TEST_CASE("contexts: each sample is one observation, with its weight") {
     const auto main_calls = c.block(0x1000, 1, call, 0x2000);
     const auto two = c.block(0x2000, 3, ret);
     TestTrace first{0, 0}, second{1, 1};
-    first.start.weight = 2;
     first.from_thread_start().run({main_calls, two});
     second.from_thread_start().run(main_calls);
     read(*c.profiler, first);
     read(*c.profiler, second);
-    c.profiler->end_sample(first.start.sample);
-    c.profiler->end_sample(second.start.sample);
+    c.profiler->end_sample(first.start.sample, 2);
+    c.profiler->end_sample(second.start.sample, 1);
     CHECK(c.yield() == ByContext{{"1", {3, 9, 0}}, {"1 2", {6, 6, 2}}});
     CHECK(c.contexts.totals.samples == 2);
     CHECK(c.contexts.totals.total_squares == 8 * 8 + 1);
@@ -403,7 +402,7 @@ TEST_CASE("contexts: rare ones are in those that called them, and totals stay") 
         for (std::uint64_t i = 0; i < 10; ++i)
             trace.run(c.block((3 + 10 * sample + i) * 0x1000, 1, call));
         read(*c.profiler, trace);
-        c.profiler->end_sample(trace.start.sample);
+        c.profiler->end_sample(trace.start.sample, 1);
     }
     const auto found = c.yield();
     CHECK(found.size() <= most_nodes + 10);
@@ -455,8 +454,8 @@ TEST_CASE("contexts of random walks add up, and segments say the same as blocks"
             const auto segment_reader = of_segments.open(trace.start);
             segment_reader->digest(chunk, segments);
             segment_reader->finish(trace.end);
-            of_blocks.end_sample(trace.start.sample);
-            of_segments.end_sample(trace.start.sample);
+            of_blocks.end_sample(trace.start.sample, 1);
+            of_segments.end_sample(trace.start.sample, 1);
         }
         Hotlists a, b;
         of_blocks.yield(a, Seen::samples);

@@ -214,10 +214,9 @@ TEST_CASE("what was looked at counts for all that the sample executed") {
     window.run(pair, {0x5000, 0x5000}).run(pair, {0x6000, 0x6010});
     read(*profiler, window);
     Counts counts;
-    counts.weight = 5;
     counts.exits = {{pair, Address{0x100}, at(0x100), 20}};
     profiler->count(trace::SampleId{0}, counts);
-    profiler->end_sample(trace::SampleId{0});
+    profiler->end_sample(trace::SampleId{0}, 5);
     Hotlists lists;
     profiler->yield(lists, Seen::samples);
     const auto& list = *lists.find<HazardHotlist>();

@@ -114,7 +114,7 @@ TEST_CASE("what timed loads waited, without what timing takes") {
         trace::TraceChunk chunk;
         chunk.timed_loads = {{id, 0, 40, 0}, {id, 0, 50, 0}, {id, 1, 240, 0}, {id, 1, 9'000, 0}};
         profiler->open(start)->digest(chunk);
-        profiler->end_sample(start.sample);
+        profiler->end_sample(start.sample, 1);
     }
     const auto list = yielded(*profiler);
     REQUIRE(list.entries.size() == 2);
@@ -146,10 +146,9 @@ TEST_CASE("what timed loads waited counts for all loads that their sample stands
         chunk.timed_loads.assign(timed, {block, 0, ticks, 0});
         profiler->open(start)->digest(chunk);
         Counts counts;
-        counts.weight = weight;
         counts.exits.push_back({block, Address{0x300}, at(0x300), executed});
         profiler->count(start.sample, counts);
-        profiler->end_sample(start.sample);
+        profiler->end_sample(start.sample, weight);
     };
     sample(0, slow, 1000, 1, 10, 240);
     sample(1, fast, 10'000, 2, 2, 80);

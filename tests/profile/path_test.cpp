@@ -232,9 +232,9 @@ TEST_CASE("each sample is a unit of the statistics, also where samples are read 
     one->digest(first.all);
     other->digest(second.all);
     one->finish(first.end);
-    profiler.end_sample(first.start.sample);
+    profiler.end_sample(first.start.sample, 1);
     other->finish(second.end);
-    profiler.end_sample(second.start.sample);
+    profiler.end_sample(second.start.sample, 1);
     Hotlists lists;
     profiler.yield(lists, Seen::samples);
     Totals totals;
@@ -268,7 +268,7 @@ TEST_CASE("more paths than there is room for: the hot ones stay, and everything 
         }
         trace.stop_before(0x8000);
         read(profiler, trace);
-        profiler.end_sample(trace.start.sample);
+        profiler.end_sample(trace.start.sample, 1);
     }
     Hotlists lists;
     profiler.yield(lists, Seen::samples);
@@ -314,7 +314,7 @@ TEST_CASE("counted paths that do not fit leave and count as unknown like others"
         total += 5;
         profiler.count(trace::SampleId{0}, counts);
     }
-    profiler.end_sample(trace::SampleId{0});
+    profiler.end_sample(trace::SampleId{0}, 1);
     Hotlists lists;
     profiler.yield(lists, Seen::samples);
     for (const auto& entry : lists.find<PathHotlist>()->entries) admitted += entry.statistics.count;

@@ -36,7 +36,7 @@ TEST_CASE("transitions are counted once for all that follows from them") {
     const auto loop = program.block(0x1000, 1, BlockExit::conditional, 0x1000);
     for (std::uint32_t i = 0; i < 300; ++i) {
         read(*profilers[0], TestTrace{i, i}.run(loop).run(loop).stop_before(0x1004));
-        profilers[0]->end_sample(trace::SampleId{i});
+        profilers[0]->end_sample(trace::SampleId{i}, 1);
     }
     CHECK(precision < 0.01);
     Hotlists lists;
@@ -74,7 +74,7 @@ TEST_CASE("a run that saw the whole program has no intervals") {
     Hotlists lists;
     for (const auto& profiler : make_profilers(options, program.table, functions)) {
         read(*profiler, trace);
-        profiler->end_sample(trace.start.sample);
+        profiler->end_sample(trace.start.sample, 1);
         profiler->yield(lists, Seen::everything);
     }
     for (const auto* totals :

@@ -122,7 +122,7 @@ Hotlists read_all(const RandomProgram& program, const std::vector<TestTrace>& tr
             }
             reader->finish(trace.end);
         }
-        for (const auto sample : samples) profiler->end_sample(sample);
+        for (const auto sample : samples) profiler->end_sample(sample, 1);
         profiler->yield(lists, Seen::samples);
     }
     return lists;

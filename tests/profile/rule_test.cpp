@@ -73,7 +73,7 @@ struct Program {
         RuleReader reader{tally, trace.start};
         reader.digest(trace.all);
         reader.finish(trace.end);
-        tally.end_sample(trace.start.sample);
+        tally.end_sample(trace.start.sample, 1);
         Hotlists lists;
         tally.yield(lists, Seen::everything, [](std::int32_t n) { return std::to_string(n); });
         return *lists.find<RuleHotlist>();
@@ -337,7 +337,7 @@ TEST_CASE("counted and read in order, rules say the same") {
     pass(loop.callee, loop.test, 3);
     pass(loop.test, loop.call, 2);
     pass(loop.test, loop.end, 1);
-    tally.end_sample(trace::SampleId{0});
+    tally.end_sample(trace::SampleId{0}, 1);
     Hotlists lists;
     tally.yield(lists, Seen::everything, nullptr);
 
@@ -428,7 +428,7 @@ TEST_CASE("events are told apart by what is so of the thread") {
     read(0, "main", {10, 0, 0}, {});
     read(1, "worker", {11, 1, 3}, {{11, 2, 3}});  // moved
     read(2, "", {}, {});
-    tally.end_sample(trace::SampleId{0});
+    tally.end_sample(trace::SampleId{0}, 1);
     Hotlists lists;
     tally.yield(lists, Seen::everything, [](std::int32_t n) { return std::to_string(n); });
     std::map<std::string, std::uint64_t> counts;
@@ -529,7 +529,7 @@ TEST_CASE("parameters change while a Trace is read") {
     program.parameters.set(0, {.enabled = true});
     reader.digest(trace.all);
     reader.finish(trace.end);
-    tally.end_sample(trace.start.sample);
+    tally.end_sample(trace.start.sample, 1);
     Hotlists lists;
     tally.yield(lists, Seen::everything, nullptr);
     const auto& list = *lists.find<RuleHotlist>();

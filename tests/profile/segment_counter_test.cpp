@@ -126,7 +126,7 @@ Hotlists count_all(const RandomProgram& program, const std::vector<TestTrace>& t
             counter.finish(trace->end);
         }
         drain();
-        for (const auto& profiler : profilers) profiler->end_sample(sample);
+        for (const auto& profiler : profilers) profiler->end_sample(sample, 1);
     }
     Hotlists lists;
     for (const auto& profiler : profilers) profiler->yield(lists, Seen::samples);
@@ -142,7 +142,7 @@ Hotlists read_all(const RandomProgram& program, const std::vector<TestTrace>& tr
             samples.insert(trace.start.sample);
             read(*profiler, trace);
         }
-        for (const auto sample : samples) profiler->end_sample(sample);
+        for (const auto sample : samples) profiler->end_sample(sample, 1);
         profiler->yield(lists, Seen::samples);
     }
     return lists;

@@ -161,7 +161,7 @@ TEST_CASE("threads that come within one window share, with the variables that th
             first->digest(elsewhere.all);
         }
         second->digest(b.all);
-        profiler->end_sample(a.start.sample);
+        profiler->end_sample(a.start.sample, 1);
         Hotlists lists;
         profiler->yield(lists, Seen::everything);
         const auto& list = *lists.find<SharingHotlist>();

@@ -264,10 +264,9 @@ TEST_CASE("what was looked at counts for all that the sample executed") {
         for (const std::uint64_t a : {0x100, 0x500, 0x200, 0x900}) window.run(walk, {a});
     read(*profiler, window);
     Counts counts;
-    counts.weight = 5;
     counts.exits = {{walk, Address{0x400100}, at(0x100), 80}};
     profiler->count(trace::SampleId{0}, counts);
-    profiler->end_sample(trace::SampleId{0});
+    profiler->end_sample(trace::SampleId{0}, 5);
     Hotlists lists;
     profiler->yield(lists, Seen::samples);
     const auto& list = *lists.find<StreamHotlist>();

@@ -135,7 +135,7 @@ inline void read(Profiler& profiler, const TestTrace& trace) {
 
 inline Hotlists hotlists_of(Profiler& profiler, const TestTrace& trace) {
     read(profiler, trace);
-    profiler.end_sample(trace.start.sample);
+    profiler.end_sample(trace.start.sample, 1);
     Hotlists lists;
     profiler.yield(lists, Seen::samples);
     return lists;

@@ -299,7 +299,7 @@ TEST_CASE("each sample is a unit of the statistics") {
         trace.run({body, body, body, after}).stop_before(0x1000);
         if (i == 1) trace.run({body, body}).stop_before(0x1008);
         read(profiler, trace);
-        profiler.end_sample(trace.start.sample);
+        profiler.end_sample(trace.start.sample, 1);
     }
     Hotlists lists;
     profiler.yield(lists, Seen::samples);

@@ -206,7 +206,7 @@ TEST_CASE("no step leads from one Trace to another") {
         TestTrace trace{i, i};
         trace.run(block, {1000 * i}).run(block, {1000 * i + 1});
         read(*profiler, trace);
-        profiler->end_sample(trace.start.sample);
+        profiler->end_sample(trace.start.sample, 1);
     }
     Hotlists lists;
     profiler->yield(lists, Seen::samples);
@@ -248,10 +248,10 @@ TEST_CASE("statistics are by sample, also where samples are read in turn") {
         a->finish(a1.end);
         b->finish(b1.end);
     }
-    profiler->end_sample(trace::SampleId{1});
-    profiler->end_sample(trace::SampleId{0});
+    profiler->end_sample(trace::SampleId{1}, 1);
+    profiler->end_sample(trace::SampleId{0}, 1);
     read(*profiler, c);
-    profiler->end_sample(trace::SampleId{2});
+    profiler->end_sample(trace::SampleId{2}, 1);
     Hotlists lists;
     profiler->yield(lists, Seen::samples);
     const auto& entry = entry_at(*lists.find<ValueHotlist>(), 0x100);
@@ -282,7 +282,7 @@ TEST_CASE("samples that are read in turn all the time are what they are one afte
             readers[sample]->digest(trace_of(sample, in_turn ? n / 2 : n % turns).all);
         }
         for (std::uint32_t sample = 0; sample < 2; ++sample)
-            profiler->end_sample(trace::SampleId{sample});
+            profiler->end_sample(trace::SampleId{sample}, 1);
         Hotlists hotlists;
         profiler->yield(hotlists, Seen::samples);
         lists.push_back(std::move(*hotlists.find<ValueHotlist>()));
@@ -313,7 +313,7 @@ TEST_CASE("a value with a 20 % share among thousands that never come again") {
             trace.run(block, {is_hot ? 42 : random()});
         }
         read(*profiler, trace);
-        profiler->end_sample(trace.start.sample);
+        profiler->end_sample(trace.start.sample, 1);
     }
     Hotlists lists;
     profiler->yield(lists, Seen::samples);
@@ -452,7 +452,7 @@ TEST_CASE("executions are counted exactly where values of some of them are read"
         for (std::uint64_t i = 0; i < 10 * (burst + 1); ++i)
             trace.run(read_and_counted, {i % 4 == 0 && burst == 1 ? 8u : 7u});
         read(*profiler, trace);
-        profiler->end_sample(trace.start.sample);
+        profiler->end_sample(trace.start.sample, 1);
     }
     Counts counts;
     counts.passes = {{read_and_counted, read_and_counted, 2000}, {only_counted, only_counted, 40}};
@@ -488,7 +488,7 @@ TEST_CASE("a hotlist of all values of all executions is exhaustive, also if thes
         trace.start.contents = trace::Contents::values;
         for (std::uint64_t i = 0; i < 6; ++i) trace.run(block, {i / 3});
         read(*profiler, trace);
-        profiler->end_sample(trace.start.sample);
+        profiler->end_sample(trace.start.sample, 1);
         Counts counts;
         counts.passes = {{block, block, executed}};
         profiler->count(trace.start.sample, counts);
@@ -515,7 +515,7 @@ TEST_CASE("contexts divide counted executions as they divide those that were rea
     trace.run(call).run(callee, {1}).run(second_call).run(callee, {2}).run(end).run(call);
     trace.run(callee, {1});
     read(*profiler, trace);
-    profiler->end_sample(trace.start.sample);
+    profiler->end_sample(trace.start.sample, 1);
     Counts counts;
     counts.passes = {{callee, second_call, 301}};
     profiler->count(trace.start.sample, counts);

@@ -57,20 +57,17 @@ Profile random_profile(const RandomProgram& program, Random& random, profile::Se
     const auto samples = seen == profile::Seen::everything ? 1u : 3 + random.below(8);
     for (std::uint32_t n = 0; n < samples; ++n) {
         auto trace = random_trace(program, n, n, 200 + random.below(3000), random);
-        if (seen == profile::Seen::samples) {
-            trace.start.weight = static_cast<std::uint32_t>(1 + random.below(3));
-            trace.start.weight_of_counts = static_cast<std::uint32_t>(1 + random.below(500));
-        }
+        const auto weight = seen == profile::Seen::samples ? 1 + random.below(1500) : 1;
         ++facts.coverage.samples;
         ++facts.coverage.ended[trace.end.reason];
         for (const auto id : trace.all.blocks) {
             if (id == trace::discontinuity) continue;
             const auto& block = program.program.table.at(id);
             const auto size = block.instructions.size();
-            if (values) *values += block.slots.size() * trace.start.weight_in_all();
+            if (values) *values += block.slots.size() * weight;
             ++facts.coverage.blocks;
             facts.coverage.instructions += size;
-            *facts.coverage.weighted_instructions += size * trace.start.weight_in_all();
+            *facts.coverage.weighted_instructions += size * weight;
         }
         for (auto& profiler : profilers) {
             auto reader = profiler->open(trace.start);
@@ -78,7 +75,7 @@ Profile random_profile(const RandomProgram& program, Random& random, profile::Se
                 reader->digest(chunk);
             reader->finish(trace.end);
         }
-        for (auto& profiler : profilers) profiler->end_sample(trace.start.sample);
+        for (auto& profiler : profilers) profiler->end_sample(trace.start.sample, weight);
     }
     profile::Hotlists lists;
     for (auto& profiler : profilers) profiler->yield(lists, seen);

@@ -71,14 +71,17 @@ trace::SegmentChunk turns_in_segments(const Loop& loop, std::uint32_t trace, std
 }
 
 // A sample of one Trace, from its beginning to its end.
-void give_sample(Digester& digester, const Loop& loop, const trace::TraceStart& start, int turns) {
+void give_sample(Digester& digester, const Loop& loop, const trace::TraceStart& start, int turns,
+                 double covers = 0) {
     const auto trace = static_cast<std::uint32_t>(start.trace);
     digester.begin(start);
     if (start.contents == Contents::counts)
         digester.segments(turns_in_segments(loop, trace, static_cast<std::size_t>(turns)));
     else
         digester.chunk(turns_in_blocks(loop, trace, turns));
-    digester.end(end_of(trace, "sample size"));
+    auto end = end_of(trace, "sample size");
+    end.covers = covers;
+    digester.end(end);
     digester.end_sample(start.sample);
 }
 
@@ -143,12 +146,11 @@ TEST_CASE("the weighted number of instructions is what functions' instructions s
     SamplerContext place{loop};
     auto& digester = *place.digester;
     auto blocks = start_of(0, 0, Contents::everything);
-    blocks.weight_of_counts = 7;
-    give_sample(digester, loop, blocks, 10);
+    blocks.stands_for = 70;
+    give_sample(digester, loop, blocks, 10, 10);
     auto segments = start_of(1, 1, Contents::counts);
-    segments.weight = 2;
-    segments.weight_of_counts = 3;
-    give_sample(digester, loop, segments, 100);
+    segments.stands_for = 90;
+    give_sample(digester, loop, segments, 100, 15);
     const auto lists = digester.finish(profile::Seen::samples);
     const auto coverage = digester.coverage();
     CHECK(coverage.instructions == 30 + 300);
@@ -312,18 +314,15 @@ TEST_CASE("each chapter has its own samples, of its own blocks") {
     }
 }
 
-TEST_CASE("a sample counts for those that were left out, and a short one for long ones") {
+TEST_CASE("a sample counts as often as it fits into the time that it stands for") {
     const Loop loop;
     for (const auto contents : {Contents::everything, Contents::counts}) {
         SamplerContext place{loop};
         auto& digester = *place.digester;
         for (std::uint32_t sample = 0; sample < 2; ++sample) {
             auto start = start_of(sample, sample, contents);
-            if (sample == 1) {
-                start.weight = 3;
-                start.weight_of_counts = 100;
-            }
-            give_sample(digester, loop, start, 10);
+            if (sample == 1) start.stands_for = 1500;
+            give_sample(digester, loop, start, 10, 5);
         }
         const auto lists = digester.finish(profile::Seen::samples);
         CHECK(lists.find<profile::EdgeHotlist>()->totals.total == 20 + 300 * 20);
@@ -333,6 +332,32 @@ TEST_CASE("a sample counts for those that were left out, and a short one for lon
         CHECK(lists.find<profile::PathHotlist>()->totals.samples == 2);
         CHECK(digester.coverage().blocks == 40);
     }
+}
+
+TEST_CASE("what nobody has timed is as fast as what was") {
+    const Loop loop;
+    SamplerContext place{loop};
+    auto& digester = *place.digester;
+    for (std::uint32_t sample = 0; sample < 2; ++sample) {
+        auto start = start_of(sample, sample, Contents::counts);
+        start.stands_for = 300;
+        give_sample(digester, loop, start, 10, sample == 0 ? 60 : 0);
+    }
+    digester.finish(profile::Seen::samples);
+    CHECK(digester.coverage().weighted_instructions == 2 * 5 * 30);
+}
+
+TEST_CASE("what weights lose by rounding counts with the next sample") {
+    const Loop loop;
+    SamplerContext place{loop};
+    auto& digester = *place.digester;
+    for (std::uint32_t sample = 0; sample < 8; ++sample) {
+        auto start = start_of(sample, sample, Contents::counts);
+        start.stands_for = 33;
+        give_sample(digester, loop, start, 10, 8);
+    }
+    digester.finish(profile::Seen::samples);
+    CHECK(digester.coverage().weighted_instructions == 33 * 30);
 }
 
 TEST_CASE("samples in segments give what samples in blocks give") {

@@ -132,7 +132,7 @@ class TestKind : public SampleKind {
         world_.samples.push_back({name_, thread.tid(), world_.passed(), waited_});
         const auto price = wish_.price();
         world_.pass(price);
-        pacer().next_weight();
+        pacer().begins();
         pacer().finished(price);
         last_ = world_.time;
     }

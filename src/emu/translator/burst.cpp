@@ -16,6 +16,7 @@ std::uint64_t BurstExperience::ticks_now() {
 
 BurstExperience::BurstExperience()
     : of_block_(tuning::usual_nanoseconds_of_block),
+      of_call_(tuning::usual_nanoseconds_of_call),
       blocks_in_segment_(tuning::fewest_blocks_in_segment) {}
 
 // What a thread says may be anything: then it is none.
@@ -30,6 +31,7 @@ double BurstExperience::nanoseconds(std::uint64_t from, std::uint64_t to) const 
 void BurstExperience::learn_of_block(double nanoseconds) {
     const auto followed = nanoseconds < of_block_ ? tuning::followed_down : tuning::followed_up;
     of_block_ *= std::pow(nanoseconds / of_block_, followed);
+    has_learned_ = true;
 }
 
 // Calls take as long as ever. One that was not made from the cache has a beginning and no end: then
@@ -42,20 +44,44 @@ void Burst::has_asked(const ThreadArea& area, bool counts) {
     const auto computed = calls < part ? part - calls : part;
     asked_at_ = area.asked_at;
     calls_ += area.calls;
+    in_calls_ += std::min(calls, part);
     in_cache_ += computed;
     if (counts) lean_ += computed;
 }
 
+// New code is in no cache either, and its pages are not mapped yet.
+double Burst::disturbance() const {
+    return tuning::most_disturbance + waited_;
+}
+
+// What disturbs a first part is nothing to its time. In the program's first bursts nobody knows how
+// long that is.
+bool Burst::says_much() const {
+    return experience_->has_learned() && lean_ > tuning::disturbances_that_tell * disturbance();
+}
+
 void Burst::measure(const Work& done) {
-    const auto blocks = static_cast<double>(done.blocks);
-    if (blocks < tuning::fewest_blocks_to_measure) return;
     const auto usual = experience_->of_block();
-    const auto said = [&](double nanoseconds) {
-        return without_instrumentation(nanoseconds, done) / blocks;
+    const auto is_enough = [](const Work& work) {
+        return static_cast<double>(work.blocks) >= tuning::fewest_blocks_to_measure;
     };
-    const auto most = std::max(usual * tuning::most_of_usual_block_time,
-                               said(std::max(lean_ - tuning::most_disturbance, 0.0)));
-    of_block_ = std::clamp(said(lean_), usual / tuning::most_of_usual_block_time, most);
+    const auto rest = done - first_part_;
+    if (first_part_.blocks > 0 && is_enough(rest)) {
+        const auto said = [&](double time) {
+            return without_instrumentation(std::max(time, 0.0), rest) /
+                   static_cast<double>(rest.blocks);
+        };
+        const auto took = lean_ - lean_in_first_part_;
+        const auto most = std::max(usual * tuning::most_of_usual_block_time,
+                                   said(took - tuning::most_disturbance));
+        of_block_ = std::clamp(said(took), usual / tuning::most_of_usual_block_time, most);
+    } else if (is_enough(done)) {
+        const auto said = [&](double time) {
+            return without_instrumentation(std::max(time, 0.0), done) /
+                   static_cast<double>(done.blocks);
+        };
+        of_block_ = std::clamp(usual, said(lean_ - disturbance()), said(lean_));
+    }
 }
 
 double Burst::blocks_in_all(double blocks, double instructions) const {
@@ -67,25 +93,50 @@ double Burst::blocks_in_all(double blocks, double instructions) const {
 std::uint64_t Burst::blocks_left(const Work& done) {
     measure(done);
     const auto blocks = static_cast<double>(done.blocks);
+    const bool was_first_part = done.blocks > 0 && first_part_.blocks == 0;
+    if (was_first_part) {
+        first_part_ = done;
+        lean_in_first_part_ = lean_;
+    }
     const auto in_all = blocks_in_all(blocks, static_cast<double>(done.instructions));
     is_last_part_ = done.blocks > 0;
     // The first part tells how long the rest is to be.
-    const auto left = is_last_part_ ? in_all - blocks : in_all * tuning::first_part_of_burst;
+    auto left = is_last_part_ ? in_all - blocks : in_all * tuning::first_part_of_burst;
+    if (was_first_part && !says_much())
+        left = std::max(left, tuning::blocks_that_tell * tuning::fewest_blocks_to_measure);
     is_over_ = is_last_part_ && left < tuning::negligible_part * in_all;
     return is_over_ ? 0 : static_cast<std::uint64_t>(std::max(1.0, std::ceil(left)));
 }
 
-void Burst::had_no_processor(std::uint64_t nanoseconds) {
-    if (without_processor_)
-        displaced_ = static_cast<double>(nanoseconds - std::min(nanoseconds, *without_processor_));
-    else
-        without_processor_ = nanoseconds;
+double Burst::covers(const Work& done, std::uint64_t in_windows) const {
+    const auto blocks = static_cast<double>(done.blocks);
+    const auto instructions_in_block = done.blocks > 0
+                                           ? static_cast<double>(done.instructions) / blocks
+                                           : tuning::usual_instructions_in_block;
+    const auto in_user_mode =
+        of_block_ * (blocks + static_cast<double>(in_windows) / instructions_in_block);
+    const auto expected = experience_->of_call() * static_cast<double>(calls_);
+    return in_user_mode + (ran_all_the_time_ ? in_calls_ : std::min(in_calls_, expected));
+}
+
+// What the kernel has computed in calls is known where the thread had its processor all the time.
+void Burst::was_scheduled(const proc::ScheduledTime& time) {
+    if (scheduled_before_) {
+        displaced_ =
+            static_cast<double>(time.waited - std::min(time.waited, scheduled_before_->waited));
+        ran_all_the_time_ = time.times == scheduled_before_->times;
+    } else {
+        scheduled_before_ = time;
+    }
 }
 
 void Burst::ended(const Work& done) {
     measure(done);
     native_ = std::min(of_block_ * static_cast<double>(done.blocks), in_cache_);
-    if (static_cast<double>(done.blocks) >= tuning::fewest_blocks_to_measure)
+    if (ran_all_the_time_ && calls_ > 0)
+        experience_->learn_of_call(in_calls_ / static_cast<double>(calls_));
+    const auto rest = static_cast<double>((done - first_part_).blocks);
+    if (rest >= tuning::fewest_blocks_to_measure || says_much())
         experience_->learn_of_block(of_block_);
 }
 

@@ -6,6 +6,9 @@
 // takes longer in the cache than in its own code. So when the first part of a burst is over it is
 // estimated how long that would have taken natively, and how many blocks fit into the rest. The
 // thread leaves after these, when it would ask next.
+//
+// The first part pays for the code cache's being in no cache of the processor. So it is the rest
+// that tells how fast the program is, unless the first part took so long that this is nothing.
 #pragma once
 
 #include <algorithm>
@@ -15,6 +18,8 @@
 #include "base/clock.h"
 #include "emu/translator/layout.h"
 #include "emu/translator/segment_work.h"
+#include "emu/tuning.h"
+#include "proc/process_info.h"
 
 namespace shadowprof::emu::translator {
 
@@ -33,6 +38,12 @@ class BurstExperience {
     // Of the program's time, for a block.
     double of_block() const { return of_block_; }
     void learn_of_block(double nanoseconds);
+    // … and for a system call, without what it sleeps there.
+    double of_call() const { return of_call_; }
+    void learn_of_call(double nanoseconds) {
+        of_call_ += tuning::followed_by_calls * (nanoseconds - of_call_);
+    }
+    bool has_learned() const { return has_learned_; }
     double blocks_in_segment() const { return blocks_in_segment_; }
     void learn_blocks_in_segment(double blocks) { blocks_in_segment_ = blocks; }
 
@@ -41,7 +52,8 @@ class BurstExperience {
 
     Clock::time_point began_ = Clock::now();
     std::uint64_t began_ticks_ = ticks_now();
-    double of_block_, blocks_in_segment_;
+    double of_block_, of_call_, blocks_in_segment_;
+    bool has_learned_ = false;
 };
 
 class Burst {
@@ -63,10 +75,13 @@ class Burst {
     double expected_blocks() const { return blocks_in_all(0, 0); }
     void ended(const Work& done);
 
-    // For so many nanoseconds the thread had no processor, before it began and when it is over:
-    // that is nobody's fault.
-    void had_no_processor(std::uint64_t nanoseconds);
+    // How the thread has had processors, before it began and when it is over: that it had none is
+    // nobody's fault.
+    void was_scheduled(const proc::ScheduledTime& time);
 
+    // When it is over: nanoseconds that the program takes for what was executed, in all versions,
+    // of which so many instructions were in windows.
+    double covers(const Work& done, std::uint64_t in_windows) const;
     // Nanoseconds that the program took longer.
     double extra() const { return std::max(0.0, waited_ + in_cache_ - native_ - displaced_); }
     // … of which for code that was new.
@@ -76,16 +91,22 @@ class Burst {
 
   private:
     void measure(const Work& done);
+    double disturbance() const;
+    bool says_much() const;
     double blocks_in_all(double blocks, double instructions) const;
 
     BurstLength length_;
     BurstExperience* experience_;
     double of_block_;
     bool is_last_part_ = false, is_over_ = false;
+    Work first_part_;
+    double lean_in_first_part_ = 0;
     std::uint64_t calls_ = 0;
     std::optional<std::uint64_t> asked_at_;
-    std::optional<std::uint64_t> without_processor_;                            // before it began
-    double lean_ = 0, in_cache_ = 0, native_ = 0, waited_ = 0, displaced_ = 0;  // nanoseconds
+    std::optional<proc::ScheduledTime> scheduled_before_;
+    bool ran_all_the_time_ = false;
+    double lean_ = 0, in_cache_ = 0, in_calls_ = 0, native_ = 0, waited_ = 0,
+           displaced_ = 0;  // nanoseconds
 };
 
 struct BurstOutcome {

@@ -65,7 +65,7 @@ GuestThread& GuestThreads::add_burst(ptrace::Thread& thread, const trace::TraceS
 
 void GuestThreads::note_displacement(GuestThread& guest) const {
     if (const auto time = proc::scheduled_time(tracer_.pid(), guest.thread->tid()))
-        guest.burst->had_no_processor(time->waited);
+        guest.burst->was_scheduled(*time);
 }
 
 bool GuestThreads::admit(GuestThread& guest) {
@@ -126,17 +126,19 @@ bool GuestThreads::is_any_open_of(trace::SampleId sample) const {
 void GuestThreads::end(GuestThread& guest, std::string reason, bool exited,
                        std::optional<Address> continuation) {
     if (std::exchange(guest.has_open_trace, false)) {
+        trace::TraceEnd end;
         read_stream(guest);
         guest.recording->end_stream();
         if (auto& burst = guest.burst) {
             note_displacement(guest);
             burst->ended(guest.recording->work());
+            end.covers =
+                burst->covers(guest.recording->work(), guest.recording->instructions_in_windows());
             outcomes_.push_back({.extra = burst->extra(),
                                  .waited = burst->waited(),
                                  .calls = burst->calls(),
                                  .is_complete = burst->is_over()});
         }
-        trace::TraceEnd end;
         end.trace = guest.trace;
         end.reason = std::move(reason);
         end.thread_exited = exited;

@@ -23,6 +23,11 @@ struct Work {
         indirect += other.indirect;
         return *this;
     }
+    // `other` is a part of it.
+    Work operator-(const Work& other) const {
+        return {blocks - other.blocks, instructions - other.instructions,
+                indirect - other.indirect};
+    }
 };
 
 // Used by one thread at a time.

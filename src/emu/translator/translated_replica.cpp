@@ -43,9 +43,9 @@ TranslatedReplica::End TranslatedReplica::run(Length length, Random& random) {
     if (!begin) return {"the replica is gone", {}, {}, 0, false};
     native_ = *begin;
     auto next = enter() ? Next::go_on : Next::end;
-    if (length.nanoseconds > 0)
-        time_.emplace(replica_.pid(), before_.of_fault);
-    else
+    time_.emplace(replica_.pid(), before_.of_fault);
+    is_warm_ = length.nanoseconds <= 0;
+    if (is_warm_)
         recording_.expect(static_cast<double>(length.instructions) /
                           tuning::usual_instructions_in_block);
     while (next != Next::end) {
@@ -66,6 +66,7 @@ TranslatedReplica::End TranslatedReplica::run(Length length, Random& random) {
     end_.instructions = instructions();
     end_.is_complete = share_ >= 1;
     end_.blocks = recording_.work().blocks;
+    end_.covers = covers();
     return end_;
 }
 
@@ -112,7 +113,7 @@ TranslatedReplica::Next TranslatedReplica::on_guest_call(const Registers& regist
     if (!replica_.set_registers(native_)) return end("the replica is gone");
     const auto next = serve_call();
     // What was executed since the last look is part of the sample, unless it is still warming up.
-    if (next == Next::end && (!time_ || is_warm_)) {
+    if (next == Next::end && is_warm_) {
         const ReplicaCache::Turn turn{guest_};
         recording_.read();
     }
@@ -122,6 +123,7 @@ TranslatedReplica::Next TranslatedReplica::on_guest_call(const Registers& regist
 // The replica is stopped after the call, with the guest's registers.
 TranslatedReplica::Next TranslatedReplica::serve_call() {
     const auto number = native_.raw.orig_rax;
+    if (is_warm_) ++calls_;
     end_.continuation = native_.rip();
     if (number == SYS_sched_yield && yields_in_vain()) return end(waits_in_a_loop);
     if (auto reason = services_.serve(native_)) return end(std::move(*reason));
@@ -158,8 +160,8 @@ TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers
     }
     switch (area.request) {
         case Request::look: {
-            if (time_) time_->look(!recording_.is_in_window());
-            if (time_ && !is_warm_) {
+            time_->look(!recording_.is_in_window());
+            if (!is_warm_) {
                 warm_up(turn, random);
                 break;
             }
@@ -179,7 +181,7 @@ TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers
             translator.find(native_.rip(), recording_.version());
             break;
         case Request::changed:
-            if (!time_ || is_warm_)
+            if (is_warm_)
                 recording_.cut_before(translator.unit(static_cast<std::uint32_t>(area.exit)),
                                       native_.rip());
             translator.renew(native_.rip(), recording_.version());
@@ -272,12 +274,21 @@ TranslatedReplica::Next TranslatedReplica::measure_rate() {
     return Next::enter;
 }
 
+// Windows take many times as long and are left out of the estimate; what they executed is not.
+double TranslatedReplica::covers() {
+    const auto work = recording_.work();
+    if (!is_warm_ || work.instructions == 0) return 0;
+    return time_->estimate(work, stops_) * static_cast<double>(instructions()) /
+               static_cast<double>(work.instructions) +
+           tuning::usual_nanoseconds_of_call * static_cast<double>(calls_);
+}
+
 bool TranslatedReplica::is_long_enough() {
     share_ = static_cast<double>(instructions()) / static_cast<double>(wanted_.instructions);
     // Capture windows take many times as long and are left out of the estimate, so they come on top
     // of the sample. If they counted like the rest, a sample that begins with one would soon be
     // over.
-    if (time_)
+    if (wanted_.nanoseconds > 0)
         share_ = std::max(share_, time_->estimate(recording_.work(), stops_) / wanted_.nanoseconds);
     return share_ >= 1;
 }

@@ -55,6 +55,7 @@ class TranslatedReplica {
         bool is_complete = false;                               // it is as long as was wanted
         std::uint64_t blocks = 0;                               // in the lean version
         std::optional<double> nanoseconds_of_instruction = {};  // as measured natively
+        double covers = 0;  // nanoseconds that the program takes for it; 0: not known
     };
     // The sample ends after whichever comes first, or a little later.
     struct Length {
@@ -80,6 +81,7 @@ class TranslatedReplica {
     std::uint64_t instructions() const {
         return recording_.work().instructions + recording_.instructions_in_windows();
     }
+    double covers();
     bool is_long_enough();
     bool yields_in_vain();
     bool is_caught_spinning(ReplicaCache::Turn& turn, std::span<const trace::SegmentId> executed);
@@ -100,8 +102,8 @@ class TranslatedReplica {
     ptrace::Registers native_;
     Length wanted_;
     std::optional<NativeTime> time_;
-    std::uint64_t stops_ = 0;
-    bool is_warm_ = false;
+    std::uint64_t stops_ = 0, calls_ = 0;
+    bool is_warm_ = false;  // what is executed is part of the sample
     Work warming_;
     std::vector<trace::SegmentId> warmed_with_;            // the latest of them
     std::optional<Landmark> landmark_;                     // for measuring the rate

@@ -43,15 +43,12 @@ struct Counts {
     // Valid until the next call.
     std::function<std::span<const trace::BlockId>(const Path&)> blocks_of;
     std::uint64_t unknown_paths = 0;
-    // The sample's: see TraceStart::weight_in_all. The counts are without it.
-    std::uint64_t weight = 1;
 
     void clear() {
         passes.clear();
         exits.clear();
         paths.clear();
         unknown_paths = 0;
-        weight = 1;
     }
 };
 

@@ -56,8 +56,9 @@ class Profiler {
     // that are dropped.
     virtual bool reads_clock() const { return false; }
     virtual void look(const ClockLook&) {}
-    // All Traces of the sample have been read: fold it into the statistics.
-    virtual void end_sample(trace::SampleId sample) = 0;
+    // All Traces of the sample have been read: fold it into the statistics. What was executed in it
+    // counts so often.
+    virtual void end_sample(trace::SampleId sample, std::uint64_t weight) = 0;
     // Adds its hotlist. Called once, at the end.
     virtual void yield(Hotlists& into, Seen seen) = 0;
 };

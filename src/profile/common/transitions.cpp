@@ -78,29 +78,28 @@ void TransitionCounts::count_another(Row& row, trace::BlockId from, trace::Block
 }
 
 std::unique_ptr<Reader> TransitionProfiler::open(const trace::TraceStart& start) {
-    auto& counts = samples_.open(start.sample);
-    counts.weigh(start.weight_in_all());
-    return std::make_unique<TransitionReader>(blocks_, counts);
+    return std::make_unique<TransitionReader>(blocks_, samples_.open(start.sample));
 }
 
 void TransitionProfiler::count(trace::SampleId sample, const Counts& counts) {
     samples_.open(sample).add(counts);
 }
 
-void TransitionProfiler::end_sample(trace::SampleId sample) {
-    samples_.close(sample, [this](TransitionCounts& counts) { fold(counts); });
+void TransitionProfiler::end_sample(trace::SampleId sample, std::uint64_t weight) {
+    samples_.close(sample, [&](TransitionCounts& counts) { fold(counts, weight); });
 }
 
-void TransitionProfiler::fold(TransitionCounts& counts) {
-    counts.drain(blocks_, [this](const trace::Block& from, Address next, const Location& place,
-                                 std::uint64_t count) {
-        for (const auto& profile : profiles_) profile->add(from, next, place, count);
-    });
+void TransitionProfiler::fold(TransitionCounts& counts, std::uint64_t weight) {
+    counts.drain(
+        blocks_, weight,
+        [this](const trace::Block& from, Address next, const Location& place, std::uint64_t count) {
+            for (const auto& profile : profiles_) profile->add(from, next, place, count);
+        });
     for (const auto& profile : profiles_) profile->end_sample();
 }
 
 void TransitionProfiler::yield(Hotlists& into, Seen seen) {
-    samples_.close_all([this](TransitionCounts& counts) { fold(counts); });
+    samples_.close_all([this](TransitionCounts& counts) { fold(counts, 1); });
     for (const auto& profile : profiles_) profile->yield(into, seen);
 }
 

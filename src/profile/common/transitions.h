@@ -66,10 +66,10 @@ class TransitionCounts {
 
     // Gives every execution of a block once, as TransitionProfile::add takes it, and forgets it.
     template <class Visit>
-    void drain(const trace::BlockTable& blocks, Visit visit) {
+    void drain(const trace::BlockTable& blocks, std::uint64_t weight, Visit visit) {
         const auto pass = [&](trace::BlockId from, trace::BlockId to, std::uint64_t count) {
             const auto& next = blocks.at(to);
-            visit(blocks.at(from), next.start, next.place, count * weight_);
+            visit(blocks.at(from), next.start, next.place, count * weight);
         };
         for (const auto from : touched_) {
             auto& row = rows_[static_cast<std::uint32_t>(from)];
@@ -84,13 +84,9 @@ class TransitionCounts {
         });
         others_.clear();
         for (const auto& [key, exit] : exits_)
-            visit(blocks.at(key.first), key.second, exit.first, exit.second * weight_);
+            visit(blocks.at(key.first), key.second, exit.first, exit.second * weight);
         exits_.clear();
-        weight_ = 1;
     }
-
-    // See TraceStart::weight_in_all.
-    void weigh(std::uint64_t weight) { weight_ = std::max(weight_, weight); }
 
   private:
     struct Row {
@@ -113,7 +109,6 @@ class TransitionCounts {
     std::vector<Row> rows_;                // by block
     std::vector<trace::BlockId> touched_;  // their rows have counts; may repeat
     FlatMap<std::uint64_t> others_;
-    std::uint64_t weight_ = 1;
     std::map<std::pair<trace::BlockId, Address>, std::pair<Location, std::uint64_t>> exits_;
 };
 
@@ -140,11 +135,11 @@ class TransitionProfiler : public Profiler {
     trace::CapturePlan captures() const override { return {}; }
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
     void count(trace::SampleId sample, const Counts& counts) override;
-    void end_sample(trace::SampleId sample) override;
+    void end_sample(trace::SampleId sample, std::uint64_t weight) override;
     void yield(Hotlists& into, Seen seen) override;
 
   private:
-    void fold(TransitionCounts& counts);
+    void fold(TransitionCounts& counts, std::uint64_t weight);
 
     const trace::BlockTable& blocks_;
     Profiles profiles_;

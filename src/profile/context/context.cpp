@@ -60,21 +60,19 @@ T& at(std::vector<T>& all, std::size_t number) {
 
 std::unique_ptr<Reader> ContextProfiler::open(const trace::TraceStart& start) {
     auto& sample = samples_.open(start.sample);
-    sample.weight = std::max(sample.weight, start.weight_in_all());
     sample.walks.push_back(
         std::make_unique<CallWalk>(tree_, stretches_, sample.counts, start, kept_.begin(start)));
     return std::make_unique<ContextReader>(*this, stretches_.blocks(), *sample.walks.back());
 }
 
-void ContextProfiler::end_sample(trace::SampleId id) {
-    samples_.close(id, [this](Sample& sample) { fold(sample); });
+void ContextProfiler::end_sample(trace::SampleId id, std::uint64_t weight) {
+    samples_.close(id, [&](Sample& sample) { fold(sample, weight); });
     keep_small();
 }
 
-void ContextProfiler::fold(Sample& sample) {
+void ContextProfiler::fold(Sample& sample, std::uint64_t weight) {
     for (const auto& walk : sample.walks) walk->end();
     const auto& counts = sample.counts;
-    const auto weight = std::exchange(sample.weight, 1);
     std::uint64_t total = 0;
     counts.self.for_each([&](NodeId, std::uint64_t count) { total += count * weight; });
     counts.self.for_each([&](NodeId node, std::uint64_t count) {
@@ -110,8 +108,7 @@ void ContextProfiler::forget_rare_nodes() {
             walk->settle();
             walk->each_node([&](NodeId node) { kept[node] = true; });
         }
-        for (const auto& [node, count] : sample.counts.inclusive(tree_))
-            weights[node] += count * sample.weight;
+        for (const auto& [node, count] : sample.counts.inclusive(tree_)) weights[node] += count;
     });
     auto order = weights;
     const auto middle = order.begin() + static_cast<std::ptrdiff_t>(order.size() / 2);
@@ -134,7 +131,7 @@ void ContextProfiler::forget_rare_nodes() {
 }
 
 void ContextProfiler::yield(Hotlists& into, Seen seen) {
-    samples_.close_all([this](Sample& sample) { fold(sample); });
+    samples_.close_all([this](Sample& sample) { fold(sample, 1); });
     into.add(contexts(seen));
     into.add(callers(seen));
     if (kept_samples_ > 0) into.add(kept_.list(tree_));

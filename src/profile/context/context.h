@@ -27,7 +27,7 @@ class ContextProfiler : public Profiler {
     trace::CapturePlan captures() const override { return {}; }
     bool reads_segments() const override { return true; }
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
-    void end_sample(trace::SampleId sample) override;
+    void end_sample(trace::SampleId sample, std::uint64_t weight) override;
     // A list of contexts, one of functions and their callers, and one of samples that are kept.
     void yield(Hotlists& into, Seen seen) override;
 
@@ -40,7 +40,6 @@ class ContextProfiler : public Profiler {
     struct Sample {
         CallCounts counts;
         std::vector<std::unique_ptr<CallWalk>> walks;  // of its threads
-        std::uint64_t weight = 1;
     };
     struct OfNode {
         Statistics self, inclusive;
@@ -50,7 +49,7 @@ class ContextProfiler : public Profiler {
         Statistics inclusive;
         std::uint64_t calls = 0;
     };
-    void fold(Sample& sample);
+    void fold(Sample& sample, std::uint64_t weight);
     void forget_rare_nodes();
     ContextHotlist contexts(Seen seen) const;
     CallerHotlist callers(Seen seen) const;

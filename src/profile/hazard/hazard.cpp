@@ -75,8 +75,8 @@ class HazardProfiler : public Profiler {
     trace::CapturePlan captures() const override { return trace::Capture::memory_addresses; }
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
     void count(trace::SampleId sample, const Counts& counts) override;
-    void end_sample(trace::SampleId sample) override {
-        samples_.close(sample, [this](OfSample& open) { fold(open); });
+    void end_sample(trace::SampleId sample, std::uint64_t weight) override {
+        samples_.close(sample, [&](OfSample& open) { fold(open, weight); });
     }
     void yield(Hotlists& into, Seen seen) override;
 
@@ -86,7 +86,7 @@ class HazardProfiler : public Profiler {
     struct OfSample {
         FlatMap<Sums> hazards;
         std::uint64_t accesses = 0, instructions = 0;  // looked at
-        std::uint64_t executed = 0;  // accesses, as often as the sample weighs; 0: not counted
+        std::uint64_t executed = 0;                    // accesses, 0: not counted
     };
     struct Entry {
         Statistics statistics;
@@ -97,7 +97,7 @@ class HazardProfiler : public Profiler {
     }
     OfBlock learn(const trace::Block& block);
     PlaceNumber number_of(const Location& place);
-    void fold(OfSample& sample);
+    void fold(OfSample& sample, std::uint64_t weight);
 
     KnownBlocks<OfBlock> known_;
     HazardCosts costs_;
@@ -117,7 +117,7 @@ class HazardProfiler::AddressReader : public Reader {
         : profiler_(profiler),
           sample_(profiler.samples_.open(start.sample)),
           // What parts of other Traces execute is counted with these.
-          weight_(start.contents == trace::Contents::everything ? start.weight_in_all() : 0) {}
+          counts_(start.contents == trace::Contents::everything) {}
 
     void digest(const trace::TraceChunk& chunk) override {
         const auto* values = chunk.values.data();
@@ -141,7 +141,7 @@ class HazardProfiler::AddressReader : public Reader {
             values += block.values;
             sample_.accesses += block.looked_at;
             sample_.instructions += block.instructions;
-            sample_.executed += weight_ * block.looked_at;
+            if (counts_) sample_.executed += block.looked_at;
         }
         SHADOWPROF_ASSERT(values == chunk.values.data() + chunk.values.size(),
                           "values do not fit their blocks");
@@ -191,7 +191,7 @@ class HazardProfiler::AddressReader : public Reader {
 
     HazardProfiler& profiler_;
     OfSample& sample_;
-    std::uint64_t weight_;
+    bool counts_;
     std::uint64_t position_ = 0;  // in instructions
     StoreWindow stores_;
     // By store, in place of load: a register derives from what this store wrote.
@@ -239,16 +239,17 @@ OfBlock HazardProfiler::learn(const trace::Block& block) {
 void HazardProfiler::count(trace::SampleId id, const Counts& counts) {
     auto& sample = samples_.open(id);
     const auto add = [&](trace::BlockId block, std::uint64_t times) {
-        sample.executed += counts.weight * times * of(block).looked_at;
+        sample.executed += times * of(block).looked_at;
     };
     for (const auto& pass : counts.passes) add(pass.from, pass.count);
     for (const auto& exit : counts.exits) add(exit.from, exit.count);
 }
 
 // What was looked at counts for all that the sample executed and stands for.
-void HazardProfiler::fold(OfSample& sample) {
-    const auto all = std::max(sample.executed, sample.accesses);
-    executed_ += sample.executed;
+void HazardProfiler::fold(OfSample& sample, std::uint64_t weight) {
+    const auto executed = sample.executed * weight;
+    const auto all = std::max(executed, sample.accesses);
+    executed_ += executed;
     accesses_ += sample.accesses;
     const auto scaled = [&](std::uint64_t n) {
         return static_cast<std::uint64_t>(Wide{n} * all / sample.accesses);
@@ -270,7 +271,7 @@ void HazardProfiler::fold(OfSample& sample) {
 }
 
 void HazardProfiler::yield(Hotlists& into, Seen seen) {
-    samples_.close_all([this](OfSample& sample) { fold(sample); });
+    samples_.close_all([this](OfSample& sample) { fold(sample, 1); });
     HazardHotlist list;
     list.totals = totals_;
     // Where windows are samples of their own, what was executed is counted in another.

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/flat_map.h"
 #include "profile/common/address_origin.h"
+#include "profile/common/executions.h"
 #include "profile/common/known_blocks.h"
 #include "profile/common/open_samples.h"
 #include "profile/common/stride.h"
@@ -92,8 +93,8 @@ class LatencyProfiler : public Profiler {
     trace::CapturePlan captures() const override { return trace::Capture::latency; }
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
     void count(trace::SampleId sample, const Counts& counts) override;
-    void end_sample(trace::SampleId sample) override {
-        samples_.close(sample, [this](OfSample& open) { fold(open); });
+    void end_sample(trace::SampleId sample, std::uint64_t weight) override {
+        samples_.close(sample, [&](OfSample& open) { fold(open, weight); });
     }
     void yield(Hotlists& into, Seen seen) override;
 
@@ -104,7 +105,7 @@ class LatencyProfiler : public Profiler {
     struct OfSample {
         FlatMap<std::int64_t> waits;  // picoseconds, by load
         std::uint64_t timed = 0;
-        std::uint64_t loads = 0;  // executed, as often as the sample weighs; 0 if not counted
+        ExecutionsOfSample executions;
     };
     struct OfBlock {
         std::vector<LoadNumber> loads;  // of each access; none for stores
@@ -118,7 +119,7 @@ class LatencyProfiler : public Profiler {
     LoadNumber number_of(const Key& key);
     std::unique_ptr<CacheModel> take_model();
     void touch_first(Load& load, std::uint64_t stretch, std::uint64_t line);
-    void fold(OfSample& sample);
+    void fold(OfSample& sample, std::uint64_t weight);
     void count_loads(std::vector<std::uint64_t>& executions);
     LatencyHotlist::Entry entry_of(const Load& load, std::uint64_t executions) const;
     void add_model(LatencyHotlist::Entry& entry, const Load& load) const;
@@ -136,7 +137,7 @@ class LatencyProfiler : public Profiler {
     std::vector<std::unique_ptr<CacheModel>> spare_models_;
     LineSet marked_{most_marked_lines};
     std::uint64_t stretches_ = 0;
-    std::vector<std::uint64_t> counted_;  // executions by block
+    Executions counted_;
     Totals totals_;
 };
 
@@ -285,23 +286,20 @@ void LatencyProfiler::touch_first(Load& load, std::uint64_t stretch, std::uint64
 }
 
 void LatencyProfiler::count(trace::SampleId id, const Counts& counts) {
-    auto& sample = samples_.open(id);
-    counted_.resize(blocks_.size());
-    const auto add = [&](trace::BlockId block, std::uint64_t times) {
-        counted_[static_cast<std::uint32_t>(block)] += counts.weight * times;
-        sample.loads += counts.weight * times * of(block).load_count;
-    };
-    for (const auto& pass : counts.passes) add(pass.from, pass.count);
-    for (const auto& exit : counts.exits) add(exit.from, exit.count);
+    samples_.open(id).executions.add(counts);
 }
 
 // How many of a sample's loads are timed depends on how long they take, and how much of the run it
 // stands for on how long there was none: so those that were timed count for all that it stands for.
 // By chance readings of loads that take no time may come out below it.
-void LatencyProfiler::fold(OfSample& sample) {
-    const auto each = sample.loads == 0
-                          ? 1
-                          : static_cast<double>(sample.loads) / static_cast<double>(sample.timed);
+void LatencyProfiler::fold(OfSample& sample, std::uint64_t weight) {
+    std::uint64_t loads = 0;
+    sample.executions.for_each([&](trace::BlockId block, std::uint64_t times) {
+        loads += weight * times * of(block).load_count;
+    });
+    counted_.add(sample.executions, weight);
+    const auto each =
+        loads == 0 ? 1 : static_cast<double>(loads) / static_cast<double>(sample.timed);
     std::uint64_t all = 0;
     const auto nanoseconds = [&](std::int64_t picoseconds) {
         const auto wait = each * static_cast<double>(picoseconds) / 1000;
@@ -313,18 +311,16 @@ void LatencyProfiler::fold(OfSample& sample) {
     });
     if (sample.timed > 0) totals_.add_sample(all);
     sample.waits.clear();
-    sample.timed = sample.loads = 0;
+    sample.timed = 0;
 }
 
 void LatencyProfiler::count_loads(std::vector<std::uint64_t>& executions) {
-    for (std::uint32_t i = 0; i < counted_.size(); ++i) {
-        if (counted_[i] == 0) continue;
-        const auto id = trace::BlockId{i};
+    counted_.for_each([&](trace::BlockId id, std::uint64_t times) {
         const auto& loads = of(id).loads;
         executions.resize(loads_.size());
         for (std::size_t n = 0; n < blocks_.at(id).accesses.size(); ++n)
-            if (loads[n] != no_load) executions[loads[n]] += counted_[i];
-    }
+            if (loads[n] != no_load) executions[loads[n]] += times;
+    });
     executions.resize(loads_.size());
 }
 
@@ -371,7 +367,7 @@ void LatencyProfiler::add_pattern(LatencyHotlist::Entry& entry, const Load& load
 }
 
 void LatencyProfiler::yield(Hotlists& into, Seen) {
-    samples_.close_all([this](OfSample& sample) { fold(sample); });
+    samples_.close_all([this](OfSample& sample) { fold(sample, 1); });
     std::vector<std::uint64_t> executions;
     count_loads(executions);
     LatencyHotlist list;

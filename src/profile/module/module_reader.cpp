@@ -114,21 +114,21 @@ void ModuleFeed::count(Sample& sample, trace::BlockId block, std::uint64_t times
         sample.modules[modules_.watches()[hit.rule].module].all += times;
 }
 
-void ModuleFeed::end_sample(trace::SampleId id) {
+void ModuleFeed::end_sample(trace::SampleId id, std::uint64_t weight) {
     samples_.close(id, [&](Sample& sample) {
         for (std::size_t n = 0; n < modules_.size(); ++n) {
             const auto& of_module = sample.modules[n];
-            covered_[n].read += of_module.read * sample.weight;
-            covered_[n].all += of_module.all * sample.weight;
+            covered_[n].read += of_module.read * weight;
+            covered_[n].all += of_module.all * weight;
             if (sample.is_read)
-                modules_.worker(n).end_sample(static_cast<std::uint32_t>(id), sample.weight);
+                modules_.worker(n).end_sample(static_cast<std::uint32_t>(id), weight);
         }
         sample = {};
     });
 }
 
 void ModuleFeed::end_samples() {
-    while (const auto open = samples_.first_open()) end_sample(*open);
+    while (const auto open = samples_.first_open()) end_sample(*open, 1);
 }
 
 ModuleReader::ModuleReader(ModuleFeed& feed, const trace::TraceStart& start)
@@ -140,8 +140,6 @@ ModuleReader::ModuleReader(ModuleFeed& feed, const trace::TraceStart& start)
       thread_(feed.next_thread()),
       events_(feed.modules().size()) {
     counts_.is_read = true;
-    if (start.contents != trace::Contents::values)
-        counts_.weight = std::max(counts_.weight, start.weight_in_all());
     for (std::size_t n = 0; n < feed.modules().watches().size(); ++n)
         awaits_ = awaits_ || feed.rules().awaits_returns(n);
     hand_to_all(SHADOWPROF_THREAD_BEGINS);

@@ -29,7 +29,6 @@ class ModuleFeed {
     };
     struct Sample {
         std::vector<OfModule> modules;
-        std::uint64_t weight = 1;
         bool is_read = false;  // not only counted
     };
     Sample& open(trace::SampleId id) {
@@ -38,7 +37,7 @@ class ModuleFeed {
         return sample;
     }
     void count(Sample& sample, trace::BlockId block, std::uint64_t times);
-    void end_sample(trace::SampleId id);
+    void end_sample(trace::SampleId id, std::uint64_t weight);
     void end_samples();
 
     const trace::BlockTable& blocks() const { return blocks_; }

@@ -29,11 +29,12 @@ class ModuleProfiler : public Profiler {
     }
     void count(trace::SampleId id, const Counts& counts) override {
         auto& sample = feed_.open(id);
-        sample.weight = std::max(sample.weight, counts.weight);
         for (const auto& pass : counts.passes) feed_.count(sample, pass.from, pass.count);
         for (const auto& exit : counts.exits) feed_.count(sample, exit.from, exit.count);
     }
-    void end_sample(trace::SampleId sample) override { feed_.end_sample(sample); }
+    void end_sample(trace::SampleId sample, std::uint64_t weight) override {
+        feed_.end_sample(sample, weight);
+    }
     void yield(Hotlists& into, Seen seen) override;
 
   private:

@@ -19,9 +19,7 @@ class PathReader : public Reader {
         : profiler_(profiler),
           sample_(profiler.store_.open(start.sample)),
           walker_(profiler.blocks_),
-          path_(start.from_thread_start) {
-        PathStore::weigh(sample_, start.weight_in_all());
-    }
+          path_(start.from_thread_start) {}
 
     void digest(const trace::TraceChunk& chunk) override {
         profiler_.facts_.learn();

@@ -22,7 +22,9 @@ class PathProfiler : public Profiler {
     trace::CapturePlan captures() const override { return {}; }
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
     void count(trace::SampleId sample, const Counts& counts) override;
-    void end_sample(trace::SampleId sample) override { store_.close(sample); }
+    void end_sample(trace::SampleId sample, std::uint64_t weight) override {
+        store_.close(sample, weight);
+    }
     void yield(Hotlists& into, Seen seen) override;
 
   private:

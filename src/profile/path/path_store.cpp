@@ -95,16 +95,15 @@ void PathStore::drop_rare_paths() {
     blocks_ = std::move(kept_blocks);
 }
 
-void PathStore::close(trace::SampleId sample) {
-    samples_.close(sample, [this](Sample& state) { fold(state); });
+void PathStore::close(trace::SampleId sample, std::uint64_t weight) {
+    samples_.close(sample, [&](Sample& state) { fold(state, weight); });
 }
 
 void PathStore::close_all() {
-    samples_.close_all([this](Sample& state) { fold(state); });
+    samples_.close_all([this](Sample& state) { fold(state, 1); });
 }
 
-void PathStore::fold(Sample& sample) {
-    const auto weight = std::exchange(sample.weight_, 1);
+void PathStore::fold(Sample& sample, std::uint64_t weight) {
     const auto unknown = weight * std::exchange(sample.unknown_, 0);
     auto total = unknown;
     for (const auto path : sample.touched_) total += weight * sample.pending_[path];

@@ -32,16 +32,11 @@ class PathStore {
         std::vector<std::uint64_t> pending_;  // by path
         std::vector<std::uint32_t> touched_;
         std::uint64_t unknown_ = 0;
-        std::uint64_t weight_ = 1;
     };
 
     PathStore(std::size_t most_paths, std::uint64_t seed);
 
     Sample& open(trace::SampleId sample) { return samples_.open(sample); }
-    // See TraceStart::weight_in_all.
-    static void weigh(Sample& sample, std::uint64_t weight) {
-        sample.weight_ = std::max(sample.weight_, weight);
-    }
     template <class Blocks>
     void count(Sample& sample, PathKey key, Blocks blocks, std::uint64_t times = 1) {
         auto path = find(key);
@@ -61,7 +56,7 @@ class PathStore {
     static constexpr std::size_t paths_ahead = 8;
     void prefetch(PathKey key) const { __builtin_prefetch(&cells_[home_of(key)]); }
     void count_unknown(Sample& sample, std::uint64_t paths) { sample.unknown_ += paths; }
-    void close(trace::SampleId sample);
+    void close(trace::SampleId sample, std::uint64_t weight);
     void close_all();
 
     const Totals& totals() const { return totals_; }
@@ -98,7 +93,7 @@ class PathStore {
     void make_cells(std::size_t power);
     void put(PathKey key, std::uint32_t path);
     void drop_rare_paths();
-    void fold(Sample& sample);
+    void fold(Sample& sample, std::uint64_t weight);
 
     std::size_t most_paths_;
     Random random_;

@@ -35,14 +35,13 @@ RuleReader::RuleReader(RuleTally& tally, const trace::TraceStart& start)
       sample_(start.sample),
       trace_(start.trace),
       has_values_(start.contents != trace::Contents::counts),
+      counts_once_(start.stands_for <= 0),
       is_window_(start.contents == trace::Contents::values),
       walker_(tally.blocks()),
       bursts_(tally.rules().rules().size()),
       references_(bursts_.size()),
       state_(tally.states(), tally.rules().state_keys(), start, &tally.rules().functions()) {
     const auto& rules = tally_.rules();
-    if (start.contents != trace::Contents::values)
-        counts_.weight = std::max(counts_.weight, start.weight_in_all());
     for (std::size_t n = 0; n < bursts_.size(); ++n) {
         auto& bursts = bursts_[n];
         bursts.is_read = is_for(rules, n, start.contents);
@@ -304,7 +303,7 @@ void RuleReader::end_burst(std::size_t rule) {
     if (counted.total == 0) return;
     auto& bursts = counts_.rules[rule].bursts;
     bursts.push_back(std::exchange(counted, {}));
-    if (bursts.size() >= most_bursts_kept) tally_.fold_bursts(counts_, rule);
+    if (bursts.size() >= most_bursts_kept && counts_once_) tally_.fold_bursts(counts_, rule, 1);
 }
 
 }  // namespace shadowprof::profile

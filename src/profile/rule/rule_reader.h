@@ -69,7 +69,7 @@ class RuleReader : public Reader {
     RuleTally::Sample& counts_;
     trace::SampleId sample_;
     trace::TraceId trace_;
-    bool has_values_ = false, is_window_ = false;
+    bool has_values_ = false, counts_once_ = true, is_window_ = false;
     Walker walker_;
     std::vector<Bursts> bursts_;                      // by rule
     std::vector<ReferenceGraph::Cursor> references_;  // by rule: where the thread is in its streams

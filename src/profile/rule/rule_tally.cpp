@@ -96,16 +96,15 @@ void RuleTally::add_reference(Sample& sample, ReferenceGraph::Cursor& at, const 
     streams.add(of.graph, at, {address, streams.number_of(place, hit.bytes)});
 }
 
-void RuleTally::end_sample(trace::SampleId id) {
-    samples_.close(id, [this](Sample& sample) { fold(sample); });
+void RuleTally::end_sample(trace::SampleId id, std::uint64_t weight) {
+    samples_.close(id, [&](Sample& sample) { fold(sample, weight); });
     if (streams_.size() >= next_look_)
         next_look_ = shorten_rarest(streams_, samples_, most_listed, random_);
 }
 
-void RuleTally::fold_bursts(Sample& sample, std::size_t rule) {
+void RuleTally::fold_bursts(Sample& sample, std::size_t rule, std::uint64_t weight) {
     auto& bursts = sample.rules[rule].bursts;
     auto& totals = of_rules_[rule].totals;
-    const auto weight = sample.weight;
     for (const auto& burst : bursts) {
         totals.add_sample(burst.total * weight);
         totals.unknown += burst.unknown * weight;
@@ -115,8 +114,7 @@ void RuleTally::fold_bursts(Sample& sample, std::size_t rule) {
     bursts.clear();
 }
 
-void RuleTally::fold(Sample& sample) {
-    const auto weight = sample.weight;
+void RuleTally::fold(Sample& sample, std::uint64_t weight) {
     sample.counts.for_each([&](std::uint64_t entry, std::uint64_t count) {
         auto& counted = entries_[entry];
         counted.statistics.add_sample(count * weight,
@@ -125,7 +123,7 @@ void RuleTally::fold(Sample& sample) {
     for (std::size_t n = 0; n < of_rules_.size(); ++n) {
         const auto& rule = sample.rules[n];
         auto& sum = of_rules_[n];
-        fold_bursts(sample, n);
+        fold_bursts(sample, n, weight);
         if (rule.is_covered || rule.total != 0) {
             sum.totals.add_sample(rule.total * weight);
             sum.totals.unknown += rule.unknown * weight;
@@ -143,7 +141,6 @@ void RuleTally::fold(Sample& sample) {
     }
     sample.counts.clear();
     sample.rules.clear();
-    sample.weight = 1;
 }
 
 RuleHotlist::Entry RuleTally::found(const Entry& entry, Seen seen, NameOfCall name_of_call) const {
@@ -179,7 +176,7 @@ void RuleTally::add_streams(std::size_t rule, NamedTotals& part, RuleHotlist& li
 }
 
 void RuleTally::yield(Hotlists& into, Seen seen, NameOfCall name_of_call) {
-    samples_.close_all([this](Sample& sample) { fold(sample); });
+    samples_.close_all([this](Sample& sample) { fold(sample, 1); });
     for (auto& stream : streams_) stream.put_down(samples_);
     RuleHotlist list;
     bool is_exhaustive = true;

@@ -82,7 +82,6 @@ class RuleTally {
         std::vector<OfRule> rules;
         FlatMap<std::uint64_t> counts;                  // by entry
         std::map<std::size_t, OfStreams> streams = {};  // by rule
-        std::uint64_t weight = 1;
     };
     OpenSamples<Sample>& samples() { return samples_; }
     Sample& open(trace::SampleId id) {
@@ -90,9 +89,9 @@ class RuleTally {
         sample.rules.resize(of_rules_.size());
         return sample;
     }
-    void end_sample(trace::SampleId sample);
-    // Of a sample that goes on: so many bursts are enough to be kept.
-    void fold_bursts(Sample& sample, std::size_t rule);
+    void end_sample(trace::SampleId sample, std::uint64_t weight);
+    // Also of a sample that goes on, if it counts once: so many bursts are enough to be kept.
+    void fold_bursts(Sample& sample, std::size_t rule, std::uint64_t weight);
 
     const RulePlan& plan_of(trace::BlockId block) { return plans_.of(block); }
 
@@ -134,7 +133,7 @@ class RuleTally {
         std::uint64_t read = 0, all = 0, looked_at = 0, passed = 0, in_windows = 0;
         bool was_disabled = false;
     };
-    void fold(Sample& sample);
+    void fold(Sample& sample, std::uint64_t weight);
     void add_streams(std::size_t rule, NamedTotals& part, RuleHotlist& list);
     RuleHotlist::Entry found(const Entry& entry, Seen seen, NameOfCall name_of_call) const;
 

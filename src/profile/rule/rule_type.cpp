@@ -44,7 +44,6 @@ class RuleProfiler : public Profiler {
     }
     void count(trace::SampleId id, const Counts& counts) override {
         auto& sample = tally_.open(id);
-        sample.weight = std::max(sample.weight, counts.weight);
         const auto& blocks = tally_.blocks();
         for (std::size_t n = 0; n < sample.rules.size(); ++n)
             if (!rules_.reads_order(n)) sample.rules[n].is_covered = true;
@@ -55,7 +54,9 @@ class RuleProfiler : public Profiler {
         for (const auto& exit : counts.exits)
             tally_.count(sample, blocks.at(exit.from), exit.next, exit.place, exit.count);
     }
-    void end_sample(trace::SampleId sample) override { tally_.end_sample(sample); }
+    void end_sample(trace::SampleId sample, std::uint64_t weight) override {
+        tally_.end_sample(sample, weight);
+    }
     void yield(Hotlists& into, Seen seen) override { tally_.yield(into, seen, name_of_call_); }
 
   private:

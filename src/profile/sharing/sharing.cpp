@@ -64,7 +64,7 @@ class SharingProfiler : public Profiler {
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
     // In mode full each Trace is a sample: the same thread may come again as another one, and would
     // share lines with itself.
-    void end_sample(trace::SampleId) override {
+    void end_sample(trace::SampleId, std::uint64_t) override {
         close_window();
         end_part();
     }

@@ -41,8 +41,8 @@ class StreamProfiler : public Profiler {
     trace::CapturePlan captures() const override { return trace::Capture::memory_addresses; }
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
     void count(trace::SampleId sample, const Counts& counts) override;
-    void end_sample(trace::SampleId sample) override {
-        samples_.close(sample, [this](OfSample& open) { fold(open); });
+    void end_sample(trace::SampleId sample, std::uint64_t weight) override {
+        samples_.close(sample, [&](OfSample& open) { fold(open, weight); });
     }
     void yield(Hotlists& into, Seen seen) override;
 
@@ -52,13 +52,13 @@ class StreamProfiler : public Profiler {
     struct OfSample {
         ReferenceGraph graph;
         std::uint64_t references = 0, nearby = 0, instructions = 0;  // looked at
-        std::uint64_t executed = 0;  // references, as often as the sample weighs; 0: not counted
+        std::uint64_t executed = 0;                                  // references, 0: not counted
     };
     const OfBlock& of(trace::BlockId id) {
         return known_.of(id, [this](const trace::Block& block) { return learn(block); });
     }
     OfBlock learn(const trace::Block& block);
-    void fold(OfSample& sample);
+    void fold(OfSample& sample, std::uint64_t weight);
 
     KnownBlocks<OfBlock> known_;
     StreamDetector streams_;
@@ -75,7 +75,7 @@ class StreamProfiler::AddressReader : public Reader {
         : profiler_(profiler),
           sample_(profiler.samples_.open(start.sample)),
           // What parts of other Traces execute is counted with these.
-          weight_(start.contents == trace::Contents::everything ? start.weight_in_all() : 0) {}
+          counts_(start.contents == trace::Contents::everything) {}
 
     void digest(const trace::TraceChunk& chunk) override {
         sample_.graph.make_room();
@@ -95,7 +95,7 @@ class StreamProfiler::AddressReader : public Reader {
             values += block.values;
             sample_.references += block.references();
             sample_.instructions += block.instructions;
-            sample_.executed += weight_ * block.references();
+            if (counts_) sample_.executed += block.references();
         }
         SHADOWPROF_ASSERT(values == chunk.values.data() + chunk.values.size(),
                           "values do not fit their blocks");
@@ -105,7 +105,7 @@ class StreamProfiler::AddressReader : public Reader {
   private:
     StreamProfiler& profiler_;
     OfSample& sample_;
-    std::uint64_t weight_;
+    bool counts_;
     ReferenceGraph::Cursor at_;
 };
 
@@ -137,16 +137,17 @@ OfBlock StreamProfiler::learn(const trace::Block& block) {
 void StreamProfiler::count(trace::SampleId id, const Counts& counts) {
     auto& sample = samples_.open(id);
     const auto add = [&](trace::BlockId block, std::uint64_t times) {
-        sample.executed += counts.weight * times * of(block).references();
+        sample.executed += times * of(block).references();
     };
     for (const auto& pass : counts.passes) add(pass.from, pass.count);
     for (const auto& exit : counts.exits) add(exit.from, exit.count);
 }
 
 // What was looked at counts for all that the sample executed and stands for.
-void StreamProfiler::fold(OfSample& sample) {
-    const auto all = std::max(sample.executed, sample.references);
-    executed_ += sample.executed;
+void StreamProfiler::fold(OfSample& sample, std::uint64_t weight) {
+    const auto executed = sample.executed * weight;
+    const auto all = std::max(executed, sample.references);
+    executed_ += executed;
     references_ += sample.references;
     if (sample.references > 0) {
         const auto scaled = [&](std::uint64_t n) {
@@ -162,7 +163,7 @@ void StreamProfiler::fold(OfSample& sample) {
 }
 
 void StreamProfiler::yield(Hotlists& into, Seen seen) {
-    samples_.close_all([this](OfSample& sample) { fold(sample); });
+    samples_.close_all([this](OfSample& sample) { fold(sample, 1); });
     StreamHotlist list;
     list.totals = totals_;
     // Where windows are samples of their own, what was executed is counted in another.

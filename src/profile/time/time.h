@@ -21,7 +21,7 @@ class TimeProfiler : public Profiler {
     }
     bool reads_clock() const override { return true; }
     void look(const ClockLook& look) override;
-    void end_sample(trace::SampleId) override {}
+    void end_sample(trace::SampleId, std::uint64_t) override {}
     void yield(Hotlists& into, Seen seen) override;
 
   private:

@@ -17,6 +17,7 @@
 #include "base/random.h"
 #include "profile/common/concise_sample.h"
 #include "profile/common/counting_sample.h"
+#include "profile/common/executions.h"
 #include "profile/common/hotlists.h"
 #include "profile/common/known_blocks.h"
 #include "profile/common/open_samples.h"
@@ -94,14 +95,20 @@ class ValueProfiler : public Profiler {
     }
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
     void count(trace::SampleId sample, const Counts& counts) override;
-    void end_sample(trace::SampleId sample) override {
-        samples_.close(sample, [this](std::uint64_t& values) { fold(values); });
+    void end_sample(trace::SampleId sample, std::uint64_t weight) override {
+        samples_.close(sample, [&](OfSample& open) { fold(open, weight); });
         if (streams_.size() >= next_look_) shorten_lists();
     }
     void yield(Hotlists& into, Seen seen) override;
 
   private:
     class ValueReader;
+
+    struct OfSample {
+        std::uint64_t values = 0;  // seen
+        bool is_read = false;      // not only counted
+        ExecutionsOfSample executions;
+    };
 
     // The streams of a block's slots, one each; nullptr where a slot is none of ours.
     struct Streams {
@@ -119,7 +126,11 @@ class ValueProfiler : public Profiler {
     };
     using ExecutionsByOperand = std::unordered_map<StreamKey, Executions, StreamKeyHash>;
     ExecutionsByOperand executions_by_operand() const;
-    void fold(std::uint64_t& values) { totals_.add_sample(std::exchange(values, 0)); }
+    void fold(OfSample& sample, std::uint64_t weight) {
+        if (std::exchange(sample.is_read, false))
+            totals_.add_sample(std::exchange(sample.values, 0));
+        counted_.add(sample.executions, weight);
+    }
     ValueHotlist::Entry entry_of(const StreamKey& key, const Stream& stream,
                                  const Executions& of_operand, Seen seen) const;
 
@@ -136,8 +147,8 @@ class ValueProfiler : public Profiler {
     std::vector<Stream*> stream_of_slot_;
     std::vector<Streams> by_block_;        // in the unknown state
     FlatMap<Streams> by_block_and_state_;  // in known ones
-    OpenSamples<std::uint64_t> samples_;   // values seen
-    std::vector<std::uint64_t> counted_;   // executions by block, weighted
+    OpenSamples<OfSample> samples_;
+    profile::Executions counted_;
     Totals totals_;
 };
 
@@ -147,12 +158,13 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
   public:
     ValueReader(ValueProfiler& profiler, const trace::TraceStart& start)
         : profiler_(profiler),
-          values_of_sample_(profiler.samples_.open(start.sample)),
+          of_sample_(profiler.samples_.open(start.sample)),
           sample_(start.sample),
           trace_(start.trace),
           // What parts of other Traces execute is counted with these.
-          weight_(start.contents == trace::Contents::everything ? start.weight_in_all() : 0),
+          counts_(start.contents == trace::Contents::everything),
           walker_(profiler.blocks_) {
+        of_sample_.is_read = true;
         if (profiler.options_.by.any())
             state_.emplace(profiler.states_, profiler.options_.by, start, profiler.functions_);
     }
@@ -160,8 +172,6 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
     void digest(const trace::TraceChunk& chunk) override {
         if (profiler_.by_block_.size() < profiler_.blocks_.size())
             profiler_.by_block_.resize(profiler_.blocks_.size());
-        if (profiler_.counted_.size() < profiler_.blocks_.size())
-            profiler_.counted_.resize(profiler_.blocks_.size());
         if (state_) state_->now(chunk.state);
         values_ = chunk.values;
         walker_.digest(chunk, *this);
@@ -188,14 +198,14 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
 
   private:
     void read_values(trace::BlockId id) {
-        profiler_.counted_[static_cast<std::uint32_t>(id)] += weight_;
+        if (counts_) of_sample_.executions.add(id, 1);
         const auto& streams = profiler_.streams_of(id, state_of(id));
         SHADOWPROF_ASSERT(streams.count <= values_.size(), "values of a block are missing");
         for (std::uint32_t i = 0; i < streams.count; ++i) {
             auto* stream = profiler_.stream_of_slot_[streams.first + i];
             if (stream == nullptr) continue;
             arrive(*stream, values_[i]);
-            ++values_of_sample_;
+            ++of_sample_.values;
         }
         // What a system call is after begins behind it.
         if (calls_ != StateSlots::none)
@@ -242,10 +252,10 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
     }
 
     ValueProfiler& profiler_;
-    std::uint64_t& values_of_sample_;
+    OfSample& of_sample_;
     trace::SampleId sample_;
     trace::TraceId trace_;
-    std::uint64_t weight_;
+    bool counts_;
     Walker walker_;
     std::optional<StateTracker> state_;
     std::uint32_t calls_ = StateSlots::none;  // which of the block's values names a system call
@@ -265,26 +275,20 @@ void ValueProfiler<Sketch>::shorten_lists() {
 }
 
 template <class Sketch>
-void ValueProfiler<Sketch>::count(trace::SampleId, const Counts& counts) {
-    counted_.resize(blocks_.size());
-    const auto add = [&](trace::BlockId block, std::uint64_t times) {
-        counted_[static_cast<std::uint32_t>(block)] += counts.weight * times;
-    };
-    for (const auto& pass : counts.passes) add(pass.from, pass.count);
-    for (const auto& exit : counts.exits) add(exit.from, exit.count);
+void ValueProfiler<Sketch>::count(trace::SampleId sample, const Counts& counts) {
+    samples_.open(sample).executions.add(counts);
 }
 
 template <class Sketch>
 auto ValueProfiler<Sketch>::executions_by_operand() const -> ExecutionsByOperand {
     ExecutionsByOperand executions;
-    for (std::uint32_t i = 0; i < counted_.size(); ++i) {
-        if (counted_[i] == 0) continue;
-        const auto& block = blocks_.at(trace::BlockId{i});
+    counted_.for_each([&](trace::BlockId id, std::uint64_t times) {
+        const auto& block = blocks_.at(id);
         for (const auto& slot : block.slots) {
             if (options_.captures.has(slot.kind))
-                executions[key_of(block, slot, StateId::unknown)].counted += counted_[i];
+                executions[key_of(block, slot, StateId::unknown)].counted += times;
         }
-    }
+    });
     for (const auto& [key, stream] : by_key_) {
         auto operand = key;
         operand.state = StateId::unknown;
@@ -346,7 +350,7 @@ ValueHotlist::Entry ValueProfiler<Sketch>::entry_of(const StreamKey& key, const 
 
 template <class Sketch>
 void ValueProfiler<Sketch>::yield(Hotlists& into, Seen seen) {
-    samples_.close_all([this](std::uint64_t& values) { fold(values); });
+    samples_.close_all([this](OfSample& sample) { fold(sample, 1); });
     for (auto& [key, stream] : by_key_) stream->put_down(samples_);
     const auto executions = executions_by_operand();
     ValueHotlist list;

@@ -135,15 +135,6 @@ Amounts functions_by_paths(const Profile& p, const PathSection& paths, const Sha
 // Waiting is in nanoseconds in 1,000 instructions, so that runs and samples of any length can be
 // compared. Two errors are combined: that of a load's share of all waiting, and that of all
 // waiting, which follows from how the samples differ.
-double relative_error_of_waiting(const Totals& totals) {
-    if (totals.samples < 2 || totals.total == 0) return 1;
-    const auto n = static_cast<double>(totals.samples);
-    const auto mean = static_cast<double>(totals.total) / n;
-    const auto variance =
-        std::max(0.0, static_cast<double>(totals.total_squares) / n - mean * mean);
-    return 1.96 * std::sqrt(variance / (n - 1)) / mean;
-}
-
 Amounts amounts_of_waiting(const Profile& p, const std::vector<std::string>& names) {
     Amounts out;
     if (!p.find<LatencySection>()) return out;
@@ -158,7 +149,7 @@ Amounts amounts_of_waiting(const Profile& p, const std::vector<std::string>& nam
     }
     out.total = whole->value;
     out.absence.samples = list.totals.samples;
-    const auto error = relative_error_of_waiting(list.totals);
+    const auto error = model::relative_error_of(list.totals);
     std::map<std::string, JointStatistics> by_name;
     std::uint64_t least = list.totals.total;
     for (const auto& e : list.entries) {
@@ -248,7 +239,7 @@ std::optional<Amount> whole_waiting(const Profile& p) {
     const auto instructions = weighted_instructions(p).value_or(0);
     if (!list || list->totals.total == 0 || instructions == 0) return {};
     const auto value = 1000 * all_waiting_ns(*list) / static_cast<double>(instructions);
-    const auto error = value * relative_error_of_waiting(list->totals);
+    const auto error = value * model::relative_error_of(list->totals);
     return Amount{value, std::max(0.0, value - error), value + error};
 }
 

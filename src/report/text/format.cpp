@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "model/number_text.h"
 #include "model/utf8.h"
 #include "report/symbols/demangle.h"
 #include "report/views/shares.h"
@@ -22,9 +25,13 @@ ShareTexts share_texts(const Statistics& entry, const Totals& totals) {
 std::string weights_text(const Profile& profile) {
     const auto weighted = weighted_instructions(profile);
     if (!weighted || *weighted == profile.coverage.instructions) return {};
-    return fmt::format(
-        "each sample counts by the time it stands for: counts below are of {} instructions",
-        count_text(*weighted));
+    const auto* methods = profile.find<MethodSection>();
+    const auto error = methods ? model::relative_error_of(methods->instructions) : 0;
+    const auto by_chance = error > 0
+                               ? fmt::format(" \u00b1 {}", model::share_text(std::min(error, 1.0)))
+                               : std::string();
+    return fmt::format("counts are estimates of the whole run, {} instructions{}",
+                       count_text(*weighted), by_chance);
 }
 
 std::string function_label(const Profile& profile, const Location& l) {

@@ -3,7 +3,8 @@
 // the page and in a comparison.
 //
 // The counts of hotlists are weighted: those of each sample are multiplied by its weight, which
-// says for how much of the run the sample stands. They may only be divided by what is weighted in
+// says how often what the sample has goes into the time that it stands for: so they are estimates
+// of the run's. They may only be divided by what is weighted in
 // the same way: the total of their hotlist, or weighted_instructions(). Coverage::instructions is
 // what was seen, without weights; no count is a share of it.
 #pragma once

@@ -168,7 +168,6 @@ void BurstSamples::begin(ptrace::Thread& thread, const ptrace::Registers& regist
     emu::GuestState state{registers, *extended};
     facts_.reset();
     const auto length = place_.options.may_be_shorter ? std::min(length_, uncut_.next()) : length_;
-    start.weight_of_counts = weight_of(length);
     auto burst = std::make_unique<Burst>(std::move(start), place_.digester, place_.code);
     burst->unrecorded = place_.random.below(tuning::most_unrecorded);
     burst->left = length;
@@ -181,13 +180,6 @@ void BurstSamples::begin(ptrace::Thread& thread, const ptrace::Registers& regist
         waiting_[&thread] = std::move(burst);
     }
     pacer().finished(held);
-}
-
-std::uint32_t BurstSamples::weight_of(std::uint64_t length) {
-    if (!instructions_a_second_) return 1;
-    const double instructions = *instructions_a_second_ * pacer().stands_for().count();
-    return pacer().whole(
-        std::clamp(instructions / static_cast<double>(length), 1.0, tuning::most_weight));
 }
 
 // A thread that runs on for long did not come to its burst's call: another one has unlocked a lock,

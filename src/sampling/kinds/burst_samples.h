@@ -55,9 +55,6 @@ class BurstSamples : public SampleKind {
     void program_is_new() override { end("exec"); }
     bool has_open_samples() const override { return !waiting_.empty(); }
     void end(const std::string& reason) override;
-    void count_like_others(double instructions_a_second) override {
-        instructions_a_second_ = instructions_a_second;
-    }
 
   private:
     class Pages;
@@ -80,7 +77,6 @@ class BurstSamples : public SampleKind {
     Part emulate(ptrace::Thread& thread, emu::GuestState& state, std::uint64_t& instructions,
                  emu::BlockSink& sink);
     // How often each instruction of a burst of this length counts.
-    std::uint32_t weight_of(std::uint64_t length);
     void adapt_length(Seconds computed);
     bool answer_system_call(ptrace::Thread& thread, emu::GuestState& state);
     void learn_facts(ptrace::Thread& thread);
@@ -88,7 +84,6 @@ class BurstSamples : public SampleKind {
 
     SamplerContext place_;
     std::uint64_t sample_size_;
-    std::optional<double> instructions_a_second_;  // that samples count for
     std::unique_ptr<Pages> pages_;
     emu::MemoryView view_;
     emu::GuestBlocks blocks_;

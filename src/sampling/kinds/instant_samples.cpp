@@ -71,7 +71,6 @@ void InstantSamples::begin(ptrace::Thread& thread, const ptrace::Registers& regi
     }
     length_of_last_ = next_length();
     last_ = next_sample(place_, pacer(), thread);
-    last_->weight_of_counts = weight_of(length_of_last_);
     last_->contents = trace::Contents::counts;
     begin_burst(thread, registers, *last_);
     pacer().finished(last_began_ - stopped);
@@ -137,12 +136,6 @@ emu::translator::BurstLength InstantSamples::next_length() const {
         return {sample_size_, time->count() * nanoseconds_a_second};
     if (!place_.options.may_be_shorter) return {sample_size_, 0};
     return {sample_size_, static_cast<double>(sample_size_) / tuning::most_per_nanosecond};
-}
-
-// As for replicas: all time of the program counts alike.
-std::uint32_t InstantSamples::weight_of(const emu::translator::BurstLength& length) {
-    if (length.nanoseconds <= 0) return 1;
-    return weight_of_counts(pacer().stands_for(), length.nanoseconds, pacer());
 }
 
 // What a burst took from the program comes to light when it is over.

@@ -55,7 +55,6 @@ class InstantSamples : public SampleKind {
     Seconds pause_between_looks() const;
     bool work_ahead();
     emu::translator::BurstLength next_length() const;
-    std::uint32_t weight_of(const emu::translator::BurstLength& length);
 
     void begin_burst(ptrace::Thread& thread, const ptrace::Registers& registers,
                      const trace::TraceStart& start);

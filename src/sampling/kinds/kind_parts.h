@@ -42,7 +42,7 @@ inline trace::TraceStart next_sample(SamplerContext& place, Pacer& pacer,
     trace::TraceStart start;
     start.trace = place.numbers.next_trace();
     start.sample = place.numbers.next_sample();
-    start.weight = pacer.next_weight();
+    start.stands_for = std::chrono::duration<double, std::nano>(pacer.begins()).count();
     tell_thread(place, start, thread.tid());
     return start;
 }
@@ -57,13 +57,6 @@ inline emu::translator::LoadSampling loads_of(const SamplerContext& place,
     return {.wanted = place.code.plan().has(trace::Capture::latency),
             .timed = place.options.clock_is_usable,
             .warm_up = warm_up};
-}
-
-// What is executed in a sample of so many nanoseconds counts so often: it stands for so much of the
-// program's time.
-inline std::uint32_t weight_of_counts(Seconds stands_for, double nanoseconds, Pacer& pacer) {
-    return pacer.whole(
-        std::clamp(stands_for / tuning::unit_of_weight / nanoseconds, 1.0, tuning::most_weight));
 }
 
 }  // namespace shadowprof::sampling

@@ -96,10 +96,8 @@ void ReplicaSamples::begin(ptrace::Thread& thread, const ptrace::Registers&) {
     site.prepare();
     const auto length = sizing_.next(pacer(), forks_ == 1);
     auto start = next_sample(place_, pacer(), thread);
-    const auto time = pacer().stands_for() + std::exchange(full_, {});
-    start.weight_of_counts = sizing_.weight_of(length, time, pacer());
     replicas_->expect(std::move(*replica), std::move(files),
-                      {std::move(start), length, time, place_.random.fork()});
+                      {std::move(start), length, place_.random.fork()});
     pacer().finished(held);
     look_after();
     copies_since_fork_ = Seconds{0};
@@ -140,7 +138,6 @@ void ReplicaSamples::look_after() {
 
 void ReplicaSamples::count_living(Clock::time_point now) {
     const Seconds passed = now - std::exchange(counted_until_, now);
-    if (pacer().is_earning() || is_full(now)) full_ += passed;
     alive_seconds_ += static_cast<double>(alive_) * passed.count();
     sizing_.lived(static_cast<double>(alive_) * passed);
     alive_ = replicas_ ? replicas_->alive() : 0;
@@ -174,8 +171,6 @@ void ReplicaSamples::learn_from(const Replicas::Outcome& outcome, Clock::time_po
         paid_for_computing_ += price.most;
     }
     instructions_ += outcome.instructions;
-    weighted_instructions_ += outcome.weighted_instructions;
-    stood_for_ += outcome.stood_for;
     if (failures_ < most) return;
     is_biased_ |= outcome.lacks_memory;
     give_up({outcome.lacks_memory ? "the program keeps memory from its children, MADV_DONTFORK"
@@ -187,16 +182,6 @@ void ReplicaSamples::learn_from(const Replicas::Outcome& outcome, Clock::time_po
 // What replicas compute will cost less: they become shorter (ReplicaSizing).
 Seconds ReplicaSamples::passing_price() const {
     return forks_ == 0 ? Seconds{0} : paid_for_computing_ / static_cast<double>(forks_);
-}
-
-std::optional<double> ReplicaSamples::instructions_a_second() const {
-    if (weighted_instructions_ > 0)
-        return static_cast<double>(weighted_instructions_) / stood_for_.count();
-    // None is over yet, or one may be possible later.
-    const bool there_may_be_some = alive_ > 0 || (obstacle() && obstacle()->may_pass);
-    if (there_may_be_some && place_.options.may_be_shorter)
-        return ReplicaSizing::usual_instructions_a_second();
-    return std::nullopt;
 }
 
 std::string ReplicaSamples::what_others_lack() const {

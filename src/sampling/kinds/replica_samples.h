@@ -38,7 +38,6 @@ class ReplicaSamples : public SampleKind {
     const char* what_is_dear() const override { return "forking it, or tracing it at all,"; }
     void pause(Clock::time_point until) override;
     bool is_biased() const override { return is_biased_; }
-    std::optional<double> instructions_a_second() const override;
     std::string what_others_lack() const override;
 
     // How many samples ended at a call that replicas cannot make, say.
@@ -62,15 +61,13 @@ class ReplicaSamples : public SampleKind {
     bool is_biased_ = false;
     std::uint64_t forks_ = 0;
     // What they were worth, and cost.
-    std::uint64_t instructions_ = 0, weighted_instructions_ = 0;
-    Seconds stood_for_{0};  // these
+    std::uint64_t instructions_ = 0;
     Seconds computed_{0}, paid_for_computing_{0}, copies_since_fork_{0};
     unsigned failures_ = 0, refusals_ = 0;  // one after the other
     unsigned ended_early_ = 0;
     // How many live, and have lived on average.
     std::size_t alive_ = 0;
     double alive_seconds_ = 0;
-    Seconds full_{0};  // since the last fork, while there could be no other
     Clock::time_point began_ = Clock::now();
     Clock::time_point paused_until_ = began_;
     Clock::time_point counted_until_ = began_;

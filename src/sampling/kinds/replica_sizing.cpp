@@ -66,19 +66,4 @@ double ReplicaSizing::slowness() const {
     return asked_ > Seconds{0} && lived_ > asked_ ? lived_ / asked_ : 1;
 }
 
-std::uint32_t ReplicaSizing::weight_of(const Length& length, Seconds stands_for,
-                                       Pacer& pacer) const {
-    if (!options_.may_be_shorter) return 1;
-    const auto nanoseconds = length.nanoseconds > 0
-                                 ? length.nanoseconds
-                                 : static_cast<double>(length.instructions) /
-                                       (tuning::usual_part_of_most * tuning::most_per_nanosecond);
-    return weight_of_counts(stands_for, nanoseconds, pacer);
-}
-
-double ReplicaSizing::usual_instructions_a_second() {
-    return tuning::usual_part_of_most * tuning::most_per_nanosecond /
-           tuning::unit_of_weight.count();
-}
-
 }  // namespace shadowprof::sampling

@@ -1,4 +1,4 @@
-// How long samples are that replicas take, and how much each counts.
+// How long samples are that replicas take.
 #pragma once
 
 #include <cstddef>
@@ -21,11 +21,6 @@ class ReplicaSizing {
     // By default all samples cover the same time of the program's, so that they are of its
     // instructions in proportion (emu/translator/native_rate/native_time.h).
     Length next(const Pacer& pacer, bool is_first);
-    // What is executed in a sample stands for so much of the program's time: from the last one to
-    // this.
-    std::uint32_t weight_of(const Length& length, Seconds stands_for, Pacer& pacer) const;
-    // Where no sample has shown it yet: what such samples usually count for.
-    static double usual_instructions_a_second();
 
     // How samples ended.
     void ended_in_time() { uncut_.ended_in_time(); }

@@ -239,7 +239,7 @@ Replicas::Outcome Replicas::live_or_fail(Job& job) {
 
 Replicas::Outcome Replicas::live(Job& job) {
     Outcome outcome;
-    auto& [start, length, stands_for, random] = job.sample;
+    auto& [start, length, random] = job.sample;
     // Given back after the replica's end, since it may write there until then.
     std::unique_ptr<emu::translator::ReplicaCache::Guest> guest;
     const auto replica = inject::Replica::take(fork_site_, job.birth, outcome.reason);
@@ -301,6 +301,7 @@ Replicas::Outcome Replicas::live(Job& job) {
     trace::TraceEnd last;
     last.trace = start.trace;
     last.reason = end.reason;
+    last.covers = end.covers;
     if (const auto by_us = registered.ended_by(); !by_us.empty()) {
         last.reason = by_us;
     } else if (end.unmapped && only_target_has(*end.unmapped, replica->pid())) {
@@ -318,8 +319,6 @@ Replicas::Outcome Replicas::live(Job& job) {
     if (registered.ended_by().empty() && !waits)
         outcome.end = end.is_complete ? Outcome::End::in_time : Outcome::End::early;
     outcome.instructions = end.instructions;
-    outcome.weighted_instructions = end.instructions * start.weight_of_counts;
-    outcome.stood_for = stands_for;
     place_.digester.end(std::move(last));
     place_.digester.end_sample(start.sample);
     outcome.computed = seconds_of(replica->end());

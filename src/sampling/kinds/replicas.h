@@ -42,7 +42,6 @@ class Replicas {
     struct Sample {
         trace::TraceStart start;
         emu::translator::TranslatedReplica::Length length;
-        Seconds stands_for;  // of the program's time
         Random random;
     };
     // A replica is on its way and will take this sample. `at_birth`: see FileTableWatch.
@@ -68,8 +67,6 @@ class Replicas {
         // What its end says about the length of samples.
         enum class End : std::uint8_t { in_time, early, nothing } end = End::nothing;
         std::uint64_t instructions = 0;
-        std::uint64_t weighted_instructions = 0;
-        Seconds stood_for{0};  // these
         Seconds computed{0};
     };
     std::vector<Outcome> outcomes();

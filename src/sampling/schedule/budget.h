@@ -86,14 +86,6 @@ class Budget {
     Seconds wait_before_risk(Seconds risk) const {
         return until_earned(spent_on_samples_ + risk - tuning::risk_at_once);
     }
-    // How much of the program's time a sample stands for that is taken now, after so much waiting:
-    // as much as there would be between samples if each were as likely as this one was at this
-    // moment. While a debt is paid back the mean becomes less with each second that passes, so that
-    // what is drawn comes sooner than the mean.
-    Seconds stands_for(Seconds waited) const {
-        const auto mean = mean_wait();
-        return mean > affordable_wait() ? mean * (mean / (mean + waited)) : mean;
-    }
     // What of a wait is this process's own time.
     Seconds own(Seconds wait) const { return wait * allotment_->part(); }
     // How long the next wait is in units of its mean, which is not known for certain yet.

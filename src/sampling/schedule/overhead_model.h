@@ -28,6 +28,7 @@ class OverheadModel : public Prices {
     bool is_any_core_free() override;
     Estimate<Seconds> of_computing(Seconds time) override;
     Seconds computed_here() const override;
+    Seconds program_computed() const override { return target_computes_.so_far(); }
     Estimate<double> taken_beside() const override;
 
   private:

@@ -1,7 +1,6 @@
 #include "sampling/schedule/pacer.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "sampling/tuning.h"
@@ -12,11 +11,12 @@ Pacer::Pacer(const Options& options, const std::atomic<double>& precision, Rando
              std::unique_ptr<Prices> prices, TimeSource now)
     : now_(std::move(now)),
       precision_(precision),
-      random_(random),
       prices_(std::move(prices)),
-      budget_(options.overhead, options.period, random_.fork(), now_, options.allotment),
+      budget_(options.overhead, options.period, random.fork(), now_, options.allotment),
       since_(now_()),
-      wait_(budget_.draw(true)) {}
+      wait_(budget_.draw(true)),
+      computed_(prices_->program_computed()),
+      computed_before_{computed_} {}
 
 Clock::time_point Pacer::due() const {
     const auto* const given = std::get_if<Seconds>(&wait_);
@@ -35,14 +35,18 @@ double Pacer::samples_in_one() const {
     return std::clamp(known * known, 1.0, tuning::most_samples_in_one);
 }
 
-std::uint32_t Pacer::next_weight() {
+Seconds Pacer::begins() {
     ++samples_;
-    return whole(samples_in_one());
+    auto& before = computed_before_;
+    const auto stands_for = (computed_ - before.front()) / static_cast<double>(before.size());
+    before.push_back(computed_);
+    if (before.size() > tuning::waits_that_a_sample_stands_for) before.pop_front();
+    return stands_for;
 }
 
-std::uint32_t Pacer::whole(double weight) {
-    const double below = std::floor(weight);
-    return static_cast<std::uint32_t>(below) + (random_.chance(weight - below) ? 1 : 0);
+void Pacer::takes_over() {
+    computed_ = prices_->program_computed();
+    computed_before_ = {computed_};
 }
 
 void Pacer::finished(Seconds held) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <variant>
 
@@ -35,15 +36,15 @@ class Pacer {
     // As long as the budget says.
     void wait_for_next() { begin_to_wait(budget_.draw(samples_ == 0)); }
     // The wait for a sample is over, and the thread is being sought.
-    void waited() { waited_ = now_() - since_; }
+    void waited() { computed_ = prices_->program_computed(); }
 
-    // A sample begins, which counts so often.
-    std::uint32_t next_weight();
+    // A sample begins. Returns how much of the time that the program computes, in all threads, it
+    // stands for: what there was since the last one. That is smoothed, for samples that
+    // count alike tell more; all together they stand for all that there was.
+    Seconds begins();
     std::uint64_t samples() const { return samples_; }
-    // The part of the program's time that the sample stands for which begins now.
-    Seconds stands_for() const { return budget_.stands_for(waited_); }
-    // On average exactly that; what is left of whole numbers is left to chance.
-    std::uint32_t whole(double weight);
+    // Until now others have sampled the program.
+    void takes_over();
 
     // A sample's thread, held for so long in all, has been let go. The next is waited for.
     void finished(Seconds held);
@@ -70,12 +71,10 @@ class Pacer {
 
     Seconds affordable_wait() const { return budget_.affordable_wait(); }
     Seconds mean_wait() const { return budget_.mean_wait(); }
-    // What a sample that may come to so much has to wait for, and whether it is being waited for.
+    // What a sample that may come to so much has to wait for.
     Seconds wait_before_risk(Seconds risk) const { return budget_.wait_before_risk(risk); }
     // What of a wait is this process's own time (allotment.h).
     Seconds own(Seconds wait) const { return budget_.own(wait); }
-    bool is_earning() const { return is_earning_; }
-    void is_earning(bool is) { is_earning_ = is; }
 
   private:
     using Wait = std::variant<Seconds, Budget::Draw>;
@@ -86,13 +85,12 @@ class Pacer {
 
     TimeSource now_;
     const std::atomic<double>& precision_;
-    Random random_;
     std::unique_ptr<Prices> prices_;
     Budget budget_;
     Clock::time_point since_;
     Wait wait_;
-    Seconds waited_{0};  // for the sample that begins
-    bool is_earning_ = false;
+    Seconds computed_;                     // by the program, when the wait was over
+    std::deque<Seconds> computed_before_;  // at the latest samples, and at the beginning
     std::uint64_t samples_ = 0;
     Cost cost_;
 };

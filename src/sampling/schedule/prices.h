@@ -35,6 +35,8 @@ class Prices {
     virtual Estimate<Seconds> of_computing(Seconds) { return {}; }
     // How long the caller's thread has computed so far.
     virtual Seconds computed_here() const { return {}; }
+    // How long the program has computed so far, in all threads together.
+    virtual Seconds program_computed() const { return {}; }
     // What computing beside the program takes of its time, for each second of that.
     virtual Estimate<double> taken_beside() const = 0;
 };

@@ -89,12 +89,8 @@ class SampleKind {
     virtual void pause(Clock::time_point) { obstacle_.reset(); }
     // What its samples saw is not of everything alike, and is to be forgotten.
     virtual bool is_biased() const { return false; }
-    // The instructions that its samples count for, in each second that they stand for.
-    virtual std::optional<double> instructions_a_second() const { return std::nullopt; }
     // What others cannot show in its stead: advice for the user, or nothing.
     virtual std::string what_others_lack() const { return {}; }
-    // Samples are to count for so many, as those of another kind before them did.
-    virtual void count_like_others(double /*instructions_a_second*/) {}
 
   protected:
     std::optional<inject::Obstacle> obstacle_;

@@ -236,10 +236,9 @@ bool Sampler::must_earn_first() {
     if (!may_choose() || !preferred_->one_may_be_too_dear()) return false;
     auto& pacer = preferred_->pacer();
     const auto wait = pacer.wait_before_risk(preferred_->risk_of_next());
-    pacer.is_earning(wait > Seconds{0});
     if (pacer.own(wait) > tuning::longest_debt)
         give_up_as_too_dear("forking it may cost more than the budget has so far", true);
-    return pacer.is_earning();
+    return wait > Seconds{0};
 }
 
 // What samples cost is known after some; nobody waits for more of them where the first has a great
@@ -265,7 +264,6 @@ void Sampler::change_kind() {
     if (!stand_in_ && preferred_->obstacle()) begin_stand_in();
     if (!stand_in_ || with_.now() < again_at_) return;
     must_earn_first();
-    preferred_->pacer().is_earning(false);  // the time until now was the stand-in's
     if (preferred_->obstacle())
         pause_preferred();
     else
@@ -277,7 +275,6 @@ void Sampler::pause_preferred() {
     again_at_ = after(with_.now(), pause_);
     pause_ = std::min(2 * pause_, tuning::longest_pause);
     preferred_->pause(again_at_);
-    preferred_->pacer().is_earning(false);
     is_too_dear_ = false;
 }
 
@@ -295,14 +292,11 @@ void Sampler::begin_stand_in() {
     stand_in_began_ = now;
     is_prepared_ = false;
     stopper_.forget_asked();
-    std::optional<double> instructions_a_second;
     if (preferred_->is_biased()) {
         // What living ones are about to show is to be forgotten, too.
         end_preferred();
         with_.forget();
         forgotten_ = samples();
-    } else {
-        instructions_a_second = preferred_->instructions_a_second();
     }
     if (preferred_->obstacle()->may_pass) {
         if (was_of_use) pause_ = tuning::shortest_pause;
@@ -312,7 +306,6 @@ void Sampler::begin_stand_in() {
     }
     stand_in_ = make_stand_in_();
     with_.without_preferred.stand_in = stand_in_->name();
-    if (instructions_a_second) stand_in_->count_like_others(*instructions_a_second);
     const Seconds elapsed = stand_in_began_ - began_;
     const auto left = with_.options.overhead * elapsed - cost_of_stand_ins_.price;
     charged_ = std::clamp(left, Seconds{0}, preferred_->cost().price);
@@ -333,6 +326,7 @@ void Sampler::end_stand_in() {
     cost_of_stand_ins_ += stand_in_->cost();
     samples_of_stand_ins_ += stand_in_->pacer().samples();
     stand_in_.reset();
+    preferred_->pacer().takes_over();
     is_prepared_ = false;
     stopper_.forget_asked();
 }
