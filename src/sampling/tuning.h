@@ -127,6 +127,13 @@ inline constexpr Seconds most_for_settling{2e-3};
 // began as a program filled 512 MB at random took 400 ms from it.
 inline constexpr Seconds most_time_of_budget{2};
 
+// --- samples in place (kinds/instant_samples.cpp)
+
+// Nanoseconds of the program's time. A burst costs 0.3 ms, however short it is; but what it takes
+// longer in the cache, and the new code that it comes to, grow with its length. With 100 µs there
+// were half as many in the same time.
+inline constexpr double usual_burst = 40e3;
+
 // --- replicas: how long (kinds/replica_sizing.cpp) -----------------------------------------------
 
 // Instructions. Shorter samples are the business of bursts, which go on after any system call.
@@ -209,10 +216,6 @@ inline constexpr unsigned most_ended_early = 2;
 
 // --- bursts in place (kinds/instant_samples.cpp) -------------------------------------------------
 
-// What the program loses besides: its caches and its TLB know the code cache now. Programs with 16
-// KB, 0.5, and 8 MB in use lost 0.15 to 0.2 ms more by a burst than could be seen, of which some
-// 0.1 are counted as the stop's (bench/cost/unseen.py).
-inline constexpr Seconds after_burst{75e-6};
 // How often it is looked whether they are over.
 inline constexpr Seconds between_looks_at_bursts{1e-3};
 // … and whether it was seen in new code, if no burst is under way; and for how long the code there

@@ -135,15 +135,15 @@ emu::translator::BurstLength InstantSamples::next_length() const {
     if (const auto& time = place_.options.sample_time)
         return {sample_size_, time->count() * nanoseconds_a_second};
     if (!place_.options.may_be_shorter) return {sample_size_, 0};
-    return {sample_size_, static_cast<double>(sample_size_) / tuning::most_per_nanosecond};
+    return {sample_size_, std::min(static_cast<double>(sample_size_) / tuning::most_per_nanosecond,
+                                   tuning::usual_burst)};
 }
 
 // What a burst took from the program comes to light when it is over.
 void InstantSamples::pay_for_bursts() {
     process_.answer();
     for (const auto& outcome : process_.outcomes()) {
-        pacer().pay(Seconds{std::max(outcome.extra, 0.0) / nanoseconds_a_second} +
-                    tuning::after_burst);
+        pacer().pay(Seconds{std::max(outcome.extra, 0.0) / nanoseconds_a_second});
         waited_ += Seconds{outcome.waited / nanoseconds_a_second};
         longer_.push_back(outcome.extra / nanoseconds_a_millisecond);
         if (!outcome.is_complete) continue;
