@@ -157,8 +157,8 @@ inline constexpr double usual_nanoseconds_of_block = 0.6;
 inline constexpr double followed_down = 0.4, followed_up = 0.1;
 inline constexpr double most_of_usual_block_time = 4;
 inline constexpr double most_disturbance = 150e3;
-// The same for a system call, without sleep; what is known follows a burst by this part.
-inline constexpr double usual_nanoseconds_of_call = 500, followed_by_calls = 0.2;
+// The same for a system call, without sleep.
+inline constexpr double usual_nanoseconds_of_call = 500;
 // The part of a burst, in blocks, after which it is measured how long the rest is to be.
 inline constexpr double first_part_of_burst = 0.3;
 // Fewer blocks say nothing; and what would be shorter than this part of a burst is left out.

@@ -16,7 +16,6 @@ std::uint64_t BurstExperience::ticks_now() {
 
 BurstExperience::BurstExperience()
     : of_block_(tuning::usual_nanoseconds_of_block),
-      of_call_(tuning::usual_nanoseconds_of_call),
       blocks_in_segment_(tuning::fewest_blocks_in_segment) {}
 
 // What a thread says may be anything: then it is none.
@@ -108,6 +107,15 @@ std::uint64_t Burst::blocks_left(const Work& done) {
     return is_over_ ? 0 : static_cast<std::uint64_t>(std::max(1.0, std::ceil(left)));
 }
 
+// Of the time in calls, what the kernel computed: the thread is as much awake as it usually is.
+double Burst::in_kernel(double in_user_mode) const {
+    const auto usual =
+        std::min(tuning::usual_nanoseconds_of_call * static_cast<double>(calls_), in_calls_);
+    if (!awake_) return usual;
+    return std::clamp(*awake_ * (in_user_mode + in_calls_) - in_user_mode, 0.0,
+                      std::max(in_calls_ - displaced_, usual));
+}
+
 double Burst::covers(const Work& done, std::uint64_t in_windows) const {
     const auto blocks = static_cast<double>(done.blocks);
     const auto instructions_in_block = done.blocks > 0
@@ -115,26 +123,19 @@ double Burst::covers(const Work& done, std::uint64_t in_windows) const {
                                            : tuning::usual_instructions_in_block;
     const auto in_user_mode =
         of_block_ * (blocks + static_cast<double>(in_windows) / instructions_in_block);
-    const auto expected = experience_->of_call() * static_cast<double>(calls_);
-    return in_user_mode + (ran_all_the_time_ ? in_calls_ : std::min(in_calls_, expected));
+    return in_user_mode + in_kernel(in_user_mode);
 }
 
-// What the kernel has computed in calls is known where the thread had its processor all the time.
-void Burst::was_scheduled(const proc::ScheduledTime& time) {
-    if (scheduled_before_) {
-        displaced_ =
-            static_cast<double>(time.waited - std::min(time.waited, scheduled_before_->waited));
-        ran_all_the_time_ = time.times == scheduled_before_->times;
-    } else {
-        scheduled_before_ = time;
-    }
+void Burst::had_no_processor(std::uint64_t nanoseconds) {
+    if (without_processor_)
+        displaced_ = static_cast<double>(nanoseconds - std::min(nanoseconds, *without_processor_));
+    else
+        without_processor_ = nanoseconds;
 }
 
 void Burst::ended(const Work& done) {
     measure(done);
     native_ = std::min(of_block_ * static_cast<double>(done.blocks), in_cache_);
-    if (ran_all_the_time_ && calls_ > 0)
-        experience_->learn_of_call(in_calls_ / static_cast<double>(calls_));
     const auto rest = static_cast<double>((done - first_part_).blocks);
     if (rest >= tuning::fewest_blocks_to_measure || says_much())
         experience_->learn_of_block(of_block_);

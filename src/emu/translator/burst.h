@@ -18,8 +18,6 @@
 #include "base/clock.h"
 #include "emu/translator/layout.h"
 #include "emu/translator/segment_work.h"
-#include "emu/tuning.h"
-#include "proc/process_info.h"
 
 namespace shadowprof::emu::translator {
 
@@ -38,11 +36,6 @@ class BurstExperience {
     // Of the program's time, for a block.
     double of_block() const { return of_block_; }
     void learn_of_block(double nanoseconds);
-    // … and for a system call, without what it sleeps there.
-    double of_call() const { return of_call_; }
-    void learn_of_call(double nanoseconds) {
-        of_call_ += tuning::followed_by_calls * (nanoseconds - of_call_);
-    }
     bool has_learned() const { return has_learned_; }
     double blocks_in_segment() const { return blocks_in_segment_; }
     void learn_blocks_in_segment(double blocks) { blocks_in_segment_ = blocks; }
@@ -52,7 +45,7 @@ class BurstExperience {
 
     Clock::time_point began_ = Clock::now();
     std::uint64_t began_ticks_ = ticks_now();
-    double of_block_, of_call_, blocks_in_segment_;
+    double of_block_, blocks_in_segment_;
     bool has_learned_ = false;
 };
 
@@ -75,9 +68,11 @@ class Burst {
     double expected_blocks() const { return blocks_in_all(0, 0); }
     void ended(const Work& done);
 
-    // How the thread has had processors, before it began and when it is over: that it had none is
-    // nobody's fault.
-    void was_scheduled(const proc::ScheduledTime& time);
+    // For so many nanoseconds the thread had no processor, before it began and when it is over:
+    // that is nobody's fault.
+    void had_no_processor(std::uint64_t nanoseconds);
+    // The thread does not sleep for this part of its time.
+    void is_awake(double part) { awake_ = part; }
 
     // When it is over: nanoseconds that the program takes for what was executed, in all versions,
     // of which so many instructions were in windows.
@@ -91,6 +86,7 @@ class Burst {
 
   private:
     void measure(const Work& done);
+    double in_kernel(double in_user_mode) const;
     double disturbance() const;
     bool says_much() const;
     double blocks_in_all(double blocks, double instructions) const;
@@ -103,8 +99,8 @@ class Burst {
     double lean_in_first_part_ = 0;
     std::uint64_t calls_ = 0;
     std::optional<std::uint64_t> asked_at_;
-    std::optional<proc::ScheduledTime> scheduled_before_;
-    bool ran_all_the_time_ = false;
+    std::optional<std::uint64_t> without_processor_;  // before it began
+    std::optional<double> awake_;
     double lean_ = 0, in_cache_ = 0, in_calls_ = 0, native_ = 0, waited_ = 0,
            displaced_ = 0;  // nanoseconds
 };

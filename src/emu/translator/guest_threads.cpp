@@ -47,9 +47,11 @@ GuestThread& GuestThreads::add_burst(ptrace::Thread& thread, const trace::TraceS
                                      const Burst& burst) {
     const auto* const before = find(thread.tid());
     const auto area = before ? before->area : std::nullopt;
+    const auto awake = before ? before->awake : std::nullopt;
     guests_.erase(thread.tid());
     auto& guest = guests_[thread.tid()];
     guest.area = area;
+    guest.awake = awake;
     guest.thread = &thread;
     guest.sample = start.sample;
     guest.trace = start.trace;
@@ -64,8 +66,19 @@ GuestThread& GuestThreads::add_burst(ptrace::Thread& thread, const trace::TraceS
 }
 
 void GuestThreads::note_displacement(GuestThread& guest) const {
-    if (const auto time = proc::scheduled_time(tracer_.pid(), guest.thread->tid()))
-        guest.burst->was_scheduled(*time);
+    const auto time = proc::scheduled_time(tracer_.pid(), guest.thread->tid());
+    if (time) guest.burst->had_no_processor(time->waited);
+}
+
+void GuestThreads::note_beginning(GuestThread& guest) const {
+    const auto time = proc::scheduled_time(tracer_.pid(), guest.thread->tid());
+    if (!time) return;
+    guest.burst->had_no_processor(time->waited);
+    const GuestThread::Awake now{Clock::now(), time->ran + time->waited};
+    if (const auto before = std::exchange(guest.awake, now)) {
+        const std::chrono::nanoseconds was_awake{now.nanoseconds - before->nanoseconds};
+        guest.burst->is_awake(std::min(was_awake / Seconds{now.at - before->at}, 1.0));
+    }
 }
 
 bool GuestThreads::admit(GuestThread& guest) {

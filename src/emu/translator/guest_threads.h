@@ -57,6 +57,12 @@ struct GuestThread : ThreadSituation {
     trace::SampleId sample{};
     trace::TraceId trace{};
     std::optional<ThreadRecording> recording;
+    // How long it had not slept so far when its latest burst began.
+    struct Awake {
+        Clock::time_point at;
+        std::uint64_t nanoseconds;
+    };
+    std::optional<Awake> awake;
 
     void has_become_another_program() { static_cast<ThreadSituation&>(*this) = {}; }
 };
@@ -75,7 +81,8 @@ class GuestThreads {
                            const Burst& burst);
     // Gives the thread an area and a stream, if it has none yet. False: there are too many threads.
     bool admit(GuestThread& guest);
-    // At the beginning of a burst, and at its end.
+    // Of a burst.
+    void note_beginning(GuestThread& guest) const;
     void note_displacement(GuestThread& guest) const;
     // Reads what the thread has written into its stream since the last time.
     void read_stream(GuestThread& guest);

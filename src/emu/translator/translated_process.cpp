@@ -394,7 +394,7 @@ Clock::time_point TranslatedProcess::begin_burst(ptrace::Thread& thread, const R
     }
     traffic_.enter(guest, registers);
     const auto went_on = Clock::now();
-    threads_.note_displacement(guest);
+    threads_.note_beginning(guest);
     tracer_.listen();
     return went_on;
 }
