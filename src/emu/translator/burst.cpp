@@ -101,7 +101,8 @@ std::uint64_t Burst::blocks_left(const Work& done) {
     is_last_part_ = done.blocks > 0;
     // The first part tells how long the rest is to be.
     auto left = is_last_part_ ? in_all - blocks : in_all * tuning::first_part_of_burst;
-    if (was_first_part && !says_much())
+    // Where code is new, the rest would pay for that as well, and tell nothing.
+    if (was_first_part && !says_much() && waited_ < tuning::most_disturbance)
         left = std::max(left, tuning::blocks_that_tell * tuning::fewest_blocks_to_measure);
     is_over_ = is_last_part_ && left < tuning::negligible_part * in_all;
     return is_over_ ? 0 : static_cast<std::uint64_t>(std::max(1.0, std::ceil(left)));
