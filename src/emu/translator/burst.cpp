@@ -61,6 +61,7 @@ bool Burst::says_much() const {
 
 void Burst::measure(const Work& done) {
     const auto usual = experience_->of_block();
+    const auto least = usual / tuning::most_of_usual_block_time;
     const auto is_enough = [](const Work& work) {
         return static_cast<double>(work.blocks) >= tuning::fewest_blocks_to_measure;
     };
@@ -73,13 +74,13 @@ void Burst::measure(const Work& done) {
         const auto took = lean_ - lean_in_first_part_;
         const auto most = std::max(usual * tuning::most_of_usual_block_time,
                                    said(took - tuning::most_disturbance));
-        of_block_ = std::clamp(said(took), usual / tuning::most_of_usual_block_time, most);
+        of_block_ = std::clamp(said(took), least, most);
     } else if (is_enough(done)) {
         const auto said = [&](double time) {
             return without_instrumentation(std::max(time, 0.0), done) /
                    static_cast<double>(done.blocks);
         };
-        of_block_ = std::clamp(usual, said(lean_ - disturbance()), said(lean_));
+        of_block_ = std::max(std::clamp(usual, said(lean_ - disturbance()), said(lean_)), least);
     }
 }
 
