@@ -387,10 +387,12 @@ std::uint64_t Digester::close(trace::SampleId id) {
     return weight;
 }
 
-// Where nobody knows how long the program takes for a sample it is as fast as usual. What is lost
-// by rounding counts with the next sample.
+// Where nobody knows how long the program takes for a sample it is as fast as usual. One that was
+// over at once, in new code, tells little: it may lack the calls that take most of the time. What
+// it does not stand for, or rounding loses, the next one stands for.
 std::uint64_t Digester::weigh(const OpenSample& sample) {
     if (sample.covers > 0) {
+        ++samples_covered_;
         covered_ += sample.covers;
         instructions_covered_ += static_cast<double>(sample.instructions);
     }
@@ -401,10 +403,11 @@ std::uint64_t Digester::weigh(const OpenSample& sample) {
     const auto covers = sample.covers > 0
                             ? sample.covers
                             : of_instruction * static_cast<double>(sample.instructions);
-    const auto exact =
-        std::clamp(sample.stands_for / covers + weight_left_over_, 1.0, tuning::most_weight);
-    const auto weight = std::floor(exact);
-    weight_left_over_ = exact - weight;
+    const auto usual = (covered_ + tuning::usual_burst) / static_cast<double>(samples_covered_ + 1);
+    const auto time = sample.stands_for + left_over_;
+    const auto weight = std::floor(std::clamp(
+        time / std::max(covers, tuning::least_part_of_usual * usual), 1.0, tuning::most_weight));
+    left_over_ = std::max(time - weight * covers, 0.0);
     return static_cast<std::uint64_t>(weight);
 }
 

@@ -153,7 +153,8 @@ class Digester : public trace::TraceSink {
     std::vector<std::unique_ptr<profile::SegmentCounter>> spare_counters_;
     // Of all samples of which it is known how long the program takes for them.
     double covered_ = 0, instructions_covered_ = 0;
-    double weight_left_over_ = 0;  // by rounding
+    std::uint64_t samples_covered_ = 0;
+    double left_over_ = 0;  // of what samples were to stand for
     std::chrono::steady_clock::time_point trimmed_ = std::chrono::steady_clock::now();
 
     TraceQueue queue_;

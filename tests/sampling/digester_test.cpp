@@ -146,11 +146,11 @@ TEST_CASE("the weighted number of instructions is what functions' instructions s
     SamplerContext place{loop};
     auto& digester = *place.digester;
     auto blocks = start_of(0, 0, Contents::everything);
-    blocks.stands_for = 70;
-    give_sample(digester, loop, blocks, 10, 10);
+    blocks.stands_for = 70e3;
+    give_sample(digester, loop, blocks, 10, 10e3);
     auto segments = start_of(1, 1, Contents::counts);
-    segments.stands_for = 90;
-    give_sample(digester, loop, segments, 100, 15);
+    segments.stands_for = 90e3;
+    give_sample(digester, loop, segments, 100, 15e3);
     const auto lists = digester.finish(profile::Seen::samples);
     const auto coverage = digester.coverage();
     CHECK(coverage.instructions == 30 + 300);
@@ -321,8 +321,8 @@ TEST_CASE("a sample counts as often as it fits into the time that it stands for"
         auto& digester = *place.digester;
         for (std::uint32_t sample = 0; sample < 2; ++sample) {
             auto start = start_of(sample, sample, contents);
-            if (sample == 1) start.stands_for = 1500;
-            give_sample(digester, loop, start, 10, 5);
+            if (sample == 1) start.stands_for = 1500e3;
+            give_sample(digester, loop, start, 10, 5e3);
         }
         const auto lists = digester.finish(profile::Seen::samples);
         CHECK(lists.find<profile::EdgeHotlist>()->totals.total == 20 + 300 * 20);
@@ -340,8 +340,8 @@ TEST_CASE("what nobody has timed is as fast as what was") {
     auto& digester = *place.digester;
     for (std::uint32_t sample = 0; sample < 2; ++sample) {
         auto start = start_of(sample, sample, Contents::counts);
-        start.stands_for = 300;
-        give_sample(digester, loop, start, 10, sample == 0 ? 60 : 0);
+        start.stands_for = 300e3;
+        give_sample(digester, loop, start, 10, sample == 0 ? 60e3 : 0);
     }
     digester.finish(profile::Seen::samples);
     CHECK(digester.coverage().weighted_instructions == 2 * 5 * 30);
@@ -353,11 +353,26 @@ TEST_CASE("what weights lose by rounding counts with the next sample") {
     auto& digester = *place.digester;
     for (std::uint32_t sample = 0; sample < 8; ++sample) {
         auto start = start_of(sample, sample, Contents::counts);
-        start.stands_for = 33;
-        give_sample(digester, loop, start, 10, 8);
+        start.stands_for = 33e3;
+        give_sample(digester, loop, start, 10, 8e3);
     }
     digester.finish(profile::Seen::samples);
     CHECK(digester.coverage().weighted_instructions == 33 * 30);
+}
+
+TEST_CASE("what a sample that was over at once does not stand for, the next one does") {
+    const Loop loop;
+    SamplerContext place{loop};
+    auto& digester = *place.digester;
+    for (std::uint32_t sample = 0; sample < 2; ++sample) {
+        auto start = start_of(sample, sample, Contents::counts);
+        start.stands_for = 400e3;
+        give_sample(digester, loop, start, 10, sample == 0 ? 10 : 40e3);
+    }
+    digester.finish(profile::Seen::samples);
+    const auto all = digester.coverage().weighted_instructions;
+    CHECK(all > 15 * 30);
+    CHECK(all < 1000 * 30);
 }
 
 TEST_CASE("samples in segments give what samples in blocks give") {
