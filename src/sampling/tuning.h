@@ -40,7 +40,7 @@ inline constexpr std::size_t waits_that_a_sample_stands_for = 4;
 // A sample counts for at most so many of its kind.
 inline constexpr double most_weight = 1e9;
 // One that is shorter than this part of the usual counts as if it were not.
-inline constexpr double least_part_of_usual = 0.05;
+inline constexpr double least_part_of_usual = 0.3;
 // Where no sample has shown it.
 inline constexpr double usual_nanoseconds_of_instruction = 0.25;
 

@@ -73,7 +73,7 @@ void Burst::measure(const Work& done) {
         };
         const auto took = lean_ - lean_in_first_part_;
         const auto most = std::max(usual * tuning::most_of_usual_block_time,
-                                   said(took - tuning::most_disturbance));
+                                   said(took - tuning::most_disturbance_of_rest));
         of_block_ = std::clamp(said(took), least, most);
     } else if (is_enough(done)) {
         const auto said = [&](double time) {

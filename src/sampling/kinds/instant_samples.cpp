@@ -37,7 +37,12 @@ bool InstantSamples::prepare() {
     place_.code.time_has_passed();
     place_.code.maps();
     is_core_free_ = pacer().prices().is_any_core_free();
-    return !obstacle() && !is_still_cold();
+    if (is_still_cold()) {
+        // The first sample would stand for all that time, and outweigh many.
+        pacer().takes_over();
+        return false;
+    }
+    return !obstacle();
 }
 
 // What is likely to be executed is translated before the first burst.
