@@ -8,6 +8,20 @@
 
 namespace shadowprof::emu::translator {
 
+namespace {
+
+bool is_enough(const Work& work) {
+    return static_cast<double>(work.blocks) >= tuning::fewest_blocks_to_measure;
+}
+
+// Of so many nanoseconds in the cache.
+double of_block_in(const Work& work, double nanoseconds) {
+    return without_instrumentation(std::max(nanoseconds, 0.0), work) /
+           static_cast<double>(work.blocks);
+}
+
+}  // namespace
+
 std::uint64_t BurstExperience::ticks_now() {
     std::uint32_t low = 0, high = 0;
     asm volatile("rdtsc" : "=a"(low), "=d"(high));
@@ -62,25 +76,16 @@ bool Burst::says_much() const {
 void Burst::measure(const Work& done) {
     const auto usual = experience_->of_block();
     const auto least = usual / tuning::most_of_usual_block_time;
-    const auto is_enough = [](const Work& work) {
-        return static_cast<double>(work.blocks) >= tuning::fewest_blocks_to_measure;
-    };
     const auto rest = done - first_part_;
     if (first_part_.blocks > 0 && is_enough(rest)) {
-        const auto said = [&](double time) {
-            return without_instrumentation(std::max(time, 0.0), rest) /
-                   static_cast<double>(rest.blocks);
-        };
         const auto took = lean_ - lean_in_first_part_;
         const auto most = std::max(usual * tuning::most_of_usual_block_time,
-                                   said(took - tuning::most_disturbance_of_rest));
-        of_block_ = std::clamp(said(took), least, most);
+                                   of_block_in(rest, took - tuning::most_disturbance_of_rest));
+        of_block_ = std::clamp(of_block_in(rest, took), least, most);
     } else if (is_enough(done)) {
-        const auto said = [&](double time) {
-            return without_instrumentation(std::max(time, 0.0), done) /
-                   static_cast<double>(done.blocks);
-        };
-        of_block_ = std::max(std::clamp(usual, said(lean_ - disturbance()), said(lean_)), least);
+        of_block_ = std::max(
+            std::clamp(usual, of_block_in(done, lean_ - disturbance()), of_block_in(done, lean_)),
+            least);
     }
 }
 
@@ -138,9 +143,7 @@ void Burst::had_no_processor(std::uint64_t nanoseconds) {
 void Burst::ended(const Work& done) {
     measure(done);
     native_ = std::min(of_block_ * static_cast<double>(done.blocks), in_cache_);
-    const auto rest = static_cast<double>((done - first_part_).blocks);
-    if (rest >= tuning::fewest_blocks_to_measure || says_much())
-        experience_->learn_of_block(of_block_);
+    if (is_enough(done - first_part_) || says_much()) experience_->learn_of_block(of_block_);
 }
 
 }  // namespace shadowprof::emu::translator
