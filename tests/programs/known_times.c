@@ -55,6 +55,7 @@ int main(int argc, char** argv) {
     if (file < 0 || pthread_create(&locked, NULL, wait_for_lock, NULL) != 0 ||
         pthread_create(&asleep, NULL, sleep_on, NULL) != 0)
         return 1;
+    usleep(50000);  // they get their names in their sleep
     pthread_setname_np(locked, "locked");
     pthread_setname_np(asleep, "asleep");
     while (now() < end) {

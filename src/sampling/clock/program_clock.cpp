@@ -159,6 +159,7 @@ ProgramClock::Thread& ProgramClock::thread(pid_t tid) {
     if (is_new) {
         auto& fresh = known->second;
         fresh.name = proc::thread_name(pid_, tid);
+        fresh.met = fresh.named = Clock::now();
         fresh.looked = looked_at_all_;
         if (const auto time = proc::scheduled_time(pid_, tid)) fresh.time = *time;
         clock_.watch(tid);
@@ -185,7 +186,9 @@ void ProgramClock::look_at(pid_t tid, Thread& of, Seconds since) {
         clock_.watches(tid) ? of.times.of(pid_, tid) : proc::scheduled_time(pid_, tid);
     if (!time) return;
     const auto before = std::exchange(of.time, *time);
-    if (time->times != before.times) of.name = proc::thread_name(pid_, tid);
+    // Who creates a thread may name it while it sleeps, and does so soon.
+    if (time->times != before.times || of.looked - of.named >= of.named - of.met)
+        name_again(tid, of);
     if (time->waited > before.waited)
         note(of, ThreadState::processor, time->waited - before.waited);
     if (!clock_.sees_kernel()) note_kernel_time(tid, of);
@@ -211,6 +214,11 @@ void ProgramClock::look_at(pid_t tid, Thread& of, Seconds since) {
     again.sleeper = tid;
     again.is_where_it_was = true;
     looks_.push_back(std::move(again));
+}
+
+void ProgramClock::name_again(pid_t tid, Thread& of) {
+    of.name = proc::thread_name(pid_, tid);
+    of.named = of.looked;
 }
 
 void ProgramClock::look_at_sleeper(pid_t tid, Thread& of, std::uint64_t nanoseconds) {

@@ -64,7 +64,7 @@ class ProgramClock {
         profile::ThreadState waits_for{};
         std::string call;
         std::uint64_t kernel_ticks = 0, looks = 0;
-        Clock::time_point looked;
+        Clock::time_point met, named, looked;
     };
 
     void run();
@@ -72,6 +72,7 @@ class ProgramClock {
     void look_at_running();
     void look_at_all();
     void look_at(pid_t tid, Thread& thread, Seconds since);
+    void name_again(pid_t tid, Thread& thread);
     void look_at_sleeper(pid_t tid, Thread& thread, std::uint64_t nanoseconds);
     void note_kernel_time(pid_t tid, Thread& thread);
     void note_unseen_time();
