@@ -11,7 +11,7 @@ build=$(cd "${BUILD:-$here/../../build}" && pwd)
 profiler=tests/inject/birth-profiler
 programs=(tests/inject/birth-target tests/inject/birth-sleepers)
 killers=(tests/inject/dies-at-request.so tests/inject/kill-at-request)
-targets=(tests/programs/many-threads tests/programs/signals-in-order)
+targets=(tests/programs/many-threads tests/programs/signals-in-order tests/programs/new-code)
 spinners=bench/cost/spinners
 ninja -C "$build" shadowprof "${targets[@]}" $profiler "${programs[@]}" "${killers[@]}" $spinners >&2
 cd "$build"

@@ -173,6 +173,9 @@ inline constexpr std::uint64_t blocks_until_signals = 256;
 // has to be bounded, for whoever waits for the program; the code that it came to is translated
 // before the next one.
 inline constexpr double longest_wait_in_burst = 1e6;
+// The same of stops, for signals (five for each) and calls that have to be seen (three). Where
+// signals come more often than they can be handled, a burst would never end.
+inline constexpr std::uint64_t most_stops_in_burst = 20;
 // Nanoseconds: a thread that says it was longer in the cache without asking was not on a processor.
 inline constexpr double longest_part_of_burst = 1e9;
 

@@ -3,7 +3,8 @@ Its output and exit status are right, nobody traces it, none of its threads stan
 seconds later no replica is left.
 
 MODE: the mode of the session, by default burst.
-ROUNDS: how often shadowprof is killed in each way with each program."""
+ROUNDS: how often shadowprof is killed in each way with each program.
+PROGRAMS: with which of them, separated by commas."""
 
 import contextlib
 import ctypes
@@ -25,7 +26,7 @@ from vocabulary import (
     wait_until,
 )
 
-MANY_THREADS, SIGNALS_IN_ORDER = (os.path.abspath(path) for path in sys.argv[1:])
+MANY_THREADS, SIGNALS_IN_ORDER, NEW_CODE = (os.path.abspath(path) for path in sys.argv[1:])
 ROUNDS = int(os.environ.get("ROUNDS", "4"))
 MODE = os.environ.get("MODE", "burst")
 OPTIONS = ["-m", MODE, "--overhead", "30%", "--no-progress", "-q", "-o", "profile.json"]
@@ -139,13 +140,16 @@ with scratch():
         "gzip": ["/bin/gzip", "-9nc", "input"],
         "python3": ["/usr/bin/python3", "-c", PYTHON],
         "signals": [SIGNALS_IN_ORDER, "100000"],
+        # It mostly waits for code.
+        "new code": [NEW_CODE, "400"],
     }
     # Modes full and instant hold back a signal that finds a thread in the cache, and send it again later. If the
     # profiler dies
     # in between, the signal's siginfo is lost.
     if MODE in ("full", "instant"):
         del programs["signals"]
-    for name, command in programs.items():
+    for name in os.environ.get("PROGRAMS", ",".join(programs)).split(","):
+        command = programs[name]
         expected = output_of(command)
         attached = 0
         while attached < ROUNDS:

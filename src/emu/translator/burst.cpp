@@ -67,6 +67,10 @@ double Burst::disturbance() const {
     return tuning::most_disturbance + waited_;
 }
 
+bool Burst::takes_too_long() const {
+    return waited_ > tuning::longest_wait_in_burst || stops_ > tuning::most_stops_in_burst;
+}
+
 // What disturbs a first part is nothing to its time. In the program's first bursts nobody knows how
 // long that is.
 bool Burst::says_much() const {

@@ -59,6 +59,11 @@ class Burst {
     void has_asked(const ThreadArea& area, bool counts);
     // It goes on natively for a while.
     void goes_native() { asked_at_.reset(); }
+    // The thread stands still, for a signal or a call that has to be seen.
+    void stopped() { ++stops_; }
+    std::uint64_t stops() const { return stops_; }
+    // It has held up its thread, whoever waits for it.
+    bool takes_too_long() const;
     // With so much executed in the lean version, how many blocks it is to go on for; 0: it is over.
     std::uint64_t blocks_left(const Work& done);
     bool is_over() const { return is_over_; }
@@ -97,7 +102,7 @@ class Burst {
     bool is_last_part_ = false, is_over_ = false;
     Work first_part_;
     double lean_in_first_part_ = 0;
-    std::uint64_t calls_ = 0;
+    std::uint64_t calls_ = 0, stops_ = 0;
     std::optional<std::uint64_t> asked_at_;
     std::optional<std::uint64_t> without_processor_;  // before it began
     std::optional<double> awake_;
@@ -107,7 +112,7 @@ class Burst {
 
 struct BurstOutcome {
     double extra = 0, waited = 0;  // nanoseconds, as Burst has them
-    std::uint64_t calls = 0;
+    std::uint64_t calls = 0, stops = 0;
     bool is_complete = false;  // it was as long as it was to be
 };
 

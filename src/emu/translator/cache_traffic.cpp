@@ -51,7 +51,12 @@ void CacheTraffic::look_whether_to_empty() {
 
 void CacheTraffic::go_on_outside(GuestThread& guest, const Registers& native) {
     guest.thread->set_registers(native);
-    take_out_if_empty(*guest.thread);
+    if (guest.held.empty()) take_out_if_empty(*guest.thread);
+    await_signals_outside(guest);
+}
+
+void CacheTraffic::await_signals_outside(GuestThread& guest) {
+    if (!guest.held.empty()) send_again(guest, deliverable(guest).value_or(0));
     guest.thread->resume();
 }
 
@@ -80,16 +85,22 @@ std::optional<std::size_t> CacheTraffic::deliverable(const GuestThread& guest) c
 // siginfo.
 void CacheTraffic::send_held_signal(GuestThread& guest, const Registers& native,
                                     std::size_t number) {
+    guest.thread->set_registers(native);
+    send_again(guest, number);
+    guest.thread->resume_to_system_call();
+}
+
+void CacheTraffic::send_again(GuestThread& guest, std::size_t number) {
     const auto info = guest.held[number];
+    // An older one of its kind is on its way.
+    if (guest.redelivered && guest.redelivered->si_signo == info.si_signo) return;
     guest.held.erase(guest.held.begin() + static_cast<std::ptrdiff_t>(number));
     if (guest.redelivered) guest.held.push_front(*guest.redelivered);
     guest.redelivered = info;
-    guest.thread->set_registers(native);
     // Unless one that we have sent before is still on its way, because the program's came first.
     const auto signal = static_cast<std::size_t>(info.si_signo);
     if (!guest.sent_again[signal]) guest.thread->send(info.si_signo);
     guest.sent_again[signal] = true;
-    guest.thread->resume_to_system_call();
 }
 
 void CacheTraffic::enter_at(GuestThread& guest, const Registers& native, Address place) {

@@ -44,6 +44,9 @@ class CacheTraffic {
     // the registers.
     ptrace::Registers leave_in_call(GuestThread& guest, const FixedCode& fixed,
                                     const ptrace::Registers& in_cache);
+    // A stopped native thread goes on as such, and gets the signals that are held one by one. Each
+    // has it stopped at the first instruction of its handler.
+    void await_signals_outside(GuestThread& guest);
     // The thread goes on untranslated for the rest of its life.
     void run_natively(GuestThread& guest, const ptrace::Registers& native, const std::string& why);
     // If the thread was taken to be in the cache, and is elsewhere, the program has changed what
@@ -75,6 +78,7 @@ class CacheTraffic {
     // emptied.
     std::optional<Address> entry_for(const GuestThread& guest, Address pc);
     void go_on_outside(GuestThread& guest, const ptrace::Registers& native);
+    static void send_again(GuestThread& guest, std::size_t number);
     void send_held_signal(GuestThread& guest, const ptrace::Registers& native, std::size_t number);
     void enter_at(GuestThread& guest, const ptrace::Registers& native, Address place);
 

@@ -150,6 +150,7 @@ void GuestThreads::end(GuestThread& guest, std::string reason, bool exited,
             outcomes_.push_back({.extra = burst->extra(),
                                  .waited = burst->waited(),
                                  .calls = burst->calls(),
+                                 .stops = burst->stops(),
                                  .is_complete = burst->is_over()});
         }
         end.trace = guest.trace;
@@ -219,6 +220,11 @@ bool GuestThreads::may_any_be_inside() const {
     return std::any_of(guests_.begin(), guests_.end(), [](const auto& entry) {
         return entry.second.in_cache() || entry.second.is_leaving();
     });
+}
+
+bool GuestThreads::any_awaits_signals() const {
+    return std::any_of(guests_.begin(), guests_.end(),
+                       [](const auto& entry) { return entry.second.awaits_signals(); });
 }
 
 bool GuestThreads::waits_for_answer(const GuestThread& guest) const {

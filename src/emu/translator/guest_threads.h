@@ -111,6 +111,7 @@ class GuestThreads {
     bool any_with_open_trace() const;
     // Any in the cache, or leaving it: what those do is not known for certain.
     bool may_any_be_inside() const;
+    bool any_awaits_signals() const;
     bool any_in_units() const;
     // Whether threads are in the cache that can be made to leave it now.
     bool any_can_leave() const;

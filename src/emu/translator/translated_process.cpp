@@ -18,7 +18,8 @@ namespace shadowprof::emu::translator {
 
 namespace {
 
-constexpr auto *burst_is_complete = "sample size", *too_much_new_code = "too much new code";
+constexpr auto *burst_is_complete = "sample size", *too_much_new_code = "too much new code",
+               *too_many_stops = "too many stops";
 
 using ptrace::EventKind;
 using ptrace::Registers;
@@ -30,6 +31,11 @@ bool has_confined_itself(const Registers& after_call) {
     return (raw.orig_rax == SYS_prctl && raw.rdi == PR_SET_SECCOMP) ||
            (raw.orig_rax == SYS_seccomp &&
             (raw.rdi == SECCOMP_SET_MODE_STRICT || raw.rdi == SECCOMP_SET_MODE_FILTER));
+}
+
+const char* why_over(const GuestThread& guest) {
+    if (!guest.burst->takes_too_long()) return burst_is_complete;
+    return guest.burst->stops() > tuning::most_stops_in_burst ? too_many_stops : too_much_new_code;
 }
 
 }  // namespace
@@ -63,6 +69,7 @@ bool TranslatedProcess::take(const ptrace::Event& event) {
     if (has_become_native) return false;
     if (!guest) return take_new(event);
     if (event.kind == EventKind::process_gone) return false;
+    if (guest->burst) guest->burst->stopped();
     take_known(*guest, event);
     threads_.remove_missed();
     traffic_.empty_if_nobody_is_inside();
@@ -248,15 +255,14 @@ void TranslatedProcess::on_request(GuestThread& guest) {
     const bool has_to_stop = traffic_.is_closed() || !guest.held.empty() ||
                              area.request == Request::call || area.request == Request::unsupported;
     if (guest.burst) guest.burst->has_asked(area, guest.recording->version() == Version::lean);
-    const bool waits_too_long = guest.burst && !guest.awaits_signals() &&
-                                guest.burst->waited() > tuning::longest_wait_in_burst;
-    if (!has_to_stop && !waits_too_long) serve(guest, area);
-    const bool ends = waits_too_long || is_over(guest);
+    const bool has_had_enough = takes_too_long(guest);
+    if (!has_to_stop && !has_had_enough) serve(guest, area);
+    const bool ends = has_had_enough || is_over(guest);
     // It becomes native by a stop where it cannot restore all of its flags itself.
     if (has_to_stop || guest.recording->is_spoilt() || (ends && area.alignment_check != 0))
         guest.thread->interrupt();
     else if (ends)
-        end_burst(guest, area, waits_too_long ? too_much_new_code : burst_is_complete);
+        end_burst(guest, area, why_over(guest));
     else
         traffic_.answer(guest);
     guest.recording->read_last_values();
@@ -317,8 +323,8 @@ void TranslatedProcess::on_stop_while_waiting(GuestThread& guest, const Register
     traffic_.leave(guest, native, guest.recording->stream());
     if (guest.recording->is_spoilt() || traffic_.deliverable(guest) || traffic_.is_closed())
         return traffic_.enter(guest, native);
-    if (is_over(guest)) {
-        finish_burst(guest, area, burst_is_complete);
+    if (takes_too_long(guest) || is_over(guest)) {
+        finish_burst(guest, area, why_over(guest));
         guest.thread->resume();
         return;
     }
@@ -366,6 +372,8 @@ void TranslatedProcess::on_interrupted(GuestThread& guest) {
     }
     const auto continuation = std::exchange(guest.entering_handler, {});
     if (guest.arriving) return takeover_.arrive(guest);
+    if (continuation && guest.burst && guest.burst->takes_too_long())
+        return leave_in_handler(guest, *continuation);
     if (continuation) return signals_.on_handler(guest, *registers, *continuation);
     if (!tracer_.repair_interrupted_call(*guest.thread) && traffic_.is_closed())
         if (const auto state = inject::state_if_movable(*guest.thread))
@@ -421,6 +429,22 @@ bool TranslatedProcess::is_in_burst(const ptrace::Thread& thread) const {
 bool TranslatedProcess::is_over(const GuestThread& guest) const {
     return guest.burst && guest.burst->is_over() && !guest.awaits_signals() &&
            guest.recording->version() == Version::lean;
+}
+
+// As long as signals that were held are on their way, it goes on.
+bool TranslatedProcess::takes_too_long(const GuestThread& guest) {
+    return guest.burst && !guest.awaits_signals() && guest.burst->takes_too_long();
+}
+
+// It is at a handler's first instruction, in its own code. Where signals come faster than they can
+// be handled in the cache, those that are held never end.
+void TranslatedProcess::leave_in_handler(GuestThread& guest, Address continuation) {
+    guest.in_system_call = false;
+    if (guest.awaits_signals()) return traffic_.await_signals_outside(guest);
+    threads_.read_stream(guest);
+    guest.recording->discontinuity(continuation);
+    threads_.end(guest, why_over(guest), false);
+    guest.thread->resume();
 }
 
 // It has left instead of asking.
@@ -488,7 +512,8 @@ void TranslatedProcess::let_go(const std::string& reason) {
     const auto deadline = [&] {
         return began + (threads_.any_can_leave() ? longest : longest_for_calls);
     };
-    while (tracer_.alive() && threads_.may_any_be_inside() && Clock::now() < deadline()) {
+    while (tracer_.alive() && (threads_.may_any_be_inside() || threads_.any_awaits_signals()) &&
+           Clock::now() < deadline()) {
         settle_sleepers();
         answer();
         const auto event = tracer_.wait(deadline());
@@ -497,6 +522,7 @@ void TranslatedProcess::let_go(const std::string& reason) {
     take_out_memory();
     threads_.remove_ended();
     for (auto& [tid, guest] : threads_) {
+        for (const auto& signal : guest.held) guest.thread->send(signal.si_signo);
         threads_.read_stream(guest);
         threads_.end(guest, reason, !tracer_.alive());
     }

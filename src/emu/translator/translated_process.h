@@ -119,7 +119,9 @@ class TranslatedProcess {
     void on_interrupted(GuestThread& guest);
     bool is_of_burst(GuestThread& guest, const ptrace::Event& event);
     bool is_over(const GuestThread& guest) const;
+    static bool takes_too_long(const GuestThread& guest);
     void go_on_in_burst(GuestThread& guest);
+    void leave_in_handler(GuestThread& guest, Address continuation);
     bool notice_whether_left(GuestThread& guest);
     void end_burst(GuestThread& guest, const ThreadArea& area, const char* reason);
     void finish_burst(GuestThread& guest, const ThreadArea& area, const char* reason);

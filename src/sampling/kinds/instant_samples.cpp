@@ -149,6 +149,7 @@ void InstantSamples::pay_for_bursts() {
     process_.answer();
     for (const auto& outcome : process_.outcomes()) {
         pacer().pay(Seconds{std::max(outcome.extra, 0.0) / nanoseconds_a_second});
+        pacer().pay_for_passing_stops(static_cast<int>(outcome.stops));
         waited_ += Seconds{outcome.waited / nanoseconds_a_second};
         longer_.push_back(outcome.extra / nanoseconds_a_millisecond);
         if (!outcome.is_complete) continue;
