@@ -253,11 +253,27 @@ def kept_samples():
     longest = max(calls, key=lambda e: e["dur"])
     check(all(longest["ts"] <= e["ts"] and e["ts"] + e["dur"] <= longest["ts"] + longest["dur"] + 1e-9 for e in calls),
           f"calls are not within each other: {calls}")
+    check_equal("times in mode full", {e["picoseconds"] for e in samples["entries"]}, {0})
     check_equal("too many", run([SHADOWPROF, "run", "--keep-samples", "1001", "true"]).status, 125)
+
+
+def kept_times():
+    """How long calls take is an estimate: the sample's time, by instructions."""
+    document = profile("times.json", "/usr/bin/python3", "-c", "print(sum(i * i for i in range(10_000_000)))",
+                       options=("-m", "instant", "--overhead", "10%", "--keep-samples", "5"))
+    paces = [e["picoseconds"] for e in document.get("samples", {"entries": []})["entries"]]
+    check(all(10 < pace < 100_000 for pace in paces) and (paces or not document["coverage"]["samples"]), f"{paces}")
+    if paces:
+        calls = [e for e in json.loads(export("trace", "times.json", "times.trace"))["traceEvents"] if e.get("cat") == "call"]
+        sizes = [e["args"]["instructions"] for e in calls]
+        longest = calls[sizes.index(max(sizes))]
+        pace = longest["dur"] * 1e6 / max(sizes)
+        check(any(abs(pace - known) < 0.01 * known for known in paces), f"{longest}: {pace} ps, {set(paces)}")
 
 
 with scratch():
     kept_samples()
+    kept_times()
     found = profile("known.json", program)
     known(found)
     text()

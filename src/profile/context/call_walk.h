@@ -43,6 +43,10 @@ class CallWalk {
     void interrupted(Address at, const trace::Location& place);
     // Credits to nodes what was not yet. The walk may go on.
     void settle() { credit(); }
+    // How long the program takes for all of it: see TraceEnd::covers.
+    void takes(double nanoseconds) {
+        if (record_) record_->takes(nanoseconds);
+    }
     // Nothing more will come: counts the rest.
     void end();
 

@@ -42,7 +42,10 @@ class ContextReader : public Reader {
         profiler_.keep_small();
     }
 
-    void finish(const trace::TraceEnd&) override { walk_.end(); }
+    void finish(const trace::TraceEnd& end) override {
+        walk_.takes(end.covers);
+        walk_.end();
+    }
 
   private:
     ContextProfiler& profiler_;

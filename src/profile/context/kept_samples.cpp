@@ -1,6 +1,7 @@
 #include "profile/context/kept_samples.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace shadowprof::profile {
 
@@ -17,6 +18,11 @@ void CallRecord::add(const std::vector<FunctionId>& functions, std::uint64_t ins
     stretches_.push_back(
         {static_cast<std::size_t>(first - functions.begin()), {first, end}, instructions});
     in_.assign(functions.begin(), end);
+}
+
+std::uint64_t CallRecord::picoseconds_of_instruction() const {
+    if (all_ == 0) return 0;
+    return static_cast<std::uint64_t>(std::llround(takes_ * 1000 / static_cast<double>(all_)));
 }
 
 KeptSamples::Sample* KeptSamples::kept(trace::SampleId id) {
@@ -67,6 +73,7 @@ SampleHotlist KeptSamples::list(const CallTree& tree) const {
                 for (const auto function : stretch.functions)
                     entry.frames.push_back(tree.entry_of(function));
                 entry.instructions = stretch.instructions;
+                entry.picoseconds = record.picoseconds_of_instruction();
                 list.totals.unknown -= stretch.instructions;
             }
         }

@@ -26,6 +26,8 @@ class CallRecord {
     // What is executed from then on is only counted.
     bool is_full() const { return stretches_.size() == most_stretches_; }
     void skip(std::uint64_t instructions) { all_ += instructions; }
+    // The program takes so many nanoseconds for all of it; 0: that is not known.
+    void takes(double nanoseconds) { takes_ = nanoseconds; }
     // In the last of these functions, the outermost first.
     void add(const std::vector<FunctionId>& functions, std::uint64_t instructions);
 
@@ -37,11 +39,13 @@ class CallRecord {
     const std::vector<Stretch>& stretches() const { return stretches_; }
     const std::string& thread() const { return thread_; }
     std::uint64_t all() const { return all_; }
+    std::uint64_t picoseconds_of_instruction() const;
 
   private:
     std::string thread_;
     std::size_t most_stretches_;
     std::uint64_t all_ = 0;
+    double takes_ = 0;
     std::vector<Stretch> stretches_;
     std::vector<FunctionId> in_;
 };

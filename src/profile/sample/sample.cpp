@@ -32,6 +32,12 @@ Row row_of(const ThreadOfSample& thread, std::uint64_t number) {
     return row;
 }
 
+model::ShownCell time_of(const Row& row) {
+    const auto each = row.of->nanoseconds_of_instruction();
+    if (!each) return {};
+    return *each * static_cast<double>(row.of->instructions);
+}
+
 model::ShownChapter sample_chapter(const SampleSection& list, const model::ChapterInputs& in) {
     using enum model::ShownColumn::Kind;
     using Column = model::ShownColumn;
@@ -47,6 +53,7 @@ model::ShownChapter sample_chapter(const SampleSection& list, const model::Chapt
         .count("instructions", 9)
         .column(Column("calls", "calls", count).of(8), [](const Row& row) { return row.calls; })
         .column(Column("depth", "deepest", count).of(6), [](const Row& row) { return row.depth; })
+        .column(Column("nanoseconds", "≈ time", nanoseconds).of(7), time_of)
         .column(Column("at", "mostly in", function).wide(3).bold(),
                 [](const Row& row) { return model::ShownPlace{row.longest}; })
         .column(Column("thread", "thread", text).of(7).dim(),
@@ -63,6 +70,12 @@ model::ShownChapter sample_chapter(const SampleSection& list, const model::Chapt
 }
 
 }  // namespace
+
+std::optional<double> ThreadOfSample::nanoseconds_of_instruction() const {
+    const auto picoseconds = stretches.front()->picoseconds;
+    if (picoseconds == 0) return {};
+    return static_cast<double>(picoseconds) * 1e-3;
+}
 
 std::vector<ThreadOfSample> threads_of(const SampleSection& list) {
     std::map<std::pair<std::uint64_t, std::uint64_t>, ThreadOfSample> by_number;

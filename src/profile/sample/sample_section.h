@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -23,6 +24,8 @@ struct SampleEntry {
     std::uint64_t depth = 0;
     std::vector<Place> frames;
     std::uint64_t instructions = 0;
+    // That an instruction of the thread takes on average, in this sample; 0: not known.
+    std::uint64_t picoseconds = 0;
     bool operator==(const SampleEntry&) const = default;
 
     static constexpr auto fields() {
@@ -31,6 +34,7 @@ struct SampleEntry {
                           model::identity_field("order", &SampleEntry::order),
                           model::identity_field("name", &SampleEntry::name),
                           model::identity_field("depth", &SampleEntry::depth),
+                          model::identity_field("picoseconds", &SampleEntry::picoseconds),
                           FramesField<SampleEntry, Place>(&SampleEntry::frames),
                           model::sum_field("instructions", &SampleEntry::instructions));
     }
@@ -53,6 +57,9 @@ using SampleSection = model::SectionOf<SampleList>;
 struct ThreadOfSample {
     std::uint64_t sample = 0, instructions = 0;
     std::vector<const SampleSection::Entry*> stretches;
+
+    // Nothing if it is not known how fast the program is.
+    std::optional<double> nanoseconds_of_instruction() const;
 };
 std::vector<ThreadOfSample> threads_of(const SampleSection& list);
 

@@ -1,6 +1,6 @@
 // Trace Event JSON, which Perfetto (ui.perfetto.dev), Chrome and speedscope open: the timeline, a
 // track for each thread; and the samples that were kept, each a process of its own that begins at
-// 0 and takes a nanosecond for each instruction.
+// 0. There an instruction takes as long as those of the sample do on average, or else a nanosecond.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -89,15 +89,21 @@ class TraceEvents {
     }
 
     void sample(const profile::ThreadOfSample& thread, std::uint64_t number) {
-        constexpr double instructions_a_unit = 1000;
         const auto process = number + 1;
-        name("process_name", process, 1, fmt::format("sample {}, 1 ns an instruction", number));
+        const auto known = thread.nanoseconds_of_instruction();
+        const auto microseconds = known.value_or(1) * 1e-3;  // of an instruction
+        name("process_name", process, 1,
+             known ? fmt::format("sample {}, {:.2g} ns an instruction", number, *known)
+                   : fmt::format("sample {}, in instructions: 1 ns stands for each", number));
         name("thread_name", process, 1, model::printable(thread.stretches.front()->name));
         for (const auto& slice : slices_of(thread)) {
             begin_event("X", function_label(p_, p_.at(slice.function)), process, 1);
             out_.key("cat").text("call");
-            out_.key("ts").real(static_cast<double>(slice.begin) / instructions_a_unit);
-            out_.key("dur").real(static_cast<double>(slice.length) / instructions_a_unit);
+            out_.key("ts").real(static_cast<double>(slice.begin) * microseconds);
+            out_.key("dur").real(static_cast<double>(slice.length) * microseconds);
+            out_.key("args").open_object();
+            out_.key("instructions").number(slice.length);
+            out_.close_object();
             out_.close_object();
         }
     }
@@ -154,7 +160,9 @@ Exported export_trace(const Profile& p, const ExportOptions&) {
     if (has_samples) {
         std::uint64_t number = 0;
         for (const auto& thread : profile::threads_of(*samples)) events.sample(thread, ++number);
-        notes.push_back("samples that were kept begin at 0, and an instruction takes 1 ns there");
+        notes.push_back(
+            "samples that were kept begin at 0; there, an instruction takes as long as those of "
+            "the sample do on average, and 1 ns where that is not known");
     }
     return {events.take(), std::move(notes)};
 }

@@ -78,6 +78,7 @@ void write_samples(JsonOutput& out, const Profile& p) {
         out.open_object();
         out.key("name").text(printable(thread.stretches.front()->name));
         out.key("instructions").number(thread.instructions);
+        out.key("nanoseconds").real(thread.nanoseconds_of_instruction().value_or(0));
         out.key("calls").open_array();
         for (const auto& slice : slices_of(thread)) {
             out.number(functions.of(function_label(p, p.at(slice.function))));

@@ -4,13 +4,15 @@
 function tracePart() {
   const raw = Data.raw.samples;
   if (!raw) return null;
-  const threads = raw.threads.map(({name, instructions, calls}, n) => {
+  const threads = raw.threads.map(({name, instructions, nanoseconds, calls}, n) => {
     const bars = [];
     for (let i = 0; i < calls.length; i += 4) {
       const [name, depth, begin, length] = calls.slice(i, i + 4);
       bars.push({name: raw.functions[name], depth, begin, length});
     }
-    return {title: `sample ${n + 1}: ${name || "a thread"}, ${Text.count(instructions)} instructions`, instructions, bars};
+    // The time is an estimate: all instructions of a sample are taken to be equally fast.
+    const amount = (length) => `${Text.count(length)} instructions` + (nanoseconds ? `, ≈ ${Text.seconds(length * nanoseconds * 1e-9)}` : "");
+    return {title: `sample ${n + 1}: ${name || "a thread"}, ${amount(instructions)}`, instructions, amount, bars};
   });
   const height = 18, mostBars = 3000, leastPart = 0.0005;
   let chosen = 0, within = null, words = [], chart, where;
@@ -23,7 +25,7 @@ function tracePart() {
   const matches = (bar) => words.length > 0 && words.every((word) => bar.name.toLowerCase().includes(word));
 
   function draw() {
-    const {instructions, bars} = threads[chosen];
+    const {instructions, amount, bars} = threads[chosen];
     const begin = within ? within.begin : 0, length = within ? within.length : instructions;
     const shown = bars.filter((bar) => bar.begin < begin + length && bar.begin + bar.length > begin && bar.length >= leastPart * length)
       .slice(0, mostBars);
@@ -32,15 +34,15 @@ function tracePart() {
     chart.style.height = `${(deepest + 1) * height}px`;
     chart.replaceChildren(...shown.map((bar) => {
       const from = Math.max(bar.begin, begin), to = Math.min(bar.begin + bar.length, begin + length);
-      return element(matches(bar) ? "button.match" : "button", {type: "button", tabindex: "-1", title: `${bar.name}: ${Text.count(bar.length)} instructions`,
+      return element(matches(bar) ? "button.match" : "button", {type: "button", tabindex: "-1", title: `${bar.name}: ${amount(bar.length)}`,
         style: {left: percent(from - begin), width: percent(to - from), top: `${bar.depth * height}px`, background: colourOf(bar.name)},
         onclick: () => {
           within = within === bar ? null : bar;
           draw();
         }}, bar.name);
     }));
-    where.textContent = within ? `within ${within.name}: ${Text.count(length)} instructions; again to leave it`
-      : `all ${Text.count(length)} instructions`;
+    where.textContent = within ? `within ${within.name}: ${amount(length)}; again to leave it`
+      : `all ${amount(length)}`;
   }
 
   return {
