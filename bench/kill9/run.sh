@@ -3,7 +3,8 @@
 # each way with each program, and checks that the programs go on unharmed:
 # tests/programs/burst_killed.py, for longer, and servers.py. Then kills a profiler that forks replicas
 # at every one of its ptrace requests, and shadowprof at random ones, beside programs that sleep:
-# tests/inject/births_killed.py. Needs redis-server, redis-tools and nodejs.
+# tests/inject/births_killed.py. PROGRAMS names those that burst_killed.py is to use. Needs redis-server,
+# redis-tools and nodejs.
 # Uses a build folder (BUILD, by default build).
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
