@@ -45,7 +45,7 @@ void Arena::randomise(Random& random) {
 
 void Arena::put(Address at, std::span<const std::byte> bytes) {
     constexpr auto end = begin + writable_pages * page_size;
-    if (begin <= at && at + bytes.size() <= end) {
+    if (begin <= at && at < end && bytes.size() <= end - at) {
         std::memcpy(data() + (at - begin), bytes.data(), bytes.size());
         return;
     }
