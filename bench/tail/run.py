@@ -3,16 +3,18 @@
 
     bench/tail/run.py [--build DIR] [--rounds N] [--seconds S] [--rate R] [--json FILE] [SERVER...]
 
-redis-server and nginx answer requests that come at random times, a given number a second: choose half of what they
-can do, or less. In each round come a stretch without shadowprof, one for each way of profiling, and one without again,
+redis-server, nginx and postgres answer requests that come at random times, a given number a second (postgres, by
+pgbench -S, a fifth of that): choose half of what they can do, or less. In each round come a stretch without shadowprof, one for each way of profiling, and one without again,
 so that the machine's own changes show. Printed are medians over the rounds of the 50th, 99th and 99.9th
 percentile in microseconds, and of their ratios to the stretches without just before and after. "beside" compares these
 two with each other. Servers that are not installed are left out, and said to be."""
 
 import argparse
+import glob
 import json
 import os
 import shutil
+import signal
 import socket
 import statistics
 import subprocess
@@ -53,14 +55,25 @@ def nginx(folder, port):
     return ["nginx", "-p", folder, "-c", path], "http"
 
 
-SERVERS = {"redis-server": redis, "nginx": nginx}
+POSTGRES = sorted(glob.glob("/usr/lib/postgresql/*/bin"))[-1:]
+
+
+def as_postgres(command, folder):
+    """It does not run as root."""
+    return {"args": command, "cwd": folder, "user": "postgres" if os.geteuid() == 0 else None,
+            "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
 
 
 class Server:
-    def __init__(self, name, folder):
+    """One that client.c speaks to."""
+
+    def __init__(self, make, folder):
         self.port = free_port()
-        command, self.protocol = SERVERS[name](folder, self.port)
+        command, self.protocol = make(folder, self.port)
         self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        self.await_answer(command[0])
+
+    def await_answer(self, name):
         for _ in range(100):
             time.sleep(0.05)
             with socket.socket() as s:
@@ -68,16 +81,57 @@ class Server:
                     return
         sys.exit(f"{name} does not answer")
 
+    def stretch(self, client, options):
+        """The percentiles of so many seconds."""
+        done = subprocess.run([client, str(self.port), str(options.rate), str(options.seconds), "8", self.protocol],
+                              stdout=subprocess.PIPE, check=True, text=True)
+        return [float(word) for word in done.stdout.split()[1:]]
+
     def stop(self):
-        self.process.terminate()
+        self.process.send_signal(signal.SIGINT)
         self.process.wait()
 
 
-def stretch(server, client, options):
-    """The percentiles of so many seconds."""
-    done = subprocess.run([client, str(server.port), str(options.rate), str(options.seconds), "8", server.protocol],
-                          stdout=subprocess.PIPE, check=True, text=True)
-    return [float(word) for word in done.stdout.split()[1:]]
+class Postgres(Server):
+    """Each stretch connects anew: its processes are children that shadowprof follows."""
+
+    def __init__(self, folder):
+        self.folder = os.path.join(folder, "postgres")
+        os.mkdir(self.folder)
+        if os.geteuid() == 0:
+            shutil.chown(self.folder, "postgres")
+            os.chmod(folder, 0o755)
+        self.port = free_port()
+        data = os.path.join(self.folder, "data")
+        subprocess.run(**as_postgres([f"{POSTGRES[0]}/initdb", "-A", "trust", "-D", data], self.folder), check=True)
+        self.process = subprocess.Popen(**as_postgres(
+            [f"{POSTGRES[0]}/postgres", "-D", data, "-p", str(self.port), "-k", self.folder], self.folder))
+        self.await_answer("postgres")
+        self.pgbench("-i", "-s", "5", "-q")
+
+    def pgbench(self, *options):
+        command = [f"{POSTGRES[0]}/pgbench", "-h", "127.0.0.1", "-p", str(self.port), *options, "postgres"]
+        subprocess.run(**as_postgres(command, self.folder), check=True)
+
+    def stretch(self, client, options):
+        for old in glob.glob(f"{self.folder}/log.*"):
+            os.remove(old)
+        self.pgbench("-S", "-n", "-c", "4", "-T", str(round(options.seconds)), "-R", str(options.rate // 5),
+                     "-l", "--log-prefix", f"{self.folder}/log")
+        took = []
+        for log in glob.glob(f"{self.folder}/log.*"):
+            with open(log, encoding="ascii") as file:
+                took += [int(line.split()[2]) for line in file]  # since it was due
+        took.sort()
+        return [took[int(len(took) * part)] for part in (0.5, 0.99, 0.999)]
+
+
+SERVERS = {"redis-server": lambda folder: Server(redis, folder), "nginx": lambda folder: Server(nginx, folder),
+           "postgres": Postgres}
+
+
+def is_installed(name):
+    return POSTGRES if name == "postgres" else shutil.which(name)
 
 
 def profiled(server, client, options, words, output):
@@ -85,7 +139,7 @@ def profiled(server, client, options, words, output):
         [os.path.join(options.build, "shadowprof"), "attach", "-q", "-o", output, *words, str(server.process.pid)],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     time.sleep(1)  # what is done once is not what a user waits for
-    took = stretch(server, client, options)
+    took = server.stretch(client, options)
     profiler.terminate()
     profiler.wait()
     with open(output, encoding="utf-8") as file:
@@ -97,14 +151,14 @@ def measure(name, client, options):
     rows = {way: [] for way in options.ways}
     beside, samples, costs = [], {}, {}
     with tempfile.TemporaryDirectory(prefix="bench-tail-") as folder:
-        server = Server(name, folder)
+        server = SERVERS[name](folder)
         output = os.path.join(folder, "profile.json")
-        stretch(server, client, options)
+        server.stretch(client, options)
         for _ in range(options.rounds):
-            before = stretch(server, client, options)
+            before = server.stretch(client, options)
             for way in options.ways:
                 took, taken, cost = profiled(server, client, options, ways()[way], output)
-                after = stretch(server, client, options)
+                after = server.stretch(client, options)
                 rows[way].append((took, [2 * t / (a + b) for t, a, b in zip(took, before, after)]))
                 beside.append((before, [b / a for a, b in zip(before, after)]))
                 samples.setdefault(way, []).append(taken)
@@ -142,7 +196,7 @@ def main():
         print(f"{'server':12} {'way':10}" + "".join(f" {p:>8} {'ratio':>7}" for p in PERCENTILES)
               + f"  {'samples':>5} {'cost':>5}")
         for name in options.servers or SERVERS:
-            if not shutil.which(name):
+            if not is_installed(name):
                 print(f"{name} is not installed")
                 continue
             table[name] = measure(name, client, options)
