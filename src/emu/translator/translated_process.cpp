@@ -522,7 +522,8 @@ void TranslatedProcess::let_go(const std::string& reason) {
     take_out_memory();
     threads_.remove_ended();
     for (auto& [tid, guest] : threads_) {
-        for (const auto& signal : guest.held) guest.thread->send(signal.si_signo);
+        if (tracer_.alive())
+            for (const auto& signal : guest.held) guest.thread->send(signal.si_signo);
         threads_.read_stream(guest);
         threads_.end(guest, reason, !tracer_.alive());
     }
