@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """What rules find when they look at bursts, and what they cost.
 
-    bench/rules/run.py [--build DIR] [--scale X] [--pairs N] [--only bursts|costs] [--out FILE] [PROGRAM...]
+    bench/rules/run.py [--build DIR] [--scale X] [--pairs N] [--only bursts|costs] [--kinds KIND,...]
+                       [--out FILE] [PROGRAM...]
 
 bursts: the tables of the paper on HPS. A program runs once in mode full, with rules that look always and the same rules
 with bursts of 1 to 100 events at frequencies of 1/100 to 1/10000, all at the same time. Printed is the overlap of what
@@ -130,6 +131,8 @@ def main():
     parser.add_argument("--scale", type=float, default=0.05)
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument("--only", choices=("bursts", "costs"))
+    parser.add_argument("--kinds", type=lambda text: text.split(","), default=list(ACTIONS),
+                        help=f"of {', '.join(ACTIONS)}")
     parser.add_argument("--out")
     parser.add_argument("programs", nargs="*")
     options = parser.parse_args()
@@ -143,7 +146,7 @@ def main():
             return {name: all_of_them[name] for name in names}
 
         if options.only != "costs":
-            for kind in ACTIONS:
+            for kind in options.kinds:
                 scale = options.scale * (0.1 if kind == "data streams" else 1)
                 lines += table_of_bursts(shadowprof, kind, made(scale, options.programs or PROGRAMS), out)
         if options.only != "bursts":
