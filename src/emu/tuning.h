@@ -44,7 +44,7 @@ inline constexpr std::size_t known_ahead = 24;
 // which at most so many uncertain branches lead back to where threads are (code_ahead.h); and so
 // many places are noted.
 inline constexpr std::size_t look_ahead_in_burst = 6;
-inline constexpr unsigned deepest_ahead = 24;
+inline constexpr unsigned deepest_ahead = 24, ahead_in_window = 3;
 inline constexpr std::size_t most_ahead = 1u << 14;
 // Blocks and instructions of a unit that follows the way a thread was seen to go, through as many
 // rounds of loops as there is room for. Measured with bench/full/replicas.py: with units of this

@@ -96,6 +96,11 @@ void ThreadRecording::window_is_due() {
     for (auto& window : windows_) window.due = 0;
 }
 
+void ThreadRecording::cut_window_short() {
+    if (has_one_window_) window_->fraction = 0;
+    end_window();
+}
+
 void ThreadRecording::end_stream() {
     read_last_values();
     end_window();

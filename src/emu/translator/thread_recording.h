@@ -79,6 +79,8 @@ class ThreadRecording {
     // `window_is_due`. Each window takes two looks, which cost as much as a short sample.
     void have_one_window();
     void window_is_due();
+    // The window that is under way is over, with what was read of it.
+    void cut_window_short();
     // Ends the window that may be under way, and hands over what there is.
     void end_stream();
 

@@ -287,9 +287,17 @@ void TranslatedProcess::serve(GuestThread& guest, const ThreadArea& area) {
                 guest.recording->go_on();
             break;
         case Request::link:
+            if (leaves_window(guest)) {
+                go_on_in_burst(guest);
+                break;
+            }
             if (traffic_.may_enter()) translator.link(static_cast<std::uint32_t>(area.exit));
             break;
         case Request::find:
+            if (leaves_window(guest)) {
+                go_on_in_burst(guest);
+                break;
+            }
             if (traffic_.may_enter()) translator.find({area.pc}, version);
             break;
         case Request::changed:
@@ -416,9 +424,25 @@ void TranslatedProcess::go_on_in_burst(GuestThread& guest) {
     if (guest.awaits_signals()) left = std::max(left, tuning::blocks_until_signals);
     if (left > 0 || recording.version() != Version::lean)
         recording.go_on_for(std::max<std::uint64_t>(left, 1));
+    if (leaves_window(guest)) recording.go_on_lean_for(std::max<std::uint64_t>(left, 1));
     const bool is_last =
         guest.burst->is_last_part() && !guest.awaits_signals() && recording.is_lean_for(left);
     cache_.memory().area(*guest.area).is_last = is_last ? 1 : 0;
+}
+
+// Windows have versions of the code of their own. Where that is new, the window ends and the thread
+// goes on without: it would have to wait for one unit after the other. It is translated before the
+// next sample.
+bool TranslatedProcess::leaves_window(GuestThread& guest) {
+    auto& recording = *guest.recording;
+    if (!guest.burst || !recording.is_in_window()) return false;
+    auto& translator = cache_.translator();
+    const Address pc{cache_.read_area(*guest.area).pc};
+    if (translator.is_translated(pc, recording.version())) return false;
+    if (traffic_.may_enter()) translator.expect(pc, recording.version());
+    threads_.read_stream(guest);
+    recording.cut_window_short();
+    return true;
 }
 
 bool TranslatedProcess::is_in_burst(const ptrace::Thread& thread) const {

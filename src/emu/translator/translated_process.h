@@ -121,6 +121,7 @@ class TranslatedProcess {
     bool is_over(const GuestThread& guest) const;
     static bool takes_too_long(const GuestThread& guest);
     void go_on_in_burst(GuestThread& guest);
+    bool leaves_window(GuestThread& guest);
     void leave_in_handler(GuestThread& guest, Address continuation);
     bool notice_whether_left(GuestThread& guest);
     void end_burst(GuestThread& guest, const ThreadArea& area, const char* reason);

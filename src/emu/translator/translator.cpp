@@ -177,7 +177,8 @@ void Translator::expect(Address pc, Version version) {
     else if (version == Version::lean)
         ahead_.add({pc, version, is_returned_to});
     else  // for a window, which is short
-        ahead_.add({pc, version, is_returned_to, tuning::deepest_ahead}, 1);
+        ahead_.add({pc, version, is_returned_to, tuning::deepest_ahead - tuning::ahead_in_window},
+                   1);
 }
 
 bool Translator::translate_next() {

@@ -72,6 +72,9 @@ class Translator : private UnitDirectory {
     // first block on, through as many rounds of loops as there is room for. False: nothing was
     // done, because it has been done already, or is of no use.
     bool follow(std::span<const trace::SegmentId> executed);
+    bool is_translated(Address pc, Version version) const {
+        return unit_at(pc, version).has_value();
+    }
 
     // Code that decrements the word at `counter`, executes this instruction, and goes on after it
     // in the guest's own code: the target of a jump that replaces the instruction. When the counter
