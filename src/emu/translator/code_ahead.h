@@ -42,6 +42,12 @@ class CodeAhead {
         return {};
     }
     bool is_empty() const { return size_ == 0; }
+    // How deep the next one is; more than anything is if there is none.
+    unsigned nearest() const {
+        unsigned depth = 0;
+        while (depth < by_depth_.size() && by_depth_[depth].empty()) ++depth;
+        return depth;
+    }
     void clear() {
         for (auto& some : by_depth_) some.clear();
         size_ = 0;

@@ -140,11 +140,19 @@ void Translator::look_ahead() {
     for (std::size_t n = 0; n < tuning::look_ahead && !ahead_.is_empty(); ++n) translate_next();
 }
 
-// What is expected comes first.
+// Where threads are comes first, then what earlier runs executed, and then what may be executed.
 bool Translator::work_ahead() {
-    while (asking_ == Asking::in_bursts && !ahead_.is_empty() && !is_full_)
+    constexpr unsigned where_threads_are = 1;
+    const bool expects = asking_ == Asking::in_bursts;
+    if (expects && work_on_expected(where_threads_are)) return true;
+    if (known_ && code_.may_be_read_ahead() && work_on_known()) return true;
+    return expects && work_on_expected(tuning::deepest_ahead);
+}
+
+bool Translator::work_on_expected(unsigned deepest) {
+    while (ahead_.nearest() <= deepest && !is_full_)
         if (translate_next()) return true;
-    return known_ && code_.may_be_read_ahead() && work_on_known();
+    return false;
 }
 
 // What a file says is checked as if it were the program's: only code is translated.

@@ -144,6 +144,7 @@ class Translator : private UnitDirectory {
     bool go_on_as_known(std::uint32_t number);
     void look_ahead();
     bool work_on_known();
+    bool work_on_expected(unsigned deepest);
     std::optional<std::uint32_t> compile(Address pc, Version version);
     bool translate_next();
     void is_likely(Address pc, Version version, bool is_returned_to);
