@@ -23,12 +23,16 @@ TEST_CASE("what is nearest is translated first, and of that what was added last"
     ahead.add({Address{2}, lean, false, 0});
     ahead.add({Address{3}, lean, false, 2});
     ahead.add({Address{4}, lean, false, 9}, 1);
+    CHECK(ahead.nearest() == 0);
     CHECK(next(ahead) == Address{2});
+    CHECK(ahead.nearest() == 1);
     CHECK(next(ahead) == Address{4});
+    CHECK(ahead.nearest() == 2);
     CHECK(next(ahead) == Address{3});
     CHECK_FALSE(ahead.is_empty());
     CHECK(next(ahead) == Address{1});
     CHECK(ahead.is_empty());
+    CHECK(ahead.nearest() > emu::tuning::deepest_ahead);
     CHECK_FALSE(ahead.take());
 }
 
