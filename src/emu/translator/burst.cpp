@@ -146,7 +146,10 @@ void Burst::had_no_processor(std::uint64_t nanoseconds) {
 
 void Burst::ended(const Work& done) {
     measure(done);
-    native_ = std::min(of_block_ * static_cast<double>(done.blocks), in_cache_);
+    // What takes longer than any disturbance took as long natively: pages that are touched for the
+    // first time, say, in the first part alone.
+    const auto least = lean_ - tuning::disturbances_that_tell * disturbance();
+    native_ = std::min(std::max(of_block_ * static_cast<double>(done.blocks), least), in_cache_);
     if (is_enough(done - first_part_) || says_much()) experience_->learn_of_block(of_block_);
 }
 
