@@ -314,6 +314,25 @@ TEST_CASE("each chapter has its own samples, of its own blocks") {
     }
 }
 
+namespace {
+
+// The estimate of the instructions of the whole run, of samples of 30 that stand for so many
+// nanoseconds each. Each covers so many; 0: nobody knows.
+std::uint64_t weighted(double stands_for, const std::vector<double>& covered) {
+    const Loop loop;
+    SamplerContext place{loop};
+    auto& digester = *place.digester;
+    for (std::uint32_t sample = 0; sample < covered.size(); ++sample) {
+        auto start = start_of(sample, sample, Contents::counts);
+        start.stands_for = stands_for;
+        give_sample(digester, loop, start, 10, covered[sample]);
+    }
+    digester.finish(profile::Seen::samples);
+    return digester.coverage().weighted_instructions;
+}
+
+}  // namespace
+
 TEST_CASE("a sample counts as often as it fits into the time that it stands for") {
     const Loop loop;
     for (const auto contents : {Contents::everything, Contents::counts}) {
@@ -335,42 +354,15 @@ TEST_CASE("a sample counts as often as it fits into the time that it stands for"
 }
 
 TEST_CASE("what nobody has timed is as fast as what was") {
-    const Loop loop;
-    SamplerContext place{loop};
-    auto& digester = *place.digester;
-    for (std::uint32_t sample = 0; sample < 2; ++sample) {
-        auto start = start_of(sample, sample, Contents::counts);
-        start.stands_for = 300e3;
-        give_sample(digester, loop, start, 10, sample == 0 ? 60e3 : 0);
-    }
-    digester.finish(profile::Seen::samples);
-    CHECK(digester.coverage().weighted_instructions == 2 * 5 * 30);
+    CHECK(weighted(300e3, {60e3, 0}) == 2 * 5 * 30);
 }
 
 TEST_CASE("what weights lose by rounding counts with the next sample") {
-    const Loop loop;
-    SamplerContext place{loop};
-    auto& digester = *place.digester;
-    for (std::uint32_t sample = 0; sample < 8; ++sample) {
-        auto start = start_of(sample, sample, Contents::counts);
-        start.stands_for = 33e3;
-        give_sample(digester, loop, start, 10, 8e3);
-    }
-    digester.finish(profile::Seen::samples);
-    CHECK(digester.coverage().weighted_instructions == 33 * 30);
+    CHECK(weighted(33e3, std::vector(8, 8e3)) == 33 * 30);
 }
 
 TEST_CASE("what a sample that was over at once does not stand for, the next one does") {
-    const Loop loop;
-    SamplerContext place{loop};
-    auto& digester = *place.digester;
-    for (std::uint32_t sample = 0; sample < 2; ++sample) {
-        auto start = start_of(sample, sample, Contents::counts);
-        start.stands_for = 400e3;
-        give_sample(digester, loop, start, 10, sample == 0 ? 10 : 40e3);
-    }
-    digester.finish(profile::Seen::samples);
-    const auto all = digester.coverage().weighted_instructions;
+    const auto all = weighted(400e3, {10, 40e3});
     CHECK(all > 15 * 30);
     CHECK(all < 1000 * 30);
 }

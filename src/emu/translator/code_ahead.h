@@ -32,14 +32,12 @@ class CodeAhead {
         ++size_;
     }
     std::optional<ExpectedCode> take() {
-        for (auto& some : by_depth_) {
-            if (some.empty()) continue;
-            const auto last = some.back();
-            some.pop_back();
-            --size_;
-            return last;
-        }
-        return {};
+        const auto depth = nearest();
+        if (depth == by_depth_.size()) return {};
+        const auto last = by_depth_[depth].back();
+        by_depth_[depth].pop_back();
+        --size_;
+        return last;
     }
     bool is_empty() const { return size_ == 0; }
     // How deep the next one is; more than anything is if there is none.

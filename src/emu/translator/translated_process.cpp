@@ -277,7 +277,9 @@ void TranslatedProcess::serve(GuestThread& guest, const ThreadArea& area) {
     cache_.memory().area(*guest.area).request = Request::nothing;
     if (!translator.is_possible(area)) guest.recording->spoil();
     if (guest.recording->is_spoilt()) return;
-    misses_ += area.request == Request::link || area.request == Request::find;
+    const bool is_miss = area.request == Request::link || area.request == Request::find;
+    misses_ += is_miss;
+    if (is_miss && leaves_window(guest)) return go_on_in_burst(guest);
     switch (area.request) {
         case Request::look:
             threads_.read_stream(guest);
@@ -287,17 +289,9 @@ void TranslatedProcess::serve(GuestThread& guest, const ThreadArea& area) {
                 guest.recording->go_on();
             break;
         case Request::link:
-            if (leaves_window(guest)) {
-                go_on_in_burst(guest);
-                break;
-            }
             if (traffic_.may_enter()) translator.link(static_cast<std::uint32_t>(area.exit));
             break;
         case Request::find:
-            if (leaves_window(guest)) {
-                go_on_in_burst(guest);
-                break;
-            }
             if (traffic_.may_enter()) translator.find({area.pc}, version);
             break;
         case Request::changed:
