@@ -2,7 +2,7 @@
 """How accurate are sampled profiles, and what do they cost? Makes docs/results/accuracy.*.
 
     bench/accuracy/run.py [--build DIR] [--out STEM] [--scale X] [--grid-scale X] [--only SET]... \\
-                          [PROGRAM...]
+                          [--config NAME]... [PROGRAM...]
 
 Runs every program natively, once in mode full, which yields the perfect profile, and with each of the
 configurations, and compares. Five sets of them:
@@ -38,7 +38,7 @@ import tempfile
 
 from common import machine, profile, run
 from plots import bars, lines
-from workloads import Redis, workloads
+from workloads import drive, workloads
 
 SIZES, LOADS = ["1M", "10M", "100M"], ["0.0625", "0.125", "0.25", "0.5", "1"]
 GRID_PROGRAMS = ["gzip", "sqlite3", "lua5.4"]
@@ -140,23 +140,23 @@ class Bench:
     def run_program(self, name, program, make, folder, scale):
         results = self.done["results"].setdefault(name, {})
         missing = {config: text for config, text in SETS[name].items()
-                   if program not in results.get(config, {})}
+                   if program not in results.get(config, {}) and config in (self.options.config or SETS[name])}
         if not missing:
             return
         perfect, sampled = os.path.join(folder, "perfect.json"), os.path.join(folder, "sampled.json")
         command = make()
-        drive = Redis(scale).drive if program == "redis" else None
+        requests = drive(program, folder, scale)
         try:
-            native = run(command, drive)
-            types = ["-p", "stream"] if name == "streams" else []
-            profile(self.shadowprof, ["-m", "full", *types, "--limit", "0"], command, perfect, drive)
+            native = run(command, requests)
+            types = ["-p", "stream" if name == "streams" else "path,edge,call,method,value"]
+            profile(self.shadowprof, ["-m", "full", *types, "--limit", "0"], command, perfect, requests)
         except subprocess.CalledProcessError as error:
             print(f"{program:10} {error}", flush=True)
             return
         for config, text in missing.items():
             try:
                 all_of_it = profile(self.shadowprof, [*shlex.split(text), "--limit", "0"], command, sampled,
-                                    drive)
+                                    requests)
                 figures = compare(self.shadowprof, sampled, perfect)
             except subprocess.CalledProcessError as error:
                 print(f"{program:10} {config:14} {error}", flush=True)
@@ -219,6 +219,7 @@ def main():
     parser.add_argument("--scale", type=float, default=1.0)
     parser.add_argument("--grid-scale", type=float, default=0.5)
     parser.add_argument("--only", action="append", choices=list(SETS))
+    parser.add_argument("--config", action="append", help="of the sets' configurations only this one")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("programs", nargs="*")
     bench = Bench(parser.parse_args())

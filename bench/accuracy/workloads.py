@@ -1,14 +1,74 @@
 """The programs that accuracy is measured on: programs of Debian, and small ones of our own for extremes."""
 
 import contextlib
+import glob
 import importlib.util
 import os
 import random
+import shutil
+import signal
 import socket
 import subprocess
 import time
 
 from common import HERE, build
+
+
+RUBY = """
+words = Hash.new(0); list = []
+(1..%d).each { |i| words["k#{i * 7919 %% 1009}"] += i; list << (i * i) %% 9973 if i %% 8 == 0 }
+puts words.size, list.sort.first(5).sum
+"""
+# Code that is compiled as the program runs lies elsewhere in each run, so no two runs could be compared by
+# address: node and java interpret here.
+NODE = """
+let s = 0;
+for (let k = 0; k < %d; ++k) {
+  const a = Array.from({length: 20000}, (_, i) => ({id: (i * 7919 + k) %% 20011, name: "n" + i %% 97}));
+  a.sort((x, y) => x.id - y.id);
+  s += JSON.parse(JSON.stringify(a))[k].id;
+}
+console.log(s);
+"""
+JAVA = """
+import java.util.*;
+public class Work {
+  public static void main(String[] args) {
+    long s = 0;
+    for (int k = 0; k < Integer.parseInt(args[0]); ++k) {
+      Map<Integer, String> map = new HashMap<>();
+      int[] list = new int[40000];
+      for (int i = 0; i < list.length; ++i) {
+        list[i] = (i * 7919 + k) % 40009;
+        map.put(list[i] % 997, "v" + i % 89);
+      }
+      Arrays.sort(list);
+      StringBuilder text = new StringBuilder();
+      for (String value : map.values()) text.append(value);
+      s += text.toString().hashCode() + list[k];
+    }
+    System.out.println(s);
+  }
+}
+"""
+SCENE = """
+#version 3.7;
+global_settings { assumed_gamma 1 }
+camera { location <0, 3, -9> look_at 0 }
+light_source { <8, 12, -8> rgb 1 }
+plane { y, -1 pigment { checker rgb 1 rgb 0.3 } finish { reflection 0.2 } }
+#for (I, 0, 24)
+  sphere { <mod(I, 5) * 1.6 - 3.2, div(I, 5) * 0.9 - 0.5, div(I, 5)>, 0.7
+    pigment { granite scale 0.4 } finish { reflection 0.35 phong 0.6 } normal { bumps 0.3 scale 0.1 } }
+#end
+"""
+
+
+def _scene(folder):
+    path = os.path.join(folder, "scene.pov")
+    with open(path, "w", encoding="ascii") as file:
+        file.write(SCENE)
+    return path
 
 
 def _programs_of_full():
@@ -82,13 +142,27 @@ def workloads(folder, scale):
         return ["/usr/lib/gcc/x86_64-linux-gnu/12/cc1", "-quiet", "-O2", _many_functions(folder, scale),
                 "-o", "/dev/null"]
 
+    def java():
+        source = os.path.join(folder, "Work.java")
+        with open(source, "w", encoding="ascii") as file:
+            file.write(JAVA)
+        subprocess.run(["javac", "-d", folder, source], check=True)
+        return ["java", "-Xint", "-XX:+UseSerialGC", "-cp", folder, "Work", n(55)]
+
     # The three that take most of the time come first.
     return {
         **{name: of_full[name] for name in ("gzip", "sqlite3", "python3", "bzip2", "xz", "lua5.4", "perl")},
         "zstd": zstd,
         "openssl": openssl,
         "cc1": cc1,
-        "redis": lambda: ["redis-server", "--port", str(Redis.port), "--save", "", "--appendonly", "no"],
+        "ruby": lambda: ["ruby", "-e", RUBY % int(21e6 * scale)],
+        "node": lambda: ["node", "--jitless", "-e", NODE % int(350 * scale + 1)],
+        "java": java,
+        "ffmpeg": lambda: ["ffmpeg", "-v", "error", "-filter_threads", "1", "-f", "lavfi", "-i",
+                           f"testsrc2=duration={350 * scale}:size=640x360:rate=25", "-c:v", "mpeg4", "-threads", "2",
+                           "-f", "null", "-"],
+        "povray": lambda: ["povray", "+I" + _scene(folder), "-D", "-O/dev/null", "+FP", f"+W{n(3600)}", "+H1600", "+WT2"],
+        **{name: lambda server=server: server(folder, scale).command() for name, server in SERVERS.items()},
         "phases": lambda: [build(folder, "phases.c"), n(40e9), "100M"],
         "requests": lambda: [build(folder, "requests.c"), n(40000), "1M", "30"],
         "branches": lambda: [build(folder, "branches.c"), n(50e9)],
@@ -102,15 +176,88 @@ class Redis:
 
     port = 36379
 
-    def __init__(self, scale):
+    def __init__(self, _, scale):
         self.requests = int(400_000 * scale)
 
+    def command(self):
+        return ["redis-server", "--port", str(self.port), "--save", "", "--appendonly", "no"]
+
     def drive(self):
-        for _ in range(6000):
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
-                break
-            time.sleep(0.01)
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        subprocess.run(["redis-benchmark", "-p", str(self.port), "-q", "-r", "10000", "-c", "4", "-n",
-                        str(self.requests), "-t", "set,get,lpush,sadd,zadd,lrange_100"], check=True, **quiet)
-        subprocess.run(["redis-cli", "-p", str(self.port), "shutdown", "nosave"], check=False, **quiet)
+        _await_server(self.port)
+        _quiet(["redis-benchmark", "-p", str(self.port), "-q", "-r", "10000", "-c", "4", "-n", str(self.requests), "-t",
+                "set,get,lpush,sadd,zadd,lrange_100"])
+        _quiet(["redis-cli", "-p", str(self.port), "shutdown", "nosave"])
+
+
+class Nginx:
+    """A page of 64 KB, and one of a few words."""
+
+    port = 36380
+
+    def __init__(self, folder, scale):
+        self.folder, self.seconds = folder, max(1, round(5 * scale))
+
+    def command(self):
+        path = os.path.join(self.folder, "nginx.conf")
+        with open(os.path.join(self.folder, "large"), "w", encoding="ascii") as file:
+            file.write("nginx " * 11000)
+        with open(path, "w", encoding="ascii") as file:
+            file.write(f"daemon off; master_process off; user root; pid {self.folder}/nginx.pid;\n"
+                       f"error_log {self.folder}/error;\nevents {{}}\n"
+                       f"http {{ access_log off; gzip on; gzip_types *; server {{ listen 127.0.0.1:{self.port};\n"
+                       f'location /large {{ root {self.folder}; }} location / {{ return 200 "hello"; }} }} }}\n')
+        return ["nginx", "-p", self.folder, "-c", path]
+
+    def drive(self):
+        _await_server(self.port)
+        for page in ("", "large"):
+            _quiet(["wrk", "-t", "1", "-c", "4", "-d", str(self.seconds), "-H", "Accept-Encoding: gzip",
+                    f"http://127.0.0.1:{self.port}/{page}"])
+        with open(os.path.join(self.folder, "nginx.pid"), encoding="ascii") as file:
+            os.kill(int(file.read()), signal.SIGQUIT)
+
+
+class Postgres:
+    """The transactions of pgbench. It does not run as root."""
+
+    port = 36381
+
+    def __init__(self, folder, scale):
+        self.folder, self.seconds = os.path.join(folder, "postgres"), max(1, round(10 * scale))
+        self.tools = max(glob.glob("/usr/lib/postgresql/*/bin"))
+        self.user = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups"] * (os.geteuid() == 0)
+
+    def command(self):
+        data = os.path.join(self.folder, "data")
+        if not os.path.exists(data):
+            os.mkdir(self.folder)
+            if self.user:
+                os.chmod(os.path.dirname(self.folder), 0o755)
+                shutil.chown(self.folder, "postgres")
+            _quiet([*self.user, f"{self.tools}/initdb", "-A", "trust", "-U", "bench", "-D", data])
+        return [*self.user, f"{self.tools}/postgres", "-D", data, "-p", str(self.port), "-k", self.folder]
+
+    def drive(self):
+        _await_server(self.port)
+        for options in (["-i", "-s", "3"], ["-n", "-c", "2", "-T", str(self.seconds)]):
+            _quiet([f"{self.tools}/pgbench", "-h", "127.0.0.1", "-p", str(self.port), "-U", "bench", *options, "postgres"])
+        _quiet([*self.user, f"{self.tools}/pg_ctl", "stop", "-m", "fast", "-D", os.path.join(self.folder, "data")])
+
+
+SERVERS = {"redis": Redis, "nginx": Nginx, "postgres": Postgres}
+
+
+def drive(program, folder, scale):
+    """What else has to be done while the program runs: nothing, or to send requests to it and then to end it."""
+    return SERVERS[program](folder, scale).drive if program in SERVERS else None
+
+
+def _await_server(port):
+    for _ in range(6000):
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
+            return
+        time.sleep(0.01)
+
+
+def _quiet(command):
+    subprocess.run(command, check=True, cwd="/", stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

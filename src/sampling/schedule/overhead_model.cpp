@@ -45,7 +45,7 @@ Estimate<Seconds> OverheadModel::of_stop(Seconds held) {
 void OverheadModel::count_own_time(Seconds but_for) {
     const auto now = machine::computed(CLOCK_THREAD_CPUTIME_ID);
     const auto here = now - std::exchange(computed_here_before_, now) - but_for;
-    taken_ += std::max(Seconds{0}, here) * part_of_time_without_spare();
+    taken_ += taken_by(std::max(Seconds{0}, here));
     spare_.look();
 }
 
@@ -56,8 +56,12 @@ bool OverheadModel::is_any_core_free() {
 
 Estimate<Seconds> OverheadModel::of_computing(Seconds time) {
     computed_here_before_ += time;
-    if (is_mostly_free()) return {Seconds{0}, Seconds{0}};
-    return of_taking(time * part_of_time_without_spare());
+    return of_taking(taken_by(time));
+}
+
+// Where a core is mostly free it is that one which the kernel gives us.
+Seconds OverheadModel::taken_by(Seconds time) const {
+    return is_mostly_free() ? Seconds{0} : time * part_of_time_without_spare();
 }
 
 Seconds OverheadModel::computed_here() const {

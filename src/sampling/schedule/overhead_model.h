@@ -34,6 +34,7 @@ class OverheadModel : public Prices {
   private:
     void count_own_time(Seconds but_for);
     Estimate<Seconds> of_taking(Seconds time) const;
+    Seconds taken_by(Seconds time) const;  // of what we computed
     bool is_mostly_free() const { return part_of_time_without_spare() < 0.5; }
     double part_of_time_without_spare() const;
     bool target_computes_all_the_time() const;
