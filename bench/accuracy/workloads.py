@@ -239,6 +239,8 @@ class Postgres:
 
     def drive(self):
         _await_server(self.port)
+        while subprocess.run([f"{self.tools}/pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)], check=False).returncode:
+            time.sleep(0.01)
         for options in (["-i", "-s", "3"], ["-n", "-c", "2", "-T", str(self.seconds)]):
             _quiet([f"{self.tools}/pgbench", "-h", "127.0.0.1", "-p", str(self.port), "-U", "bench", *options, "postgres"])
         _quiet([*self.user, f"{self.tools}/pg_ctl", "stop", "-m", "fast", "-D", os.path.join(self.folder, "data")])
