@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """Do the stated 95 % intervals contain the true shares in 95 % of the cases?
 
-    bench/accuracy/intervals.py [--build DIR] [--runs N] [--workload NAME]... [--out STEM] [OPTION...]
+    bench/accuracy/intervals.py [--build DIR] [--runs N] [--workload NAME]... [--scale X] [--out STEM] [OPTION...]
 
-A workload is a short program that does the same in every run. It runs once in mode full, for the true
+A workload is a short program that does the same in every run: one of ours, or a program of the accuracy bench, which at
+--scale 0.06 takes about half a second. It runs once in mode full, for the true
 shares, and N times sampled, each time by other random choices; OPTIONs are those of `shadowprof run`
 (after --; by default `-m shadow --overhead 20%`, for a second or two must do). Every share of at least
 2 % in the perfect profile is looked up in every sampled one: functions (by instructions), edges, calls
 and paths. Printed are, for each workload and kind, in how many per cent of the cases the interval had the
 truth in it, how often the share was not in the profile at all (it then counts as missed), how often the
-truth lay above and below the interval, and the mean error.
+truth lay above and below the interval, and the mean error; apart for runs that had about 5, 10, 20, 50, 100 … samples.
 
 With --state FILE the figures of each run are kept there, and a later call goes on where it stopped.
 """
@@ -17,6 +18,7 @@ With --state FILE the figures of each run are kept there, and a later call goes 
 import argparse
 import collections
 import json
+import math
 import os
 import shlex
 import statistics
@@ -25,6 +27,7 @@ import sys
 import tempfile
 
 from common import build, machine, profile
+from workloads import workloads
 
 WORKLOADS = {
     # name: source, arguments
@@ -35,6 +38,8 @@ WORKLOADS = {
     "branches": ("branches.c", ["2G"]),
 }
 LEAST_SHARE = 0.02
+NUMBERS = [5, 10, 20, 50, 100, 200, 500]  # of samples in a run
+FEWEST_RUNS = 10
 
 
 def shares(path):
@@ -90,11 +95,20 @@ def judge(truth, rounds):
     return by_kind, worst
 
 
+def by_number_of_samples(runs):
+    """[number, runs that had about so many samples]"""
+    groups = collections.defaultdict(list)
+    for run in runs:
+        groups[min(NUMBERS, key=lambda number: abs(math.log(max(run[0], 0.5) / number)))].append(run)
+    return [(number, group) for number, group in sorted(groups.items()) if len(group) >= FEWEST_RUNS]
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", default="build")
     parser.add_argument("--runs", type=int, default=200)
-    parser.add_argument("--workload", action="append", choices=list(WORKLOADS))
+    parser.add_argument("--workload", action="append")
+    parser.add_argument("--scale", type=float, default=0.06)
     parser.add_argument("--state", help="figures of runs that are done")
     parser.add_argument("--out", help="where the tables and figures go, without suffix")
     parser.add_argument("options", nargs="*", default=["-m", "shadow", "--overhead", "20%"])
@@ -108,8 +122,11 @@ def main():
     with tempfile.TemporaryDirectory(prefix="bench-intervals-") as folder:
         out = os.path.join(folder, "profile.json")
         for name in options.workload or WORKLOADS:
-            source, arguments = WORKLOADS[name]
-            command = [build(folder, source), *arguments]
+            if name in WORKLOADS:
+                source, arguments = WORKLOADS[name]
+                command = [build(folder, source), *arguments]
+            else:
+                command = workloads(folder, options.scale)[name]()
             types = ["-p", "path,edge,method", "--limit", "0"]
             profile(shadowprof, ["-m", "full", *types], command, out)
             truth = {key: share for key, (share, _, _) in shares(out)[0].items()
@@ -124,20 +141,20 @@ def main():
                         json.dump(state, file)
                     os.replace(options.state + ".new", options.state)
             names = {repr(key): key for key in truth}
-            rounds = [{names[k]: v for k, v in run[1] if k in names} for run in done[:options.runs]]
-            by_kind, worst = judge(truth, rounds)
-            samples = statistics.median(run[0] for run in done)
-            for kind, count in by_kind.items():
-                n = count["cases"]
-                lines.append(f"| {name} | {kind} | {n // len(rounds)} | {samples:.0f} | "
-                             f"{100 * count['contained'] / n:.1f} % | {100 * count['absent'] / n:.1f} % | "
-                             f"{100 * count['above'] / n:.1f} % | {100 * count['below'] / n:.1f} % | "
-                             f"{100 * worst.get(kind, 0):+.2f} % |")
-                print(lines[-1], flush=True)
+            for number, runs in by_number_of_samples(done[:options.runs]):
+                rounds = [{names[k]: v for k, v in run[1] if k in names} for run in runs]
+                by_kind, worst = judge(truth, rounds)
+                for kind, count in by_kind.items():
+                    n = count["cases"]
+                    lines.append(f"| {name} | {kind} | {n // len(rounds)} | {number} | {len(rounds)} | "
+                                 f"{100 * count['contained'] / n:.1f} % | {100 * count['absent'] / n:.1f} % | "
+                                 f"{100 * count['above'] / n:.1f} % | {100 * count['below'] / n:.1f} % | "
+                                 f"{100 * worst.get(kind, 0):+.2f} % |")
+                    print(lines[-1], flush=True)
     text = (f"Measured on: {machine()}.\n\nMade by: "
             f"`{shlex.join(['bench/accuracy/intervals.py', *sys.argv[1:]])}`: {options.runs} runs each.\n\n"
-            "| workload | shares of | shares | samples a run | within | absent | truth above | truth below "
-            "| largest mean error |\n|---|---|--:|--:|--:|--:|--:|--:|--:|\n" + "\n".join(lines) + "\n")
+            "| workload | shares of | shares | samples a run | runs | within | absent | truth above | truth below "
+            "| largest mean error |\n|---|---|--:|--:|--:|--:|--:|--:|--:|--:|\n" + "\n".join(lines) + "\n")
     print("\n" + text)
     if options.out:
         with open(options.out + ".md", "w", encoding="utf-8") as file:

@@ -16,7 +16,7 @@ configurations, and compares. Five sets of them:
     windows    duration and period as the paper on instant profiling has them, on all programs at --scale
 
 Columns: accuracy of paths and edges, Diff-Top, overlaps of calls, methods and streams (`shadowprof compare` and
-its manual say what they are), coverage; the slowdown that the profile itself states; extra CPU, the
+its manual say what they are); how many of the shares of at least 2 % are within their intervals; coverage; the slowdown that the profile itself states; extra CPU, the
 processor time of everything over that of the program alone; page faults a second that the program
 has because of replicas.
 
@@ -37,6 +37,7 @@ import sys
 import tempfile
 
 from common import machine, profile, run
+from intervals import LEAST_SHARE, shares
 from plots import bars, lines
 from workloads import drive, workloads
 
@@ -54,7 +55,7 @@ SETS = {
     "windows": {f"{size}/{period}": f"-m instant --all-threads --sample-size {size} --period {period} --overhead 100%"
                 for size, period in (("2ms", "4s"), ("1ms", "1s"), ("2ms", "1s"), ("4ms", "1s"), ("2ms", "250ms"))},
 }
-MEASURES = ["path", "edge", "Diff-Top", "call", "method", "stream", "coverage", "slowdown", "extra CPU", "faults/s"]
+MEASURES = ["path", "edge", "Diff-Top", "call", "method", "stream", "within", "coverage", "slowdown", "extra CPU", "faults/s"]
 FINE = ("Diff-Top", "slowdown", "coverage")
 PAPERS = """The papers' figures (SPEC CPU2000 and other programs, other machines): shadow profiling has a path
 accuracy of 83–93 % on average, 93 % at 100M and 0.25 for about 1 % of overhead and a coverage of 0.2 %, Diff-Top
@@ -75,6 +76,12 @@ def compare(shadowprof, sampled, perfect):
     figures = {name: (result.get(key) or {}).get("value") for name, key in keys.items()}
     figures["slowdown"] = whole["cost"].get("slowdown")
     figures["faults/s"] = whole["cost"].get("extra_faults", 0) / whole["run"]["duration"]
+    estimates = shares(sampled)[0]
+    # Each: kind, truth, estimate, its interval.
+    figures["shares"] = [[key[0], truth, *estimates.get(key, (0, 0, 1))] for key, (truth, *_) in shares(perfect)[0].items()
+                         if truth >= LEAST_SHARE]
+    held = [low <= truth <= high for _, truth, _, low, high in figures["shares"]]
+    figures["within"] = statistics.fmean(held) if held else None
     figures["samples"] = whole["coverage"]["samples"]
     figures["ended"] = whole["coverage"]["ended"]
     figures["seconds"] = whole["run"]["duration"]
@@ -110,7 +117,7 @@ def table(first, rows, ends=()):
 def worst(measure, values):
     if not values or measure == "coverage":
         return None
-    return min(values) if measure in ("path", "edge", "call", "method", "stream") else max(values)
+    return min(values) if measure in ("path", "edge", "call", "method", "stream", "within") else max(values)
 
 
 class Bench:
