@@ -2,14 +2,14 @@
 """What rules find when they look at bursts, and what they cost.
 
     bench/rules/run.py [--build DIR] [--scale X] [--pairs N] [--only bursts|costs] [--kinds KIND,...]
-                       [--out FILE] [PROGRAM...]
+                       [--costs COST,...] [--out FILE] [PROGRAM...]
 
 bursts: the tables of the paper on HPS. A program runs once in mode full, with rules that look always and the same rules
 with bursts of 1 to 100 events at frequencies of 1/100 to 1/10000, all at the same time. Printed is the overlap of what
 each finds with what the rule that looks always finds: the sum, over entries, of the smaller share.
 
 costs: how long a program takes in mode full with one rule of each type, over the time without any, for which only
-edges are counted; medians of N pairs, one after the other.
+edges are counted; medians of N pairs, one after the other. Rules with streams have runs a tenth as long.
 """
 
 import argparse
@@ -41,10 +41,13 @@ COSTS = {
     "address": "store => value(address)",
     "condition on a value": "store && immediate == 0 => count",
     "state as key": "call => count by thread, errno",
+    "signals as key": "call => count by signals",
+    "locks as key": "call => count by locks",
     "stream": "load || store => stream",
     "stream in bursts": "S[burst=100,sparsity=9900]: load || store => stream",
 }
-# Streams of all references of a program take long to find.
+# Streams of all references of a program take long to find: their runs are shorter.
+SCALE_OF_STREAMS = 0.1
 PROGRAMS = ["gzip", "sqlite3", "python3", "bzip2", "xz", "lua5.4", "perl", "zstd", "openssl", "cc1"]
 
 
@@ -109,14 +112,15 @@ def seconds(shadowprof, options, command, out):
     return time.monotonic() - began
 
 
-def table_of_costs(shadowprof, made, out, pairs):
+def table_of_costs(shadowprof, made, made_for_streams, out, pairs, wanted):
     yield "\n**Cost** (time in mode full over that without a rule, and the same over all programs):\n"
     yield "| rule | " + " | ".join(made) + " | median |"
     yield "|---|" + "--:|" * (len(made) + 1)
-    commands = {name: make() for name, make in made.items()}
     for what, rule in COSTS.items():
+        if wanted and what not in wanted:
+            continue
         ratios = []
-        for command in commands.values():
+        for command in [make() for make in (made_for_streams if "stream" in what else made).values()]:
             options = ["-p", "edge,rule", "--rule", rule if ": " in rule else f"r: {rule}"]
             ratios.append(statistics.median(
                 seconds(shadowprof, options, command, out) / seconds(shadowprof, ["-p", "edge"], command, out)
@@ -133,6 +137,7 @@ def main():
     parser.add_argument("--only", choices=("bursts", "costs"))
     parser.add_argument("--kinds", type=lambda text: text.split(","), default=list(ACTIONS),
                         help=f"of {', '.join(ACTIONS)}")
+    parser.add_argument("--costs", type=lambda text: text.split(","), help=f"of {', '.join(COSTS)}")
     parser.add_argument("--out")
     parser.add_argument("programs", nargs="*")
     options = parser.parse_args()
@@ -147,10 +152,12 @@ def main():
 
         if options.only != "costs":
             for kind in options.kinds:
-                scale = options.scale * (0.1 if kind == "data streams" else 1)
+                scale = options.scale * (SCALE_OF_STREAMS if kind == "data streams" else 1)
                 lines += table_of_bursts(shadowprof, kind, made(scale, options.programs or PROGRAMS), out)
         if options.only != "bursts":
-            lines += table_of_costs(shadowprof, made(options.scale, options.programs or PROGRAMS[:4]), out, options.pairs)
+            programs = options.programs or PROGRAMS[:4]
+            lines += table_of_costs(shadowprof, made(options.scale, programs),
+                                    made(options.scale * SCALE_OF_STREAMS, programs), out, options.pairs, options.costs)
     text = "\n".join(lines) + "\n"
     print(text)
     if options.out:

@@ -30,11 +30,12 @@ ProcessProfiling::ProcessProfiling(const sampling::Options& sampling,
       rules_(wanted.rules, place_names_, functions_),
       parameters_of_modules_(beside ? std::vector<profile::Rule>() : wanted.modules.rules()),
       rules_of_modules_(parameters_of_modules_, place_names_, functions_),
-      of_values_(wanted.profiles.value_by) {
+      of_values_(wanted.profiles.value_by, place_names_) {
     if (!wanted.rules.rules().empty()) profiles_.rules = &rules_;
     if (!beside && !wanted.modules.empty()) profiles_.modules = &wanted.modules;
     profiles_.rules_of_modules = &rules_of_modules_;
     profiles_.chosen = &chosen_;
+    profiles_.place_names = &place_names_;
 }
 
 void ProcessProfiling::start() {

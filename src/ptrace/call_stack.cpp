@@ -172,23 +172,33 @@ class ProcessUnwinder {
     }
 
     // `then`: the mappings that the process had, where it may be another by now.
-    std::vector<Address> unwind(const StackSnapshot& snapshot, const proc::Maps* then,
-                                std::size_t most_frames) {
+    StackWithSignals unwind(const StackSnapshot& snapshot, const proc::Maps* then,
+                            std::size_t most_frames) {
         snapshot_ = &snapshot;
         then_ = then;
         registers_ = snapshot.registers;
-        std::vector<Address> frames{registers_.rip()};
+        StackWithSignals all{{registers_.rip()}, {}};
+        auto& frames = all.frames;
+        std::vector<trace::SignalFrame> signals;  // innermost first
         unw_cursor_t cursor;
-        if (unw_init_remote(&cursor, space_, this) != 0) return frames;
+        if (unw_init_remote(&cursor, space_, this) != 0) return all;
         bool knows_frame_pointer = !snapshot.is_of_sleeper;
         while (frames.size() < most_frames) {
-            unw_word_t stack = 0, ip = 0;
+            unw_word_t stack = 0, ip = 0, outer = 0;
             unw_get_reg(&cursor, UNW_REG_SP, &stack);
+            const bool is_of_signal = unw_is_signal_frame(&cursor) > 0;
             const int more = unw_step(&cursor);
             if (more > 0 && unw_get_reg(&cursor, UNW_REG_IP, &ip) == 0 && ip != 0 &&
                 may_be_code({ip})) {
                 frames.push_back({ip});
+                if (is_of_signal && unw_get_reg(&cursor, UNW_REG_SP, &outer) == 0)
+                    signals.push_back({stack, outer});
                 continue;
+            }
+            if (more == 0 || (more > 0 && ip == 0)) {
+                auto& known = all.signals.emplace();
+                std::for_each(signals.rbegin(), signals.rend(),
+                              [&](const trace::SignalFrame& frame) { known.enter(frame); });
             }
             if (knows_frame_pointer || !find_frame_pointer(stack)) break;
             // On from the same frame.
@@ -196,7 +206,7 @@ class ProcessUnwinder {
             registers_.raw.rip = frames.back().value;
             if (unw_init_remote(&cursor, space_, this) != 0) break;
         }
-        return frames;
+        return all;
     }
 
   private:
@@ -350,17 +360,21 @@ StackSnapshot snapshot_stack(pid_t pid, const Registers& registers) {
     return {.pid = pid, .registers = registers, .bytes = {buffer.begin(), buffer.begin() + size}};
 }
 
-std::vector<Address> unwind(const StackSnapshot& snapshot, std::size_t most_frames) {
+StackWithSignals unwind_with_signals(const StackSnapshot& snapshot, std::size_t most_frames) {
     auto& [unwinder, known_for] = kept();
     const auto maps = proc::Maps::without_modules(snapshot.pid);
-    if (!maps) return {snapshot.registers.rip()};
+    if (!maps) return {{snapshot.registers.rip()}, {}};
     if (!unwinder || !unwinder->is_for(snapshot.pid, constants_of(*maps))) {
         const auto with_modules = proc::Maps::of(snapshot.pid);
-        if (!with_modules) return {snapshot.registers.rip()};
+        if (!with_modules) return {{snapshot.registers.rip()}, {}};
         unwinder = std::make_unique<ProcessUnwinder>(snapshot.pid, *with_modules);
         known_for.reset();
     }
     return unwinder->unwind(snapshot, nullptr, most_frames);
+}
+
+std::vector<Address> unwind(const StackSnapshot& snapshot, std::size_t most_frames) {
+    return unwind_with_signals(snapshot, most_frames).frames;
 }
 
 std::vector<Address> unwind(const StackSnapshot& snapshot,
@@ -372,7 +386,7 @@ std::vector<Address> unwind(const StackSnapshot& snapshot,
             unwinder = std::make_unique<ProcessUnwinder>(snapshot.pid, *maps);
         known_for = maps;
     }
-    return unwinder->unwind(snapshot, maps.get(), most_frames);
+    return unwinder->unwind(snapshot, maps.get(), most_frames).frames;
 }
 
 }  // namespace shadowprof::ptrace

@@ -6,10 +6,12 @@
 
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "proc/maps.h"
 #include "ptrace/registers.h"
+#include "trace/signal_frames.h"
 
 namespace shadowprof::ptrace {
 
@@ -26,6 +28,12 @@ StackSnapshot snapshot_stack(pid_t pid, const Registers& registers);
 // Innermost first: the interrupted instruction, then return addresses. At least one entry; shorter
 // than the truth where unwind information is missing.
 std::vector<Address> unwind(const StackSnapshot& snapshot, std::size_t most_frames = 128);
+
+struct StackWithSignals {
+    std::vector<Address> frames;
+    std::optional<trace::SignalFrames> signals;  // if the stack was unwound to its end
+};
+StackWithSignals unwind_with_signals(const StackSnapshot& snapshot, std::size_t most_frames = 128);
 
 // The same of a process that has long gone on, or is gone: the mappings are those of then, code
 // that the process no longer has is read from its files, and of its stack only the snapshot counts.

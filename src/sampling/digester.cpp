@@ -222,12 +222,18 @@ void Digester::read(TraceMessage message) {
 }
 
 void Digester::read(BeginOfTrace& begin) {
+    auto& start = begin.start;
     if (begin.stack && begin.maps) {
-        for (const auto address : ptrace::unwind(*begin.stack))
-            begin.start.call_stack.push_back(emu::locate(*begin.maps, modules_, address));
+        const auto stack = ptrace::unwind_with_signals(*begin.stack);
+        for (const auto address : stack.frames)
+            start.call_stack.push_back(emu::locate(*begin.maps, modules_, address));
+        start.signals = stack.signals;
     }
-    const auto& start = begin.start;
+    if (start.signals_as_in)
+        if (const auto other = open_.find(*start.signals_as_in); other != open_.end())
+            start.signals = other->second.signals;
     auto& open = open_[start.trace];
+    open.signals = start.signals;
     open.sample = start.sample;
     open.contents = start.contents;
     auto& sample = samples_[start.sample];

@@ -97,6 +97,7 @@ class Digester : public trace::TraceSink {
     struct OpenTrace {
         trace::SampleId sample{};
         trace::Contents contents{};
+        std::optional<trace::SignalFrames> signals;  // at its beginning
         struct Reading {
             std::size_t profiler;  // whose reader it is
             std::unique_ptr<profile::Reader> reader;

@@ -32,6 +32,7 @@ void clear(trace::TraceChunk& chunk) {
     chunk.values.clear();
     chunk.timed_loads.clear();
     chunk.continuation_places.clear();
+    chunk.stack_moves.clear();
     chunk.state.reset();
 }
 void clear(trace::SegmentChunk& chunk) {

@@ -65,18 +65,21 @@ std::vector<Slot> slots_of(std::span<const Instruction> instructions, CapturePla
         if (instruction.flow == Flow::trap) continue;
         auto plan = of_all;
         bool with_error = i == 0 && of_all.has(Capture::error_before);
+        std::uint16_t registers = 0;
+        if (i == 0 && of_all.has(Capture::stack_before)) registers = 1u << decoder::rsp;
         if (const auto* choice = of_all.choice()) {
             const auto wanted =
                 choice->of(instruction, place + (instruction.address - instructions[0].address));
             plan = plan | wanted.captures;
             with_error = with_error || wanted.captures.has(Capture::error_before);
-            for (std::uint8_t number = 0; number < 16; ++number)
-                if (wanted.registers >> number & 1)
-                    slots.push_back({.kind = Capture::register_before,
-                                     .instruction = static_cast<std::uint8_t>(i),
-                                     .operand = number,
-                                     .bits = most_bits});
+            registers |= wanted.registers;
         }
+        for (std::uint8_t number = 0; number < 16; ++number)
+            if (registers >> number & 1)
+                slots.push_back({.kind = Capture::register_before,
+                                 .instruction = static_cast<std::uint8_t>(i),
+                                 .operand = number,
+                                 .bits = most_bits});
         if (with_error)
             slots.push_back({.kind = Capture::error_before,
                              .instruction = static_cast<std::uint8_t>(i),

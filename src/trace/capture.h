@@ -22,6 +22,7 @@ enum class Capture : std::uint8_t {
     // errno plus 1, as a block begins or before a chosen instruction; 0 if it is not known where
     // it is, or there is none yet.
     error_before = 32,
+    stack_before = 64,  // as a block begins: register_before, of rsp
 };
 
 class CaptureChoice;

@@ -20,6 +20,7 @@
 #include "base/address.h"
 #include "trace/block.h"
 #include "trace/location.h"
+#include "trace/signal_frames.h"
 
 namespace shadowprof::trace {
 
@@ -68,6 +69,10 @@ struct TraceStart {
     bool from_thread_start = false;
     std::string thread;  // its name, if it is known
     ThreadState state;
+    // The signal handlers that the thread is in, if that is known; or the Trace at whose beginning
+    // it was in the same ones.
+    std::optional<SignalFrames> signals;
+    std::optional<TraceId> signals_as_in;
     // Return addresses, innermost first, if the stack could be unwound; the first entry is the
     // interrupted instruction itself.
     std::vector<Location> call_stack;
@@ -82,6 +87,7 @@ struct TraceChunk {
     std::vector<TimedLoad> timed_loads;
     // The locations of the addresses of the chunk's discontinuities, in order.
     std::vector<Location> continuation_places;
+    std::vector<StackMove> stack_moves;  // at the same discontinuities
     // When the chunk ended, of Traces in which it changes.
     std::optional<ThreadState> state;
 };

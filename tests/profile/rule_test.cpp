@@ -27,15 +27,22 @@ std::pair<std::string, std::size_t> error_of(const std::string& text) {
 }
 
 // Functions of 256 bytes, called f1, f2, … by their number in hexadecimal; all of one file.
+// Two take locks and give them back.
 class TestNames : public PlaceNames {
   public:
     bool fits(NameOf what, const std::string& glob, const Location& place) override {
         if (what == NameOf::module) return glob == "/*" || glob == "program";
         if (what == NameOf::file) return glob == "program.c";
-        return glob == "f*" || glob == "f" + std::to_string(place.offset / 0x100);
+        const auto name = name_of(place).function;
+        if (glob == "*pthread_*") return name.find("pthread_") != name.npos;
+        return glob == "f*" || glob == name;
     }
     PlaceName name_of(const Location& place) override {
-        return {"f" + std::to_string(place.offset / 0x100), place.offset % 0x100, "program"};
+        const auto number = place.offset / 0x100;
+        auto name = "f" + std::to_string(number);
+        if (number == 0xe) name = "pthread_mutex_lock";
+        if (number == 0xf) name = "__pthread_mutex_unlock";
+        return {name, place.offset % 0x100, "program"};
     }
 };
 
@@ -459,6 +466,66 @@ TEST_CASE("events are told apart by errno, where it is known") {
         if (e.rule == "errors") counts[state_text(e.state)] += e.statistics.count;
     CHECK(counts ==
           std::map<std::string, std::uint64_t>{{"", 1}, {"errno 0", 2}, {"errno EAGAIN", 1}});
+}
+
+TEST_CASE("events are told apart by the signal handlers that the thread is in") {
+    Program program{{"seen: load => count by signals"}};
+    const auto load = program.block(0x200, {"48 8b 07", "75 fb"});
+    REQUIRE(program.table.at(load).slots.size() == 1);
+    TestTrace trace;
+    trace.run(load, {0x7000});
+    trace.interrupt(0x205, {0x6000, 0x7000}).run(load, {0x5ff0});
+    trace.interrupt(0x205, {0x5000, 0x5f00}).run(load, {0x4ff0});
+    trace.interrupt(0x205, {0x5f00}).run(load, {0x4ff0});
+    trace.run(load, {0x6f00}).run(load, {0x4ff0});  // longjmp
+    trace.stop_before(0x205);
+    const auto found = [&] {
+        std::map<std::string, std::uint64_t> counts;
+        for (const auto& e : program.read(trace).entries)
+            counts[state_text(e.state)] += e.statistics.count;
+        return counts;
+    };
+    using Found = std::map<std::string, std::uint64_t>;
+    CHECK(found() == Found{{"", 6}});
+    trace.start.signals.emplace();
+    CHECK(found() ==
+          Found{{"signal handlers 0", 3}, {"signal handlers 1", 2}, {"signal handlers 2", 1}});
+    trace.start.signals->enter({0x9000, 0xa000});
+    CHECK(found() ==
+          Found{{"signal handlers 1", 3}, {"signal handlers 2", 2}, {"signal handlers 3", 1}});
+}
+
+TEST_CASE("events are told apart by the locks that the thread holds") {
+    Program program{{"seen: load => count by locks"}};
+    const auto load = program.block(0x200, {"48 8b 07", "75 fb"});
+    const auto takes = program.block(0x100, {"48 89 df", "e8 f8 0c 00 00"});  // call 0xe00
+    const auto behind = program.block(0x108, {"48 8b 07", "75 fb"});
+    const auto gives_back = program.block(0x110, {"e8 eb 0d 00 00"});  // call 0xf00
+    const auto lock = program.block(0xe00, {"c3"});
+    const auto unlock = program.block(0xf00, {"c3"});
+    REQUIRE(program.table.at(lock).slots.size() == 2);  // rax, rdi
+    constexpr std::uint64_t one = 0x9000, other = 0xa000, busy = 16;
+    TestTrace trace;
+    trace.run(load).run(takes).run(lock, {busy, one}).run(behind);
+    trace.run(takes).run(lock, {0, one}).run(behind).run(behind);
+    trace.run(takes).run(lock, {0, other}).run(behind);
+    trace.run(gives_back).run(unlock, {0, one}).run(load);
+    trace.run(gives_back).run(unlock, {0, other}).run(load).stop_before(0x205);
+    const auto found = [&] {
+        std::map<std::string, std::uint64_t> counts;
+        for (const auto& e : program.read(trace).entries)
+            counts[state_text(e.state)] += e.statistics.count;
+        return counts;
+    };
+    using Found = std::map<std::string, std::uint64_t>;
+    CHECK(found() == Found{{"", 3},
+                           {"locks 1 or more (f144)", 2},
+                           {"locks 2 or more (f160)", 1},
+                           {"locks 1 or more (f160)", 1}});
+    trace.from_thread_start();
+    CHECK(
+        found() ==
+        Found{{"locks 0", 3}, {"locks 1 (f144)", 2}, {"locks 2 (f160)", 1}, {"locks 1 (f160)", 1}});
 }
 
 TEST_CASE("references of a rule's instructions become streams") {

@@ -79,13 +79,15 @@ struct TestTrace {
         for (const auto block : blocks) run(block);
         return *this;
     }
-    TestTrace& interrupt(std::uint64_t continuation) {
-        return interrupt(continuation, at(continuation));
+    TestTrace& interrupt(std::uint64_t continuation, const trace::StackMove& move = {}) {
+        return interrupt(continuation, at(continuation), move);
     }
-    TestTrace& interrupt(std::uint64_t continuation, const Location& place) {
+    TestTrace& interrupt(std::uint64_t continuation, const Location& place,
+                         const trace::StackMove& move = {}) {
         all.blocks.push_back(trace::discontinuity);
         all.values.push_back(continuation);
         all.continuation_places.push_back(place);
+        all.stack_moves.push_back(move);
         return *this;
     }
     TestTrace& from_thread_start() {
@@ -120,8 +122,9 @@ struct TestTrace {
             chunk.blocks.push_back(id);
             const auto count = id == trace::discontinuity ? 1 : table.at(id).slots.size();
             for (std::size_t i = 0; i < count; ++i) chunk.values.push_back(all.values[values++]);
-            if (id == trace::discontinuity)
-                chunk.continuation_places.push_back(all.continuation_places[places++]);
+            if (id != trace::discontinuity) continue;
+            chunk.stack_moves.push_back(all.stack_moves[places]);
+            chunk.continuation_places.push_back(all.continuation_places[places++]);
         }
         return chunks;
     }

@@ -567,6 +567,10 @@ TEST_CASE("values are told apart by what is so of the thread") {
     CHECK(found({.system_call = true}) ==
           Values{{": 5", 1}, {"after 39: 6", 1}, {"after 1: 6", 1}});
     CHECK(found({.error = true}) == Values{{": 5", 1}, {"errno EAGAIN: 6", 1}, {"errno 0: 6", 1}});
+    CHECK(found({.signals = true, .locks = true}) == Values{{": 5", 1}, {": 6", 2}});
+    trace.start.signals.emplace();
+    CHECK(found({.signals = true}) ==
+          Values{{"signal handlers 0: 5", 1}, {"signal handlers 0: 6", 2}});
 }
 
 }  // namespace shadowprof::profile

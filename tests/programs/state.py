@@ -7,6 +7,7 @@ import sys
 from vocabulary import check, check_equal, profiled, read_profile, scratch
 
 PROGRAM = os.path.abspath(sys.argv[1])
+LINKED_STATICALLY = os.path.abspath(sys.argv[2])
 RULE = "seen: function observe && mnemonic mov && !load && !store => value(result) by {}"
 EXACT = {(11, "EAGAIN", "getppid", "batch"): 3000, (22, "ENOENT", "getuid", "other"): 1000, (33, "0", "getuid", "other"): 1000}
 TIMES = "120000"  # long enough for a busy machine
@@ -56,6 +57,12 @@ with scratch():
             {(value, int(processor)) for value, processor in of_value},
             {(11, processors[-1]), (22, processors[0]), (33, processors[0])},
         )
+
+    outcome = profiled([LINKED_STATICALLY], "-m", "full", "--exhaustive", "-p", "value,rule", "--limit", "0", "--value-by", words, "--rule", RULE.format(words))
+    check_equal("the exit status", outcome.status, 0)
+    profile = read_profile()
+    check_equal("values of what is linked statically", counts(observed(profile), lambda e: e, keys), EXACT)
+    check_equal("events of what is linked statically", counts(profile["rules"]["entries"], lambda e: e["values"], keys), EXACT)
 
     for mode in ("burst", "instant", "shadow"):
         words = "thread, errno, syscall, scheduling, processor"

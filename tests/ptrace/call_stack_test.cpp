@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 
 using namespace shadowprof;
@@ -87,7 +88,35 @@ void check_unwinds_to(const Taken& taken, const std::vector<Address>& frames) {
     CHECK(std::equal(taken.returns_to.begin(), taken.returns_to.end(), frames.begin() + 1));
 }
 
+StackWithSignals in_handler;
+
+void nested_handler(int) {
+    Taken taken;
+    take(taken);
+    in_handler = unwind_with_signals(taken.snapshot);
+}
+
+void handler(int) {
+    std::raise(SIGUSR2);
+}
+
 }  // namespace
+
+TEST_CASE("signal handlers are found on a stack that is unwound to its end") {
+    const char room[2 * copied]{};
+    asm volatile("" : : "r"(room) : "memory");
+    std::signal(SIGUSR1, handler);
+    std::signal(SIGUSR2, nested_handler);
+    std::raise(SIGUSR1);
+    REQUIRE(in_handler.signals);
+    CHECK(in_handler.signals->depth() == 2);
+    nested_handler(0);
+    REQUIRE(in_handler.signals);
+    CHECK(in_handler.signals->depth() == 0);
+    Taken taken;
+    take(taken);
+    CHECK(!unwind_with_signals(taken.snapshot, 2).signals);
+}
 
 TEST_CASE("a copy of a stack is unwound when the stack is no longer like that") {
     const auto taken = taken_on_the_way();

@@ -32,6 +32,7 @@ std::string slots(const std::string& code, CapturePlan plan) {
                 break;
             case Capture::register_before:
             case Capture::error_before:
+            case Capture::stack_before:
             case Capture::latency:
                 result += "?";
                 break;
@@ -198,6 +199,11 @@ TEST_CASE("a choice captures more of some instructions only") {
     CHECK(
         slots_of(block_of("0f 05"), chosen | Capture::destination_values, {ModuleId{}, 0x100, 0}) ==
         std::vector<Slot>{{Capture::register_before, 0, decoder::rax, 64}});
+}
+
+TEST_CASE("the stack pointer is captured as a block begins") {
+    CHECK(slots_of(block_of("48 8b 03 48 89 c1 0f 05"), Capture::stack_before) ==
+          std::vector<Slot>{{Capture::register_before, 0, decoder::rsp, 64}});
 }
 
 TEST_CASE("errno is captured as a block begins, or where it was chosen") {

@@ -1,11 +1,15 @@
 #include "emu/common/errno_place.h"
 
 #include <elf.h>
+#include <fcntl.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <limits>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -142,21 +146,100 @@ std::optional<Sum> returned_by(Address function, const proc::Memory& memory) {
     return {};
 }
 
+// The program's file, of which more is known than what is loaded. Here, too, bytes are just bytes.
+class ProgramFile {
+  public:
+    explicit ProgramFile(pid_t pid)
+        : link_("/proc/" + std::to_string(pid) + "/exe"),
+          file_(::open(link_.c_str(), O_RDONLY | O_CLOEXEC)) {}
+    ~ProgramFile() {
+        if (file_ >= 0) ::close(file_);
+    }
+    ProgramFile(const ProgramFile&) = delete;
+    ProgramFile& operator=(const ProgramFile&) = delete;
+
+    // Empty if it does not have all of it.
+    template <class T>
+    std::vector<T> read(std::uint64_t from, std::uint64_t count) const {
+        constexpr std::uint64_t most_bytes = 1u << 26;
+        if (file_ < 0 || count > most_bytes / sizeof(T)) return {};
+        std::vector<T> all(count);
+        const auto bytes = static_cast<ssize_t>(count * sizeof(T));
+        const auto got = ::pread(file_, all.data(), count * sizeof(T), static_cast<off_t>(from));
+        return got == bytes ? all : std::vector<T>{};
+    }
+
+    std::string path() const {
+        std::error_code none;
+        return std::filesystem::read_symlink(link_, none).string();
+    }
+
+  private:
+    std::string link_;
+    int file_;
+};
+
+// Threads have the program's own variables in front of where fs points.
+std::optional<Sum> in_front_of_fs(const Elf64_Sym& symbol,
+                                  const std::vector<Elf64_Phdr>& segments) {
+    const auto tls = std::ranges::find(segments, PT_TLS, &Elf64_Phdr::p_type);
+    if (tls == segments.end()) return {};
+    const auto alignment = std::max<std::uint64_t>(tls->p_align, 1);
+    const auto size = (tls->p_memsz + alignment - 1) / alignment * alignment;
+    return Sum{symbol.st_value - size, 1};
+}
+
+std::optional<Sum> told_by_symbols(pid_t pid, const proc::Maps& maps, const proc::Memory& memory) {
+    const ProgramFile file{pid};
+    const auto headers = file.read<Elf64_Ehdr>(0, 1);
+    if (headers.empty() || !std::equal(ELFMAG, ELFMAG + SELFMAG, headers[0].e_ident)) return {};
+    const auto& header = headers[0];
+    const auto segments = file.read<Elf64_Phdr>(header.e_phoff, header.e_phnum);
+    if (std::ranges::count(segments, PT_INTERP, &Elf64_Phdr::p_type) != 0) return {};
+    const auto sections = file.read<Elf64_Shdr>(header.e_shoff, header.e_shnum);
+    const auto table = std::ranges::find(sections, SHT_SYMTAB, &Elf64_Shdr::sh_type);
+    if (table == sections.end() || table->sh_link >= sections.size()) return {};
+    const auto& text = sections[table->sh_link];
+    const auto names = file.read<char>(text.sh_offset, text.sh_size);
+    std::optional<Sum> place;
+    for (const auto& symbol :
+         file.read<Elf64_Sym>(table->sh_offset, table->sh_size / sizeof(Elf64_Sym))) {
+        if (symbol.st_name >= names.size() || symbol.st_shndx == SHN_UNDEF) continue;
+        const std::string_view all{names.data(), names.size()};
+        const auto name =
+            all.substr(symbol.st_name, all.find('\0', symbol.st_name) - symbol.st_name);
+        if (ELF64_ST_TYPE(symbol.st_info) == STT_TLS && (name == "errno" || name == "__libc_errno"))
+            return in_front_of_fs(symbol, segments);
+        // Without a variable of its own (musl) it is a part of what fs points to.
+        if (name != function_name) continue;
+        const auto code = std::ranges::find(maps.modules(), file.path(), &proc::MappedModule::path);
+        if (code != maps.modules().end())
+            place = returned_by(Address{code->bias + symbol.st_value}, memory);
+    }
+    return place;
+}
+
+// If it can be.
+std::optional<std::int32_t> from_fs(const std::optional<Sum>& place) {
+    if (!place || place->fs != 1) return {};
+    const auto distance = static_cast<std::int64_t>(place->number);
+    using Fits = std::numeric_limits<std::int32_t>;
+    const bool is_aligned = distance % 4 == 0;
+    if (distance == 0 || !is_aligned || distance < Fits::min() || distance > Fits::max()) return {};
+    return static_cast<std::int32_t>(distance);
+}
+
 }  // namespace
 
-std::optional<std::int32_t> place_of_errno(const proc::Maps& maps, const proc::Memory& memory) {
+std::optional<std::int32_t> place_of_errno(pid_t pid, const proc::Maps& maps,
+                                           const proc::Memory& memory) {
     for (const auto& module : maps.modules()) {
         if (!is_c_library(module.path)) continue;
         const auto function = DynamicSymbols{module, memory}.find(function_name);
-        const auto place = function ? returned_by(*function, memory) : std::nullopt;
-        if (!place || place->fs != 1) continue;
-        const auto from_fs = static_cast<std::int64_t>(place->number);
-        using Fits = std::numeric_limits<std::int32_t>;
-        const bool is_aligned = from_fs % 4 == 0;
-        if (from_fs != 0 && is_aligned && from_fs >= Fits::min() && from_fs <= Fits::max())
-            return static_cast<std::int32_t>(from_fs);
+        if (const auto place = from_fs(function ? returned_by(*function, memory) : std::nullopt))
+            return place;
     }
-    return {};
+    return from_fs(told_by_symbols(pid, maps, memory));
 }
 
 }  // namespace shadowprof::emu

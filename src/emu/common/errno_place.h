@@ -1,6 +1,8 @@
 // Where the C library of a process keeps errno.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 
@@ -9,9 +11,10 @@
 
 namespace shadowprof::emu {
 
-// From a thread's fs on; the same for all threads. It follows from what __errno_location() does,
-// so nothing is known where no library exports that (a program that is linked statically), or
-// before the dynamic loader is done with it.
-std::optional<std::int32_t> place_of_errno(const proc::Maps& maps, const proc::Memory& memory);
+// From a thread's fs on; the same for all threads. It follows from what a library's
+// __errno_location() does, when the dynamic loader is done with it. A program that is linked
+// statically tells by its symbols, if it has any.
+std::optional<std::int32_t> place_of_errno(pid_t pid, const proc::Maps& maps,
+                                           const proc::Memory& memory);
 
 }  // namespace shadowprof::emu

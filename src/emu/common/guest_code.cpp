@@ -78,13 +78,29 @@ std::vector<trace::Slot> GuestCode::slots_of(std::span<const decoder::Instructio
     auto slots = trace::slots_of(instructions, plan_, place);
     for (auto& slot : slots) {
         if (slot.kind != trace::Capture::error_before) continue;
-        if (!errno_place_ && maps() != without_errno_) {
-            errno_place_ = place_of_errno(*maps_, memory_);
-            without_errno_ = maps_;
-        }
+        look_for_errno();
         slot.displacement = errno_place_.value_or(0);
     }
     return slots;
+}
+
+// What was made before it was known is made anew.
+void GuestCode::look_for_errno() {
+    if (errno_place_ || maps() == without_errno_) return;
+    without_errno_ = maps_;
+    errno_place_ = place_of_errno(pid_, *maps_, memory_);
+    if (!errno_place_) return;
+    const auto lacks_it = [](const trace::Slot& slot) {
+        return slot.kind == trace::Capture::error_before && slot.displacement == 0;
+    };
+    former_.clear();
+    const auto blocks = by_address_.size();
+    for (auto block = by_address_.begin(); block != by_address_.end();)
+        block = std::ranges::any_of(block->second.block->slots, lacks_it) ? forget(block)
+                                                                          : std::next(block);
+    if (by_address_.size() == blocks) return;
+    blocks_.are_gone(blocks - by_address_.size());
+    ++epoch_;
 }
 
 // Code took the place of this block's that was there before. Otherwise the block is remembered.

@@ -72,7 +72,8 @@ class GuestCode : public trace::CodeSource {
         return maps_are_current_ ? maps_ : nullptr;
     }
     // Whether blocks may be made of code that no thread has come to. Where errno is the program's
-    // loader determines after the C library is mapped, and blocks that capture it must know.
+    // loader determines after the C library is mapped, and blocks that capture it are made anew
+    // when it is known.
     bool may_be_read_ahead() const {
         return errno_place_ || !plan_.has(trace::Capture::error_before);
     }
@@ -134,6 +135,7 @@ class GuestCode : public trace::CodeSource {
                                   std::span<const decoder::Instruction> instructions);
     std::vector<trace::Slot> slots_of(std::span<const decoder::Instruction> instructions,
                                       const trace::Location& place);
+    void look_for_errno();
     trace::Location block_place(const std::vector<decoder::Instruction>& instructions);
     void forget_blocks_in(AddressRange range);
     void distrust_blocks_in(AddressRange range);

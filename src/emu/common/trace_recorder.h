@@ -36,10 +36,11 @@ class TraceRecorder {
 
     // Control goes elsewhere than the last block's exit says. It would have gone on at
     // `continuation`.
-    void discontinuity(Address continuation, GuestCode& code) {
+    void discontinuity(Address continuation, GuestCode& code, const trace::StackMove& move = {}) {
         chunk_.blocks.push_back(trace::discontinuity);
         chunk_.values.push_back(continuation.value);
         chunk_.continuation_places.push_back(code.place_of(continuation));
+        chunk_.stack_moves.push_back(move);
     }
     void end(std::string reason, Address continuation, trace::Location place, bool thread_exited) {
         hand_over();

@@ -194,7 +194,8 @@ Stepper::State Stepper::on_stepped(const ptrace::Event&) {
     if (std::exchange(entering_handler_, false)) {
         // The kernel stops once more when it has built the handler's frame.
         leave_block();
-        recorder_.discontinuity(continuation(), code_);
+        recorder_.discontinuity(continuation(), code_,
+                                {registers->rsp().value, registers_.rsp().value});
         in_system_call_ = false;
         registers_ = *registers;
         if (!hide_trap_signal()) return finish("program ignores SIGTRAP");
@@ -239,7 +240,8 @@ Stepper::State Stepper::on_system_call_exit() {
     if (!registers_.is_64bit()) return finish("32-bit code");
     if (call == SYS_mmap || call == SYS_munmap || call == SYS_mprotect || call == SYS_mremap)
         code_.mappings_may_have_changed();
-    if (registers_.rip() != expected) recorder_.discontinuity(expected, code_);  // sigreturn
+    if (registers_.rip() != expected)  // sigreturn
+        recorder_.discontinuity(expected, code_, {registers_.rsp().value});
     return hide_trap_signal() ? go_on() : finish("program ignores SIGTRAP");
 }
 
@@ -286,7 +288,7 @@ Stepper::State Stepper::on_signal(const ptrace::Event& event) {
 }
 
 Stepper::State Stepper::on_exec() {
-    recorder_.discontinuity(continuation(), code_);
+    recorder_.discontinuity(continuation(), code_, {trace::StackMove::new_stack});
     code_.forget_everything();
     hidden_mask_.reset();
     return begin_after_exec();

@@ -33,11 +33,12 @@ GuestThread& GuestThreads::add(ptrace::Thread& thread, bool from_its_start) {
     guest.recording.emplace(place_, start.sample, start.trace);
     start.contents = trace::Contents::counts;
     start.from_thread_start = from_its_start;
+    if (from_its_start) start.signals.emplace();
     start.thread = proc::thread_name(tracer_.pid(), thread.tid());
     if (++threads_ > 1) start.thread += " #" + std::to_string(threads_);
     start.state.tid = thread.tid();
     if (place_.state_now) start.state = place_.state_now(tracer_.pid(), thread.tid());
-    guest.recording->belongs_to(start.thread, start.state);
+    guest.recording->belongs_to(start);
     place_.sink.begin(start);
     guest.has_open_trace = true;
     return guest;
@@ -58,7 +59,7 @@ GuestThread& GuestThreads::add_burst(ptrace::Thread& thread, const trace::TraceS
     guest.has_open_trace = true;
     guest.burst = burst;
     guest.recording.emplace(place_, start.sample, start.trace);
-    guest.recording->belongs_to(start.thread, start.state);
+    guest.recording->belongs_to(start);
     if (!area) return guest;
     cache_.memory().area(*area).answered = Answered::goes_on;
     guest.recording->begin_stream(cache_.memory(), *area);

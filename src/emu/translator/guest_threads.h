@@ -35,7 +35,11 @@ struct ThreadSituation {
     bool asks_behind_call = false;
     Address expected;  // where it goes on after the system call
     // A signal is being delivered to a handler; without it the thread would have gone on here.
-    std::optional<Address> entering_handler;
+    struct Interrupted {
+        Address continuation;
+        std::uint64_t stack = 0;
+    };
+    std::optional<Interrupted> entering_handler;
     std::deque<siginfo_t> held;  // signals, until the thread leaves the cache
     std::optional<siginfo_t> redelivered;
     // Signals that we have sent it for such as were held, and that have not arrived.

@@ -23,8 +23,8 @@ bool is_ours(const siginfo_t& info) {
 
 }  // namespace
 
-void SignalDelivery::deliver(GuestThread& guest, int signal, Address continuation) {
-    guest.entering_handler = continuation;
+void SignalDelivery::deliver(GuestThread& guest, int signal, const GuestThread::Interrupted& from) {
+    guest.entering_handler = from;
     guest.thread->stop_again(signal);
 }
 
@@ -88,7 +88,7 @@ void SignalDelivery::on_signal(GuestThread& guest, const ptrace::Event& event) {
         native.raw.rip = position->unit->start().value;
         native.raw.orig_rax = no_system_call;
         traffic_.leave(guest, native, registers->raw.r15);
-        return deliver(guest, event.signal, native.rip());
+        return deliver(guest, event.signal, {native.rip(), native.rsp().value});
     }
     guest.held.push_front(info);
     traffic_.call_out(guest, *registers);
@@ -97,7 +97,8 @@ void SignalDelivery::on_signal(GuestThread& guest, const ptrace::Event& event) {
 void SignalDelivery::on_signal_outside(GuestThread& guest, const ptrace::Event& event,
                                        const Registers& registers, bool caught) {
     if (caught)
-        deliver(guest, event.signal, guest.in_system_call ? guest.expected : registers.rip());
+        deliver(guest, event.signal,
+                {guest.in_system_call ? guest.expected : registers.rip(), registers.rsp().value});
     else
         guest.thread->resume_to_system_call(event.signal);
 }
@@ -122,15 +123,15 @@ void SignalDelivery::on_fault(GuestThread& guest, const Registers& registers,
     guest.recording->cut(*position.unit, mark.block, mark.instruction + std::size_t{is_done});
     const auto sets = proc::signal_sets(tracer_.pid(), guest.thread->tid());
     if (sets && (sets->caught >> (event.signal - 1) & 1))
-        deliver(guest, event.signal, native.rip());
+        deliver(guest, event.signal, {native.rip(), native.rsp().value});
     else
         guest.thread->resume_to_system_call(event.signal);
 }
 
 void SignalDelivery::on_handler(GuestThread& guest, const Registers& registers,
-                                Address continuation) {
+                                const GuestThread::Interrupted& from) {
     threads_.read_stream(guest);
-    guest.recording->discontinuity(continuation);
+    guest.recording->discontinuity(from.continuation, {registers.rsp().value, from.stack});
     guest.in_system_call = false;
     traffic_.enter(guest, registers);
 }

@@ -18,8 +18,8 @@ class SignalDelivery {
 
     void on_signal(GuestThread& guest, const ptrace::Event& event);
     // A thread that was to enter a handler is stopped at the handler's first instruction.
-    // `continuation` is where it would have gone on.
-    void on_handler(GuestThread& guest, const ptrace::Registers& registers, Address continuation);
+    void on_handler(GuestThread& guest, const ptrace::Registers& registers,
+                    const GuestThread::Interrupted& from);
 
   private:
     static std::optional<siginfo_t> next_of_its_kind(GuestThread& guest, const siginfo_t& arrived);
@@ -28,7 +28,7 @@ class SignalDelivery {
     void on_fault(GuestThread& guest, const ptrace::Registers& registers,
                   const Translator::Position& position, const ptrace::Event& event);
     // Lets the kernel build the handler's frame, and stops the thread there.
-    void deliver(GuestThread& guest, int signal, Address continuation);
+    void deliver(GuestThread& guest, int signal, const GuestThread::Interrupted& from);
 
     ptrace::Tracer& tracer_;
     ProgramCache& cache_;

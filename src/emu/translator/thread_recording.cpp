@@ -42,6 +42,12 @@ ThreadRecording::ThreadRecording(Place place, trace::SampleId sample, trace::Tra
     timed.warm_up = place_.loads.warm_up;
 }
 
+void ThreadRecording::belongs_to(const trace::TraceStart& start) {
+    start_ = start;
+    start_.stands_for = 0;
+    if (!start.signals) start_.signals_as_in = trace_;
+}
+
 void ThreadRecording::begin_stream(SharedMemory& memory, std::uint32_t area) {
     memory_ = &memory;
     area_ = area;
@@ -351,14 +357,15 @@ void ThreadRecording::begin_window(CaptureWindow& window) {
     version_ = window.version;
     memory_->area(area_).left = most_units_left();
     if (version_ == Version::timed) prepare_readings();
-    trace::TraceStart start;
+    auto start = start_;
     start.trace = window_trace_ = place_.numbers.next_trace();
     start.sample = window_sample_ =
         place_.windows_are_samples ? place_.numbers.next_sample() : sample_;
     start.contents = window.contents;
-    start.thread = thread_name_;
-    start.state = state_now().value_or(state_);
+    start.from_thread_start = start_.from_thread_start && always_values();
+    start.state = state_now().value_or(start_.state);
     place_.sink.begin(start);
+    start_.from_thread_start = false;
 }
 
 void ThreadRecording::end_window() {
@@ -450,9 +457,19 @@ void ThreadRecording::cut_before(const Unit& unit, Address instruction) {
     }
 }
 
-void ThreadRecording::discontinuity(Address continuation) {
+void ThreadRecording::discontinuity(Address continuation, const trace::StackMove& move) {
+    read_last_values();
+    const auto place = place_.code.place_of(continuation);
     chunk_.segments.push_back(trace::segment_discontinuity);
-    chunk_.continuations.push_back({continuation, place_.code.place_of(continuation)});
+    chunk_.continuations.push_back({continuation, place});
+    start_.signals_as_in.reset();
+    if (start_.signals) start_.signals->moved(move);
+    if (move.stack == trace::StackMove::new_stack) start_.from_thread_start = true;
+    if (version_ != Version::values) return;
+    window_chunk_.blocks.push_back(trace::discontinuity);
+    window_chunk_.values.push_back(continuation.value);
+    window_chunk_.continuation_places.push_back(place);
+    window_chunk_.stack_moves.push_back(move);
 }
 
 void ThreadRecording::flush() {
@@ -464,7 +481,7 @@ void ThreadRecording::flush() {
 
 std::optional<trace::ThreadState> ThreadRecording::state_now() const {
     if (!place_.state_now) return {};
-    const auto now = place_.state_now(place_.code.pid(), state_.tid);
+    const auto now = place_.state_now(place_.code.pid(), start_.state.tid);
     return now.processor < 0 ? std::nullopt : std::optional(now);  // it may be gone
 }
 

@@ -65,11 +65,8 @@ class ThreadRecording {
     // `trace` is the Trace of the segments.
     ThreadRecording(Place place, trace::SampleId sample, trace::TraceId trace);
 
-    // What windows say of the thread, from now on.
-    void belongs_to(std::string name, const trace::ThreadState& state) {
-        thread_name_ = std::move(name);
-        state_ = state;
-    }
+    // What windows say of the thread is what the Trace of the segments says.
+    void belongs_to(const trace::TraceStart& start);
     // From now on the thread writes into the slot of this area.
     void begin_stream(SharedMemory& memory, std::uint32_t area);
     // There will be about so many blocks from now on, as if the stream began here. Without this
@@ -130,7 +127,7 @@ class ThreadRecording {
     const Work& work() const { return work_; }
     std::uint64_t instructions_in_windows() const { return instructions_in_windows_; }
     // The thread went on elsewhere than the code says: at a handler, say.
-    void discontinuity(Address continuation);
+    void discontinuity(Address continuation, const trace::StackMove& move);
     void flush();
 
   private:
@@ -178,8 +175,7 @@ class ThreadRecording {
     std::int64_t draw_loads();
 
     Place place_;
-    std::string thread_name_;
-    trace::ThreadState state_;
+    trace::TraceStart start_;  // of windows
     trace::SampleId sample_;
     trace::TraceId trace_;
     SharedMemory* memory_ = nullptr;

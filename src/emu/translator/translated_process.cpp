@@ -162,7 +162,8 @@ void TranslatedProcess::on_exec(GuestThread& guest) {
     threads_.remove_all_but(guest);
     threads_.read_stream(guest);
     guest.recording->end_stream();
-    if (!guest.untranslated) guest.recording->discontinuity(guest.expected);
+    if (!guest.untranslated)
+        guest.recording->discontinuity(guest.expected, {trace::StackMove::new_stack});
     guest.has_become_another_program();
     traffic_.stop_emptying();
     cache_.drop();
@@ -223,7 +224,7 @@ void TranslatedProcess::on_system_call_exit(GuestThread& guest) {
     }
     if (registers->rip() != guest.expected) {  // sigreturn
         threads_.read_stream(guest);
-        guest.recording->discontinuity(guest.expected);
+        guest.recording->discontinuity(guest.expected, {registers->rsp().value});
     }
     traffic_.enter(guest, *registers);
 }
@@ -372,11 +373,11 @@ void TranslatedProcess::on_interrupted(GuestThread& guest) {
             return on_stop_in_call(guest, *fixed, *registers);
         return traffic_.call_out(guest, *registers);
     }
-    const auto continuation = std::exchange(guest.entering_handler, {});
+    const auto interrupted = std::exchange(guest.entering_handler, {});
     if (guest.arriving) return takeover_.arrive(guest);
-    if (continuation && guest.burst && guest.burst->takes_too_long())
-        return leave_in_handler(guest, *continuation);
-    if (continuation) return signals_.on_handler(guest, *registers, *continuation);
+    if (interrupted && guest.burst && guest.burst->takes_too_long())
+        return leave_in_handler(guest, interrupted->continuation);
+    if (interrupted) return signals_.on_handler(guest, *registers, *interrupted);
     if (!tracer_.repair_interrupted_call(*guest.thread) && traffic_.is_closed())
         if (const auto state = inject::state_if_movable(*guest.thread))
             return traffic_.enter(guest, state->registers);
@@ -460,7 +461,7 @@ void TranslatedProcess::leave_in_handler(GuestThread& guest, Address continuatio
     guest.in_system_call = false;
     if (guest.awaits_signals()) return traffic_.await_signals_outside(guest);
     threads_.read_stream(guest);
-    guest.recording->discontinuity(continuation);
+    guest.recording->discontinuity(continuation, {});
     threads_.end(guest, why_over(guest), false);
     guest.thread->resume();
 }

@@ -42,6 +42,7 @@ struct ProfileOptions {
     ModuleSet* modules = nullptr;    // what profile type module is about
     const RuleSet* rules_of_modules = nullptr;
     const trace::CaptureChoice* chosen = nullptr;  // what all of these need
+    PlaceNames* place_names = nullptr;
     std::string (*name_of_system_call)(std::int32_t) = nullptr;
     std::atomic<double>* precision = nullptr;  // where to report it (convergence.h)
 };

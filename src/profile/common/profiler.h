@@ -2,7 +2,9 @@
 // Traces, give a hotlist.
 #pragma once
 
+#include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "profile/common/clock_look.h"
@@ -19,6 +21,24 @@ class FunctionMap {
     virtual ~FunctionMap() = default;
     // The entry of the function that holds the location; the location itself if none is known.
     virtual Location function_of(Location location) = 0;
+};
+
+// What the name of a place is of.
+enum class NameOf : std::uint8_t { function, file, module };
+
+struct PlaceName {
+    std::string function = {};  // empty if it is not known
+    std::uint64_t offset = 0;   // in it
+    std::string image = {};     // the path of its file
+};
+
+// Tells whether a place is in a function, source file or module whose name fits a glob. For any
+// thread.
+class PlaceNames {
+  public:
+    virtual ~PlaceNames() = default;
+    virtual bool fits(NameOf what, const std::string& glob, const Location& place) = 0;
+    virtual PlaceName name_of(const Location& place) = 0;
 };
 
 // Reads one Trace: one thread of one sample. Destroyed when the Trace has ended. Traces with

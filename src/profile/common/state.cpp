@@ -1,9 +1,11 @@
 #include "profile/common/state.h"
 
+#include <fmt/format.h>
 #include <sched.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
@@ -28,6 +30,8 @@ std::string name_of_class(std::int32_t number) {
     return std::to_string(number);
 }
 
+constexpr std::size_t most_held = 1000;
+
 std::string name_of_error(std::uint64_t captured) {
     const auto number = static_cast<std::int32_t>(captured - 1);
     const char* const name = number > 0 ? ::strerrorname_np(number) : nullptr;
@@ -38,7 +42,7 @@ std::string name_of_error(std::uint64_t captured) {
 
 std::string state_text(const StateTexts& state) {
     constexpr std::array<std::string_view, state_key_names.size()> before{
-        "", "thread ", "processor ", "", "after ", "errno "};
+        "", "thread ", "processor ", "", "after ", "errno ", "signal handlers ", "locks "};
     std::string all;
     for (const auto& [key, text] : state) {
         if (!all.empty()) all += ", ";
@@ -56,7 +60,9 @@ const std::vector<StateKeyWord>& state_key_words() {
                                                {"processor", &StateKeys::processor},
                                                {"scheduling", &StateKeys::scheduling},
                                                {"syscall", &StateKeys::system_call},
-                                               {"errno", &StateKeys::error}};
+                                               {"errno", &StateKeys::error},
+                                               {"signals", &StateKeys::signals},
+                                               {"locks", &StateKeys::locks}};
     return all;
 }
 
@@ -76,6 +82,12 @@ State State::only(const StateKeys& keys) const {
     if (keys.scheduling) state.scheduling = scheduling;
     if (keys.system_call) state.system_call = system_call;
     if (keys.error) state.error = error;
+    if (keys.signals) state.signals = signals;
+    if (keys.locks) {
+        state.locks = locks;
+        state.may_hold_more = may_hold_more && locks >= 0;
+        state.lock = lock;
+    }
     return state;
 }
 
@@ -87,7 +99,9 @@ std::size_t StateHash::operator()(const State& state) const {
     auto hash =
         combine_hashes(both(state.return_address, state.thread), both(state.tid, state.processor));
     hash = combine_hashes(hash, both(state.scheduling, state.system_call));
-    return combine_hashes(combine_hashes(hash, both(state.caller, 0)), state.error);
+    hash = combine_hashes(hash, both(state.caller, state.signals));
+    hash = combine_hashes(hash, both(state.locks, state.may_hold_more));
+    return combine_hashes(combine_hashes(hash, state.lock), state.error);
 }
 
 StateId StateTable::intern(const State& state) {
@@ -105,7 +119,21 @@ std::uint32_t StateTable::number_of(const std::string& thread) {
     return static_cast<std::uint32_t>(index) + 1;
 }
 
-StateTexts StateTable::texts(const State& state, NameOfCall name_of_call) const {
+void StateTable::learn(const trace::BlockTable& blocks) {
+    if (!variables_) return;
+    for (std::uint32_t n = 0; n < blocks.size(); ++n)
+        variables_->learn(blocks.at(trace::BlockId{n}));
+}
+
+// Of its variable, or its address.
+std::string StateTable::name_of_lock(std::uint64_t address) {
+    const auto variable = variables_ ? variables_->at(address) : std::nullopt;
+    const auto name = variable ? names_->name_of(*variable) : PlaceName{};
+    if (name.function.empty()) return fmt::format("{:#x}", address);
+    return name.offset == 0 ? name.function : fmt::format("{}+{:#x}", name.function, name.offset);
+}
+
+StateTexts StateTable::texts(const State& state, NameOfCall name_of_call) {
     StateTexts texts;
     if (state.thread != 0) texts.push_back({StateKey::thread, threads_[state.thread - 1]});
     if (state.tid >= 0) texts.push_back({StateKey::tid, std::to_string(state.tid)});
@@ -116,10 +144,17 @@ StateTexts StateTable::texts(const State& state, NameOfCall name_of_call) const 
     if (state.system_call >= 0)
         texts.push_back({StateKey::system_call, name_of_call(state.system_call)});
     if (state.error != 0) texts.push_back({StateKey::error, name_of_error(state.error)});
+    if (state.signals >= 0) texts.push_back({StateKey::signals, std::to_string(state.signals)});
+    if (state.locks >= 0) {
+        auto text = std::to_string(state.locks);
+        if (state.may_hold_more) text += " or more";
+        if (state.locks > 0) text += fmt::format(" ({})", name_of_lock(state.lock));
+        texts.push_back({StateKey::locks, std::move(text)});
+    }
     return texts;
 }
 
-StateSlots::StateSlots(const trace::Block& block) {
+StateSlots::StateSlots(const trace::Block& block, const LockFunctions* locks) {
     const auto find = [&](trace::Capture kind, std::size_t instruction, std::uint8_t operand) {
         const auto slot =
             std::find_if(block.slots.begin(), block.slots.end(), [&](const trace::Slot& s) {
@@ -128,17 +163,30 @@ StateSlots::StateSlots(const trace::Block& block) {
         return slot == block.slots.end() ? none
                                          : static_cast<std::uint32_t>(slot - block.slots.begin());
     };
-    if (block.exit == trace::BlockExit::system_call)
-        system_call =
-            find(trace::Capture::register_before, block.instructions.size() - 1, decoder::rax);
-    error = find(trace::Capture::error_before, 0, 0);
+    using trace::Capture, trace::BlockExit;
+    const auto of_rax = find(Capture::register_before, block.instructions.size() - 1, decoder::rax);
+    if (block.exit == BlockExit::system_call) system_call = of_rax;
+    if (block.exit == BlockExit::return_) returned = of_rax;
+    error = find(Capture::error_before, 0, 0);
+    stack = find(Capture::register_before, 0, decoder::rsp);
+    if (!locks) return;
+    lock_call = locks->called_at(block.place);
+    lock = find(Capture::register_before, 0, LockFunctions::argument_of(lock_call));
+    if (lock == none) lock_call = LockCall::none;
 }
 
 StateTracker::StateTracker(StateTable& table, const StateKeys& keys, const trace::TraceStart& start,
-                           FunctionMap* functions)
-    : table_(table), keys_(keys), functions_(keys.caller ? functions : nullptr) {
-    if (keys.has_context()) contexts_.emplace(table.contexts(), start);
+                           FunctionMap* functions, const LockFunctions* locks)
+    : table_(table),
+      keys_(keys),
+      functions_(keys.caller ? functions : nullptr),
+      locks_(keys.locks ? locks : nullptr),
+      signals_(start.signals) {
+    if (keys.has_context() || locks_) contexts_.emplace(table.contexts(), start);
     if (keys.thread) state_.thread = table.number_of(start.thread);
+    if (signals_) state_.signals = static_cast<std::int32_t>(signals_->depth());
+    state_.may_hold_more = locks_ && !start.from_thread_start;
+    if (locks_) look_at_locks();
     now(start.state);
 }
 
@@ -153,12 +201,76 @@ void StateTracker::pass(const trace::Block& from, const Location& to) {
     if (!contexts_) return;
     contexts_->pass(from, to);
     has_moved_ = true;
+    if (awaited_ && from.exit == trace::BlockExit::return_ &&
+        awaited_->return_to == table_.contexts().intern(to))
+        returned();
 }
 
-void StateTracker::interrupted() {
+void StateTracker::interrupted(const trace::StackMove& move) {
+    if (signals_) {
+        signals_->moved(move);
+        change(state_.signals, static_cast<std::int32_t>(signals_->depth()));
+    }
+    if (locks_ && move.stack == trace::StackMove::new_stack) {  // of another program
+        state_.may_hold_more = false;
+        held_.clear();
+        awaited_.reset();
+        look_at_locks();
+    }
     if (!contexts_) return;
     contexts_->interrupted();
     has_moved_ = true;
+}
+
+void StateTracker::begins(const StateSlots& slots, std::span<const std::uint64_t> values) {
+    if (slots.stack < values.size()) is_at(values[slots.stack]);
+    if (!locks_) return;
+    result_ = slots.returned < values.size() ? std::optional(values[slots.returned]) : std::nullopt;
+    if (slots.lock_call != LockCall::none && slots.lock < values.size())
+        calls(slots.lock_call, values[slots.lock]);
+}
+
+void StateTracker::ends(const StateSlots& slots, std::span<const std::uint64_t> values) {
+    if (slots.system_call < values.size())
+        change(state_.system_call, static_cast<std::int32_t>(values[slots.system_call]));
+}
+
+void StateTracker::is_at(std::uint64_t stack) {
+    if (!signals_ || signals_->depth() == 0) return;
+    signals_->is_at(stack);
+    change(state_.signals, static_cast<std::int32_t>(signals_->depth()));
+}
+
+void StateTracker::calls(LockCall call, std::uint64_t lock) {
+    const auto return_to = contexts_->current();
+    const bool is_known = return_to != ContextId::unknown;
+    if (is_known && locks_->are_around(table_.contexts().at(return_to))) return;
+    if (call != LockCall::takes) {
+        const auto held = std::find(held_.rbegin(), held_.rend(), lock);
+        if (held != held_.rend()) held_.erase(std::next(held).base());
+        look_at_locks();
+    }
+    awaited_.reset();
+    if (call != LockCall::gives_back && is_known)
+        awaited_ = {lock, return_to, call == LockCall::waits};
+}
+
+void StateTracker::returned() {
+    const auto call = *std::exchange(awaited_, {});
+    // The latter: it was held by a thread that has ended.
+    const auto result = result_ ? static_cast<int>(*result_) : -1;
+    if (!call.is_certain && result != 0 && result != EOWNERDEAD) return;
+    // Locks that others give back would be ever more.
+    if (held_.size() == most_held) held_.erase(held_.begin());
+    held_.push_back(call.lock);
+    look_at_locks();
+}
+
+// None that it was seen to take: it may hold others, where it was not seen from its beginning.
+void StateTracker::look_at_locks() {
+    const bool is_known = !held_.empty() || !state_.may_hold_more;
+    change(state_.locks, is_known ? static_cast<std::int32_t>(held_.size()) : -1);
+    change(state_.lock, held_.empty() ? 0 : held_.back());
 }
 
 void StateTracker::look_at_context() {
@@ -172,11 +284,22 @@ void StateTracker::look_at_context() {
 }
 
 trace::CaptureChoice::Wanted StateCaptures::of(const decoder::Instruction& instruction,
-                                               const Location&) const {
+                                               const Location& place) const {
     Wanted wanted;
     if (keys_.system_call && instruction.flow == decoder::Flow::system_call)
         wanted.registers |= 1u << decoder::rax;
+    if (!locks_) return wanted;
+    if (instruction.flow == decoder::Flow::return_) wanted.registers |= 1u << decoder::rax;
+    if (const auto call = locks_->called_at(place); call != LockCall::none)
+        wanted.registers |= static_cast<std::uint16_t>(1u << LockFunctions::argument_of(call));
     return wanted;
+}
+
+trace::CapturePlan StateCaptures::plan(const StateKeys& keys) {
+    trace::CapturePlan plan;
+    if (keys.error) plan = plan | trace::Capture::error_before;
+    if (keys.signals) plan = plan | trace::Capture::stack_before;
+    return plan;
 }
 
 }  // namespace shadowprof::profile

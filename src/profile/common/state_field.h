@@ -16,10 +16,19 @@
 
 namespace shadowprof::profile {
 
-enum class StateKey : std::uint8_t { thread, tid, processor, scheduling, system_call, error };
+enum class StateKey : std::uint8_t {
+    thread,
+    tid,
+    processor,
+    scheduling,
+    system_call,
+    error,
+    signals,
+    locks,
+};
 
-inline constexpr std::array<std::string_view, 6> state_key_names{
-    "thread", "tid", "processor", "scheduling", "system_call", "errno"};
+inline constexpr std::array<std::string_view, 8> state_key_names{
+    "thread", "tid", "processor", "scheduling", "system_call", "errno", "signals", "locks"};
 
 struct StateText {
     StateKey key{};

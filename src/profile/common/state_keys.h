@@ -14,9 +14,13 @@ struct StateKeys {
     bool processor = false, scheduling = false;
     bool system_call = false;  // the last one of the thread
     bool error = false;        // errno
+    bool signals = false;      // how many of their handlers it is in
+    bool locks = false;        // that it holds
     bool operator==(const StateKeys&) const = default;
 
     bool any() const { return *this != StateKeys{}; }
+    // Whether more must be captured than what the thread executes.
+    bool reads_values() const { return system_call || error || signals || locks; }
     bool has_context() const { return return_address || caller; }
     StateKeys operator|(const StateKeys& other) const;
 };

@@ -7,7 +7,8 @@
 //   run(before, blocks)      control went from `before` (no_block if it came from elsewhere) to the
 //                            first of the blocks and so on, each time by the former one's own exit
 //   leave(from, next, place) from's exit led to `next`, then control went elsewhere
-//   interrupted()            a discontinuity, after leave if there was a block before it
+//   interrupted()            a discontinuity, after leave if there was a block before it; or, of
+//                            those who want to know, interrupted(move): what the stack did
 //   end(from, trace_end)     the last block; from's exit led to trace_end.continuation
 #pragma once
 
@@ -46,7 +47,12 @@ class Walker {
                 visitor.leave(previous_, Address{chunk.values[values]},
                               chunk.continuation_places[discontinuities]);
             }
-            visitor.interrupted();
+            if constexpr (requires { visitor.interrupted(trace::StackMove{}); })
+                visitor.interrupted(discontinuities < chunk.stack_moves.size()
+                                        ? chunk.stack_moves[discontinuities]
+                                        : trace::StackMove{});
+            else
+                visitor.interrupted();
             previous_ = no_block;
             ++discontinuities;
             ++values;

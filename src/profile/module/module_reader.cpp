@@ -179,7 +179,7 @@ void ModuleReader::step(const trace::Block& block) {
     SHADOWPROF_ASSERT(plan.slots <= values_.size(), "values of a block are missing");
     const auto values = values_.first(plan.slots);
     values_ = values_.subspan(plan.slots);
-    bool waits = awaits_ && plan.returned != RulePlan::none;
+    bool waits = awaits_ && plan.state.returned != RulePlan::none;
     for (const auto& hit : plan.hits) {
         if (hit.is_last)
             waits = true;
@@ -205,8 +205,8 @@ void ModuleReader::left_by(const trace::Block& from, Address next, const Locatio
         auto& event = awaited.event;
         event.kind = SHADOWPROF_HAS_RETURNED;
         event.instructions = instructions_;
-        if (plan.returned < values_of_unfinished_.size()) {
-            event.words[awaited.word] = values_of_unfinished_[plan.returned];
+        if (plan.state.returned < values_of_unfinished_.size()) {
+            event.words[awaited.word] = values_of_unfinished_[plan.state.returned];
             event.known = static_cast<std::uint16_t>(event.known | 1u << awaited.word);
         }
         hand(awaited.module, event);

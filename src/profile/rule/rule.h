@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "profile/common/profiler.h"
 #include "profile/common/state_keys.h"
 
 namespace shadowprof::profile {
@@ -38,9 +39,6 @@ struct RuleNumber {
     bool is_negative = false;  // compared as signed numbers
     bool operator==(const RuleNumber&) const = default;
 };
-
-// What the name of a place is of.
-enum class NameOf : std::uint8_t { function, file, module };
 
 struct Pattern {
     enum class Kind : std::uint8_t {

@@ -53,19 +53,16 @@ std::optional<RuleHit> RulePlans::hit_of(std::size_t rule, const trace::Block& b
         if (bound.slot == RulePlan::none) return {};
     }
     if (wanted.by.error) hit.error = slot_index(block, n, Capture::error_before, 0);
+    if (wanted.by.signals) hit.stack = slot_index(block, n, Capture::register_before, decoder::rsp);
     return hit;
 }
 
 const RulePlan& RulePlans::make(const trace::Block& block) {
-    RulePlan plan;
+    RulePlan plan{.state = StateSlots(block, rules_.locks())};
     plan.slots = static_cast<std::uint32_t>(block.slots.size());
     for (std::size_t n = 0; n < block.instructions.size(); ++n)
         for (std::size_t rule = 0; rule < rules_.rules().size(); ++rule)
             if (auto hit = hit_of(rule, block, n)) plan.hits.push_back(std::move(*hit));
-    const auto last = block.instructions.size() - 1;
-    const auto of_rax = slot_index(block, last, Capture::register_before, decoder::rax);
-    if (block.exit == trace::BlockExit::system_call) plan.number_of_call = of_rax;
-    if (block.exit == trace::BlockExit::return_) plan.returned = of_rax;
     plan.awaits = is_call(block.exit) &&
                   std::any_of(plan.hits.begin(), plan.hits.end(), [&](const RuleHit& hit) {
                       return hit.is_last && rules_.awaits_returns(hit.rule);

@@ -27,17 +27,17 @@ struct RuleHit {
     Truth truth{};         // as far as the code says
     std::vector<Operand> operands = {};
     std::uint32_t error = none;  // the slot that has errno, if the rule asks for it
+    std::uint32_t stack = none;  // … the stack pointer
     std::uint8_t bytes = 0;      // of a reference to data, if the rule asks for streams
     bool is_by_rsp = false;      // … which is near, and part of no stream
 };
 
 struct RulePlan {
     static constexpr auto none = RuleHit::none;
-    std::vector<RuleHit> hits;
+    std::vector<RuleHit> hits = {};
     std::uint32_t slots = 0;
-    std::uint32_t number_of_call = none;  // the slot that has it, of a system call
-    std::uint32_t returned = none;        // … of a return: the result
-    bool awaits = false;                  // ends with a call whose result a rule may want to know
+    StateSlots state;
+    bool awaits = false;  // ends with a call whose result a rule may want to know
 };
 
 class RulePlans {

@@ -40,7 +40,8 @@ RuleReader::RuleReader(RuleTally& tally, const trace::TraceStart& start)
       walker_(tally.blocks()),
       bursts_(tally.rules().rules().size()),
       references_(bursts_.size()),
-      state_(tally.states(), tally.rules().state_keys(), start, &tally.rules().functions()) {
+      state_(tally.states(), tally.rules().state_keys(), start, &tally.rules().functions(),
+             tally.rules().locks()) {
     const auto& rules = tally_.rules();
     for (std::size_t n = 0; n < bursts_.size(); ++n) {
         auto& bursts = bursts_[n];
@@ -99,7 +100,7 @@ void RuleReader::digest(const trace::SegmentChunk& chunk, const trace::SegmentTa
         }
         const auto& next = chunk.continuations.at(discontinuities++);
         if (previous_ != no_block) leave(previous_, next.address, next.place);
-        interrupted();
+        interrupted({});
         previous_ = no_block;
     }
 }
@@ -125,11 +126,11 @@ void RuleReader::leave(trace::BlockId from, Address next, const Location& place)
     left_by(tally_.blocks().at(from), next, place);
 }
 
-void RuleReader::interrupted() {
+void RuleReader::interrupted(const trace::StackMove& move) {
     forget_exit();
     std::ranges::fill(references_, ReferenceGraph::Cursor{});
     if (has_values_) values_ = values_.subspan(1);
-    state_.interrupted();
+    state_.interrupted(move);
 }
 
 void RuleReader::end(trace::BlockId from, const trace::TraceEnd& end) {
@@ -144,10 +145,10 @@ void RuleReader::step(const trace::Block& block) {
         SHADOWPROF_ASSERT(plan.slots <= values_.size(), "values of a block are missing");
         values = values_.first(plan.slots);
         values_ = values_.subspan(plan.slots);
-        if (plan.number_of_call != RulePlan::none)
-            state_.calls(static_cast<std::int32_t>(values[plan.number_of_call]));
+        state_.begins(plan.state, values);
+        state_.ends(plan.state, values);
     }
-    bool waits = awaits_ && plan.returned != RulePlan::none;
+    bool waits = awaits_ && plan.state.returned != RulePlan::none;
     for (const auto& hit : plan.hits) {
         if (!bursts_[hit.rule].is_read) continue;
         if (hit.is_last)
@@ -171,8 +172,8 @@ void RuleReader::left_by(const trace::Block& from, Address next, const Location&
     }
     state_.pass(from, place);
     if (awaits_ && from.exit == trace::BlockExit::return_)
-        returned_to(place, plan.returned < values_of_unfinished_.size()
-                               ? std::optional(values_of_unfinished_[plan.returned])
+        returned_to(place, plan.state.returned < values_of_unfinished_.size()
+                               ? std::optional(values_of_unfinished_[plan.state.returned])
                                : std::nullopt);
     if (any_bursts_ && (is_call(from.exit) || exit_of(from, next, place).backward)) pass_event();
 }
@@ -194,6 +195,7 @@ void RuleReader::look_at(const trace::Block& block, const RuleHit& hit,
     const auto& rules = tally_.rules();
     const auto& rule = rules.rules()[hit.rule];
     if (rule.by.error) state_.has_error(hit.error == RuleHit::none ? 0 : values[hit.error]);
+    if (hit.stack != RuleHit::none) state_.is_at(values[hit.stack]);
     operands_.clear();
     for (const auto& bound : hit.operands)
         operands_.push_back(bound.source.kind == RuleSource::Kind::slot

@@ -25,7 +25,7 @@ class RuleReader : public Reader {
     // Of its walk.
     void run(trace::BlockId before, std::span<const trace::BlockId> ids);
     void leave(trace::BlockId from, Address next, const Location& place);
-    void interrupted();
+    void interrupted(const trace::StackMove& move);
     void end(trace::BlockId from, const trace::TraceEnd& end);
 
   private:

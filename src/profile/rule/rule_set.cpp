@@ -175,20 +175,21 @@ std::optional<std::size_t> RuleParameters::find(std::string_view name) const {
 }
 
 RuleSet::RuleSet(const RuleParameters& parameters, PlaceNames& names, FunctionMap& functions)
-    : parameters_(parameters), names_(names), functions_(functions) {
+    : parameters_(parameters),
+      names_(names),
+      functions_(functions),
+      of_state_(state_keys(), names) {
     for (const auto& rule : rules()) {
         auto& needs = needs_.emplace_back(Needs{profile::operands_of(rule)});
         const auto& operands = needs.operands;
         const bool returns =
             std::any_of(operands.begin(), operands.end(),
                         [](const RuleOperand& o) { return o.kind == RuleOperand::Kind::return_; });
-        needs.values =
-            !operands.empty() || rule.by.system_call || rule.by.error || rule.handed.has_value();
+        needs.values = !operands.empty() || rule.by.reads_values() || rule.handed.has_value();
         needs.order = rule.by.any_state() || rule.sparsity != 0;
         // A pattern that names returns is about these themselves.
         needs.returns = returns && !mentions(rule.pattern, Kind::return_);
         any_awaits_ = any_awaits_ || needs.returns;
-        any_names_calls_ = any_names_calls_ || rule.by.system_call;
     }
 }
 
@@ -204,7 +205,7 @@ StateKeys RuleSet::state_keys() const {
 
 trace::CaptureChoice::Wanted RuleSet::of(const Instruction& instruction,
                                          const Location& place) const {
-    Wanted wanted;
+    auto wanted = of_state_.of(instruction, place);
     const auto want = [&](const RuleSource& source) {
         if (source.kind != RuleSource::Kind::slot) return;
         if (source.slot.kind == Capture::register_before)
@@ -213,15 +214,15 @@ trace::CaptureChoice::Wanted RuleSet::of(const Instruction& instruction,
             wanted.captures = wanted.captures | source.slot.kind;
     };
     if (any_awaits_ && instruction.flow == Flow::return_) want(from_register(decoder::rax));
-    if (any_names_calls_ && instruction.flow == Flow::system_call)
-        want(from_register(decoder::rax));
     const RuleFacts facts(instruction, place);
     for (std::size_t n = 0; n < needs_.size(); ++n) {
         if (!needs_[n].values) continue;
         const auto& operands = needs_[n].operands;
-        const bool by_error = rules()[n].by.error;
-        if ((operands.empty() && !by_error) || holds(rules()[n], facts) == Truth::no) continue;
-        if (by_error) wanted.captures = wanted.captures | Capture::error_before;
+        const auto& by = rules()[n].by;
+        if (operands.empty() && !by.error && !by.signals) continue;
+        if (holds(rules()[n], facts) == Truth::no) continue;
+        if (by.error) wanted.captures = wanted.captures | Capture::error_before;
+        if (by.signals) want(from_register(decoder::rsp));
         for (const auto& operand : operands) want(source_of(operand, instruction));
     }
     return wanted;

@@ -1,6 +1,5 @@
 // The rules of a run: which instructions they are about, what must be captured for them, and the
-// parameters that may change while the program runs. Names of functions and files are a matter of
-// higher floors, which hand down a PlaceNames.
+// parameters that may change while the program runs.
 #pragma once
 
 #include <atomic>
@@ -12,26 +11,11 @@
 
 #include "profile/common/edge_kind.h"
 #include "profile/common/profiler.h"
+#include "profile/common/state.h"
 #include "profile/rule/rule.h"
 #include "trace/capture.h"
 
 namespace shadowprof::profile {
-
-// What places are called.
-struct PlaceName {
-    std::string function = {};  // empty if it is not known
-    std::uint64_t offset = 0;   // in it
-    std::string image = {};     // the path of its file
-};
-
-// Tells whether a place is in a function, source file or module whose name fits a glob. For any
-// thread.
-class PlaceNames {
-  public:
-    virtual ~PlaceNames() = default;
-    virtual bool fits(NameOf what, const std::string& glob, const Location& place) = 0;
-    virtual PlaceName name_of(const Location& place) = 0;
-};
 
 enum class Truth : std::uint8_t { no, yes, depends };
 
@@ -123,6 +107,8 @@ class RuleSet : public trace::CaptureChoice {
     }
     FunctionMap& functions() const { return functions_; }
     PlaceNames& names() const { return names_; }
+    // Nothing if no rule asks for locks.
+    const LockFunctions* locks() const { return of_state_.locks(); }
     bool any_reads_values() const;
     // What any rule tells events apart by.
     StateKeys state_keys() const;
@@ -143,7 +129,8 @@ class RuleSet : public trace::CaptureChoice {
     std::vector<Needs> needs_;
     PlaceNames& names_;
     FunctionMap& functions_;
-    bool any_awaits_ = false, any_names_calls_ = false;
+    StateCaptures of_state_;
+    bool any_awaits_ = false;
 };
 
 // What several need together.

@@ -143,7 +143,7 @@ void RuleTally::fold(Sample& sample, std::uint64_t weight) {
     sample.rules.clear();
 }
 
-RuleHotlist::Entry RuleTally::found(const Entry& entry, Seen seen, NameOfCall name_of_call) const {
+RuleHotlist::Entry RuleTally::found(const Entry& entry, Seen seen, NameOfCall name_of_call) {
     const auto& key = entry.key;
     const auto& rule = rules_.rules()[key.rule];
     RuleHotlist::Entry found;
@@ -177,6 +177,7 @@ void RuleTally::add_streams(std::size_t rule, NamedTotals& part, RuleHotlist& li
 
 void RuleTally::yield(Hotlists& into, Seen seen, NameOfCall name_of_call) {
     samples_.close_all([this](Sample& sample) { fold(sample, 1); });
+    states_.learn(blocks_);
     for (auto& stream : streams_) stream.put_down(samples_);
     RuleHotlist list;
     bool is_exhaustive = true;

@@ -50,6 +50,7 @@ class RuleTally {
         : blocks_(blocks),
           rules_(rules),
           random_(seed),
+          states_(rules.locks() ? &rules.names() : nullptr, &rules.functions()),
           plans_(blocks, rules),
           of_rules_(rules.rules().size()) {
         for (std::size_t n = 0; n < of_rules_.size(); ++n)
@@ -135,7 +136,7 @@ class RuleTally {
     };
     void fold(Sample& sample, std::uint64_t weight);
     void add_streams(std::size_t rule, NamedTotals& part, RuleHotlist& list);
-    RuleHotlist::Entry found(const Entry& entry, Seen seen, NameOfCall name_of_call) const;
+    RuleHotlist::Entry found(const Entry& entry, Seen seen, NameOfCall name_of_call);
 
     const trace::BlockTable& blocks_;
     const RuleSet& rules_;

@@ -84,12 +84,15 @@ class ValueProfiler : public Profiler {
           slots_(options.slots != 0 ? options.slots : Sketch::default_slots),
           random_(options.seed),
           functions_(functions),
-          state_slots_(blocks) {}
+          states_(options.by.locks ? options.names : nullptr, functions),
+          state_slots_(blocks) {
+        if (options.by.locks && options.names) locks_.emplace(*options.names);
+    }
 
     std::string_view name() const override { return "value"; }
     trace::CapturePlan captures() const override {
         auto plan = options_.captures | StateCaptures::plan(options_.by);
-        if (options_.by.system_call && options_.chosen)
+        if ((options_.by.system_call || options_.by.locks) && options_.chosen)
             plan = plan | trace::CapturePlan::of_chosen(*options_.chosen);
         return plan;
     }
@@ -132,7 +135,7 @@ class ValueProfiler : public Profiler {
         counted_.add(sample.executions, weight);
     }
     ValueHotlist::Entry entry_of(const StreamKey& key, const Stream& stream,
-                                 const Executions& of_operand, Seen seen) const;
+                                 const Executions& of_operand, Seen seen);
 
     const trace::BlockTable& blocks_;
     ValueOptions options_;
@@ -141,6 +144,7 @@ class ValueProfiler : public Profiler {
     FunctionMap* functions_;
     StateTable states_;
     KnownBlocks<StateSlots> state_slots_;
+    std::optional<LockFunctions> locks_;
     std::deque<Stream> streams_;
     std::size_t next_look_ = 0;  // at the memory they take: when there are so many
     std::unordered_map<StreamKey, Stream*, StreamKeyHash> by_key_;
@@ -166,7 +170,8 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
           walker_(profiler.blocks_) {
         of_sample_.is_read = true;
         if (profiler.options_.by.any())
-            state_.emplace(profiler.states_, profiler.options_.by, start, profiler.functions_);
+            state_.emplace(profiler.states_, profiler.options_.by, start, profiler.functions_,
+                           profiler.locks_ ? &*profiler.locks_ : nullptr);
     }
 
     void digest(const trace::TraceChunk& chunk) override {
@@ -191,15 +196,16 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
     void leave(trace::BlockId from, Address, const Location& place) {
         if (state_) state_->pass(profiler_.blocks_.at(from), place);
     }
-    void interrupted() {
+    void interrupted(const trace::StackMove& move) {
         values_ = values_.subspan(1);
-        if (state_) state_->interrupted();
+        if (state_) state_->interrupted(move);
     }
 
   private:
     void read_values(trace::BlockId id) {
         if (counts_) of_sample_.executions.add(id, 1);
-        const auto& streams = profiler_.streams_of(id, state_of(id));
+        const auto* const slots = state_slots_of(id);
+        const auto& streams = profiler_.streams_of(id, state_before(slots));
         SHADOWPROF_ASSERT(streams.count <= values_.size(), "values of a block are missing");
         for (std::uint32_t i = 0; i < streams.count; ++i) {
             auto* stream = profiler_.stream_of_slot_[streams.first + i];
@@ -207,21 +213,21 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
             arrive(*stream, values_[i]);
             ++of_sample_.values;
         }
-        // What a system call is after begins behind it.
-        if (calls_ != StateSlots::none)
-            state_->calls(
-                static_cast<std::int32_t>(values_[std::exchange(calls_, StateSlots::none)]));
+        if (slots) state_->ends(*slots, values_.first(streams.count));
         values_ = values_.subspan(streams.count);
     }
-    StateId state_of(trace::BlockId id) {
+    const StateSlots* state_slots_of(trace::BlockId id) {
+        if (!profiler_.options_.by.reads_values()) return nullptr;
+        return &profiler_.state_slots_.of(id, [this](const trace::Block& block) {
+            return StateSlots{block, profiler_.locks_ ? &*profiler_.locks_ : nullptr};
+        });
+    }
+    StateId state_before(const StateSlots* slots) {
         if (!state_) return StateId::unknown;
-        const auto& by = profiler_.options_.by;
-        if (by.system_call || by.error) {
-            const auto& slots = profiler_.state_slots_.of(
-                id, [](const trace::Block& block) { return StateSlots{block}; });
-            calls_ = by.system_call ? slots.system_call : StateSlots::none;
-            if (by.error)
-                state_->has_error(slots.error < values_.size() ? values_[slots.error] : 0);
+        if (slots) {
+            state_->begins(*slots, values_);
+            if (profiler_.options_.by.error)
+                state_->has_error(slots->error < values_.size() ? values_[slots->error] : 0);
         }
         return state_->id();
     }
@@ -258,8 +264,7 @@ class ValueProfiler<Sketch>::ValueReader : public Reader {
     bool counts_;
     Walker walker_;
     std::optional<StateTracker> state_;
-    std::uint32_t calls_ = StateSlots::none;  // which of the block's values names a system call
-    std::span<const std::uint64_t> values_;   // of the chunk, not yet read
+    std::span<const std::uint64_t> values_;  // of the chunk, not yet read
     std::array<Arrival, 64> line_;
     std::size_t arrived_ = 0, added_ = 0;
 };
@@ -328,7 +333,7 @@ auto ValueProfiler<Sketch>::make_streams(const trace::Block& block, StateId stat
 
 template <class Sketch>
 ValueHotlist::Entry ValueProfiler<Sketch>::entry_of(const StreamKey& key, const Stream& stream,
-                                                    const Executions& of_operand, Seen seen) const {
+                                                    const Executions& of_operand, Seen seen) {
     ValueHotlist::Entry entry;
     entry.location = key.location;
     entry.operand_index = key.operand;
@@ -352,6 +357,7 @@ template <class Sketch>
 void ValueProfiler<Sketch>::yield(Hotlists& into, Seen seen) {
     samples_.close_all([this](OfSample& sample) { fold(sample, 1); });
     for (auto& [key, stream] : by_key_) stream->put_down(samples_);
+    states_.learn(blocks_);
     const auto executions = executions_by_operand();
     ValueHotlist list;
     list.totals = totals_;
@@ -391,6 +397,7 @@ const ProfileType value_type{
         ValueOptions options;
         options.captures = in.options.value_captures;
         options.by = in.options.value_by;
+        options.names = in.options.place_names;
         options.chosen = in.options.chosen;
         options.name_of_call = in.options.name_of_system_call;
         options.estimator = in.options.value_estimator;

@@ -24,6 +24,7 @@ namespace shadowprof::profile {
 struct ValueOptions {
     trace::CapturePlan captures = trace::Capture::destination_values;
     StateKeys by;                                  // what values are told apart by
+    PlaceNames* names = nullptr;                   // if locks are
     const trace::CaptureChoice* chosen = nullptr;  // what that needs
     StateTable::NameOfCall name_of_call = nullptr;
     ValueEstimator estimator = ValueEstimator::counting_sample;

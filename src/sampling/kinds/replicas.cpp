@@ -284,7 +284,7 @@ Replicas::Outcome Replicas::live(Job& job) {
                                                 .loads = loads_of(place_, place_.options.warm_up)},
                                                start.sample,
                                                start.trace};
-    recording.belongs_to(start.thread, start.state);
+    recording.belongs_to(start);
     recording.begin_stream(cache_.memory(), cache_.area_number(*guest));
     PageCopier::OfReplica copied_pages{page_copier_, replica->pid(), shared_maps};
     registered.await_other_lines(timing_.settling());

@@ -23,6 +23,7 @@ void WholeProgram::follow(const ptrace::Event& event) {
     trace::TraceStart start;
     start.trace = trace::TraceId{traces_++};
     start.from_thread_start = true;
+    start.signals.emplace();
     tell_thread(place_, start, event.thread->tid());
     place_.digester.begin(start);
     auto stepper = std::make_unique<emu::Stepper>(place_.tracer, *event.thread, place_.code,
