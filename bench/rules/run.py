@@ -126,7 +126,7 @@ def table_of_costs(shadowprof, made, made_for_streams, out, pairs, wanted):
                 seconds(shadowprof, options, command, out) / seconds(shadowprof, ["-p", "edge"], command, out)
                 for _ in range(pairs)))
         print(f"{what}: {statistics.median(ratios):.2f}", file=sys.stderr, flush=True)
-        yield f"| `{rule}` | " + " | ".join(f"{r:.2f}" for r in (*ratios, statistics.median(ratios))) + " |"
+        yield f"| `{rule}` | ".replace("||", "\\|\\|") + " | ".join(f"{r:.2f}" for r in (*ratios, statistics.median(ratios))) + " |"
 
 
 def main():
