@@ -53,6 +53,7 @@ void describe_also(Location& l, const Location& other) {
         l.inlined = other.inlined;
     }
     l.text = std::max(l.text, other.text);
+    l.parameters = std::max(l.parameters, other.parameters);
 }
 
 // Code made at run time is at many addresses; it is told at the least.

@@ -3,11 +3,14 @@
 // struct's table of fields makes its part of the profile file.
 #pragma once
 
+#include <array>
+#include <compare>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "model/fields.h"
@@ -145,6 +148,29 @@ struct InlinedFrame {
     }
 };
 
+// A parameter of a function that is passed in an integer register.
+struct Parameter {
+    enum class Kind : std::uint8_t { signed_number, unsigned_number, pointer, boolean, character };
+    friend constexpr auto names_of(Kind) {
+        using enum Kind;
+        return std::array{std::pair{signed_number, "signed"},
+                          std::pair{unsigned_number, "unsigned"}, std::pair{pointer, "pointer"},
+                          std::pair{boolean, "boolean"}, std::pair{character, "character"}};
+    }
+    std::string name;
+    Kind kind{};
+    std::uint32_t bits = 64;
+    std::map<std::string, std::int64_t> enumerators;  // of an enumeration
+    auto operator<=>(const Parameter&) const = default;
+
+    static constexpr auto fields() {
+        return std::tuple(field("name", &Parameter::name),
+                          field<Named<Kind>>("kind", &Parameter::kind),
+                          field("bits", &Parameter::bits),
+                          field("enumerators", &Parameter::enumerators).unless_empty());
+    }
+};
+
 struct Location {
     ModuleIndex module = 0;
     std::uint64_t offset = 0;   // link-time address
@@ -157,6 +183,8 @@ struct Location {
     std::uint32_t line = 0;
     std::vector<InlinedFrame> inlined;  // innermost first
     std::string text;                   // of the instruction; empty if it was never seen
+    // Of the function that begins here, if a sample has arguments of it: what these are.
+    std::vector<Parameter> parameters;
     bool operator==(const Location&) const = default;
 
     static constexpr auto fields() {
@@ -169,7 +197,8 @@ struct Location {
             field("file", &Location::file).unless_empty(),
             field("line", &Location::line).unless_empty(),
             field("inlined", &Location::inlined).unless_empty(),
-            field("text", &Location::text).unless_empty());
+            field("text", &Location::text).unless_empty(),
+            field("parameters", &Location::parameters).unless_empty());
     }
 };
 

@@ -12,7 +12,7 @@ std::size_t words(const trace::TraceChunk& chunk) {
     return chunk.blocks.size() + chunk.values.size() + 2 * chunk.timed_loads.size();
 }
 std::size_t words(const trace::SegmentChunk& chunk) {
-    return chunk.segments.size();
+    return chunk.segments.size() + chunk.arguments.size();
 }
 std::size_t words(const ClockLooks& clock) {
     std::size_t bytes = 0;
@@ -37,6 +37,7 @@ void clear(trace::TraceChunk& chunk) {
 }
 void clear(trace::SegmentChunk& chunk) {
     chunk.segments.clear();
+    chunk.arguments.clear();
     chunk.continuations.clear();
     chunk.state.reset();
 }

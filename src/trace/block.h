@@ -61,6 +61,12 @@ struct Block {
     // Its memory accesses, as slots for addresses; none unless latency is in the plan.
     std::vector<Slot> accesses;
 
+    // How many of its slots, the first ones, are those of arguments.
+    std::size_t arguments() const {
+        return slots.empty() || slots.front().kind != Capture::arguments
+                   ? 0
+                   : argument_registers.size();
+    }
     const decoder::Instruction& last() const { return instructions.back(); }
     Address end() const { return last().end(); }
     std::uint64_t size() const { return end() - start; }

@@ -63,6 +63,9 @@ std::vector<Slot> slots_of(std::span<const Instruction> instructions, CapturePla
     for (std::size_t i = 0; i < instructions.size(); ++i) {
         const auto& instruction = instructions[i];
         if (instruction.flow == Flow::trap) continue;
+        if (i == 0 && of_all.functions() && of_all.functions()->wants_arguments_at(place))
+            for (const auto number : argument_registers)
+                slots.push_back({.kind = Capture::arguments, .operand = number, .bits = most_bits});
         auto plan = of_all;
         bool with_error = i == 0 && of_all.has(Capture::error_before);
         std::uint16_t registers = 0;

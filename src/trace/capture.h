@@ -3,6 +3,7 @@
 // and so the order of the values in a Trace.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -23,9 +24,17 @@ enum class Capture : std::uint8_t {
     // it is, or there is none yet.
     error_before = 32,
     stack_before = 64,  // as a block begins: register_before, of rsp
+    // The argument registers as a function begins; only of chosen functions. Not among the values
+    // of capture windows alone: engines write them down wherever the thread goes.
+    arguments = 128,
 };
 
+// In which the calling convention passes integers and pointers, in order.
+inline constexpr std::array<std::uint8_t, 6> argument_registers{
+    decoder::rdi, decoder::rsi, decoder::rdx, decoder::rcx, decoder::r8, decoder::r9};
+
 class CaptureChoice;
+class ArgumentChoice;
 
 class CapturePlan {
   public:
@@ -35,6 +44,7 @@ class CapturePlan {
         CapturePlan both;
         both.bits_ = bits_ | other.bits_;
         both.choice_ = choice_ ? choice_ : other.choice_;
+        both.functions_ = functions_ ? functions_ : other.functions_;
         return both;
     }
     constexpr bool has(Capture c) const { return bits_ & static_cast<std::uint8_t>(c); }
@@ -47,15 +57,25 @@ class CapturePlan {
         return plan;
     }
     constexpr const CaptureChoice* choice() const { return choice_; }
-    // Whether blocks have slots for anything in it.
+    // The arguments of chosen functions.
+    static constexpr CapturePlan of_arguments(const ArgumentChoice& functions) {
+        CapturePlan plan{Capture::arguments};
+        plan.functions_ = &functions;
+        return plan;
+    }
+    constexpr const ArgumentChoice* functions() const { return functions_; }
+    // Whether blocks have slots for anything in it, besides arguments.
     constexpr bool has_slots() const {
-        return choice_ || (bits_ & ~static_cast<std::uint8_t>(Capture::latency));
+        constexpr auto others = static_cast<std::uint8_t>(Capture::latency) |
+                                static_cast<std::uint8_t>(Capture::arguments);
+        return choice_ || (bits_ & ~others);
     }
     constexpr bool operator==(const CapturePlan&) const = default;
 
   private:
     std::uint8_t bits_ = 0;
     const CaptureChoice* choice_ = nullptr;
+    const ArgumentChoice* functions_ = nullptr;
 };
 
 // Says what is captured of an instruction beside what is captured of all. Asked once, when a block
@@ -70,6 +90,14 @@ class CaptureChoice {
     virtual Wanted of(const decoder::Instruction& instruction, const Location& place) const = 0;
 };
 
+// Says of which functions arguments are captured. Asked once, when the block is decoded with which
+// one may begin. For any thread.
+class ArgumentChoice {
+  public:
+    virtual ~ArgumentChoice() = default;
+    virtual bool wants_arguments_at(const Location& place) const = 0;
+};
+
 // One value that every execution of a block yields.
 struct Slot {
     Capture kind{};
@@ -81,9 +109,9 @@ struct Slot {
     constexpr bool operator==(const Slot&) const = default;
 };
 
-// The slots of a run of instructions that begins at `place`, in execution order. Within an
-// instruction registers come first, then errno, addresses, loaded values and destinations, each in
-// order.
+// The slots of a run of instructions that begins at `place`, in execution order. Arguments come
+// first, each of argument_registers. Within an instruction registers come first, then errno,
+// addresses, loaded values and destinations, each in order.
 //
 // Destinations are the general, vector and mask registers that an instruction writes. Left out,
 // because they say nothing about data, are rsp of push, pop, call, ret, enter and leave; rsi, rdi

@@ -102,6 +102,8 @@ inline constexpr SegmentId segment_discontinuity{0xffffffff};
 struct SegmentChunk {
     TraceId trace{};
     std::vector<SegmentId> segments;
+    // The arguments that their blocks begin with (Block::arguments), in order.
+    std::vector<std::uint64_t> arguments;
     // For each discontinuity, in order: where the thread would have gone on.
     struct Continuation {
         Address address;

@@ -33,6 +33,14 @@ struct Contexts {
                   std::uint64_t target = 0) {
         return program.block(start, instructions, exit, target);
     }
+    // Of a function's first block arguments may be captured.
+    BlockId entry(std::uint64_t start, std::size_t instructions, BlockExit exit,
+                  std::uint64_t target = 0) {
+        auto with_arguments = program.table.at(block(start, instructions, exit, target));
+        for (const auto number : trace::argument_registers)
+            with_arguments.slots.push_back({trace::Capture::arguments, 0, number, 64});
+        return program.table.publish(std::move(with_arguments)).id;
+    }
     // endbr64; jmp [rip + x], as calls leave a module by.
     BlockId stub(std::uint64_t start) {
         static const std::uint8_t code[] = {0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 0, 0, 0, 0};
@@ -131,6 +139,45 @@ TEST_CASE("samples that are kept have their calls and returns in order") {
     }
     CHECK(list.entries.size() == most * 7);
     CHECK(text == "0: 1 3; 1: 2 2; 2: 3 5; 1: 2 1; 0: 1 4; 1: 3 5; 0: 1 1; ");
+}
+
+TEST_CASE("calls that are kept have the arguments with which their function began") {
+    Contexts c;
+    const auto main_calls = c.block(0x1000, 3, call, 0x2000);
+    const auto two = c.entry(0x2000, 2, BlockExit::conditional, 0x2000);  // a loop
+    const auto two_jumps = c.block(0x2008, 1, jump, 0x3000);              // a tail call
+    const auto three = c.entry(0x3000, 5, ret);
+    const auto main_ends = c.block(0x100c, 1, plain);
+    using Words = std::vector<std::uint64_t>;
+    const Words called{1, 2, 3, 4, 5, 6}, again{7, 7, 7, 7, 7, 7},
+        tail_called{10, 20, 30, 40, 50, 60};
+    TestTrace trace;
+    trace.from_thread_start().run(main_calls).run(two, called).run(two, again).run(two_jumps);
+    trace.run(three, tail_called).run(main_ends);
+    trace::SegmentTable segments;
+    trace::SegmentChunk chunk;
+    chunk.segments = {segments.publish(std::vector{main_calls, two, two, two_jumps}),
+                      segments.publish(std::vector{three, main_ends})};
+    for (const auto& words : {called, again, tail_called})
+        chunk.arguments.insert(chunk.arguments.end(), words.begin(), words.end());
+    for (const bool with_segments : {false, true}) {
+        ContextProfiler keeps{c.program.table, c.functions, CallTree::default_most_nodes, 1, 1};
+        CHECK(keeps.captures().functions() == &c.functions);
+        CHECK_FALSE(keeps.captures().has_slots());
+        const auto reader = keeps.open(trace.start);
+        if (with_segments)
+            reader->digest(chunk, segments);
+        else
+            reader->digest(trace.all);
+        reader->finish(trace.end);
+        keeps.end_sample(trace.start.sample, 1);
+        Hotlists lists;
+        keeps.yield(lists, Seen::samples);
+        std::vector<Words> arguments;
+        for (const auto& e : lists.find<SampleHotlist>()->entries) arguments.push_back(e.arguments);
+        CHECK(arguments == std::vector<Words>{{}, called, tail_called, {}});
+    }
+    CHECK(c.profiler->captures().empty());
 }
 
 TEST_CASE("of a long sample the beginning is kept, and the rest is counted") {

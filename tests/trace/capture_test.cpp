@@ -4,6 +4,7 @@
 
 #include "assembly.h"
 #include "decoder/decoder.h"
+#include "trace/block.h"
 
 using namespace shadowprof;
 using namespace shadowprof::trace;
@@ -34,6 +35,7 @@ std::string slots(const std::string& code, CapturePlan plan) {
             case Capture::error_before:
             case Capture::stack_before:
             case Capture::latency:
+            case Capture::arguments:
                 result += "?";
                 break;
         }
@@ -204,6 +206,29 @@ TEST_CASE("a choice captures more of some instructions only") {
 TEST_CASE("the stack pointer is captured as a block begins") {
     CHECK(slots_of(block_of("48 8b 03 48 89 c1 0f 05"), Capture::stack_before) ==
           std::vector<Slot>{{Capture::register_before, 0, decoder::rsp, 64}});
+}
+
+TEST_CASE("arguments are captured where a chosen function begins, before everything else") {
+    struct Functions : ArgumentChoice {
+        bool wants_arguments_at(const Location& place) const override {
+            return place.offset == 0x100;
+        }
+    };
+    const Functions functions;
+    const auto plan = CapturePlan::of_arguments(functions);
+    CHECK_FALSE(plan.has_slots());
+    CHECK_FALSE(plan.empty());
+    // mov rax, [rbx]; syscall
+    Block block;
+    block.instructions = block_of("48 8b 03 0f 05");
+    block.slots = slots_of(block.instructions, plan | Capture::loaded_values, {{}, 0x100, 0});
+    REQUIRE(block.slots.size() == 7);
+    for (std::size_t n = 0; n < argument_registers.size(); ++n)
+        CHECK(block.slots[n] == Slot{Capture::arguments, 0, argument_registers[n], 64});
+    CHECK(block.arguments() == 6);
+    block.slots = slots_of(block.instructions, plan | Capture::loaded_values, {{}, 0x101, 0});
+    CHECK(block.slots.size() == 1);
+    CHECK(block.arguments() == 0);
 }
 
 TEST_CASE("errno is captured as a block begins, or where it was chosen") {

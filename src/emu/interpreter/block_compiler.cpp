@@ -458,15 +458,17 @@ BlockCompiler::SlotRange BlockCompiler::slots_of(std::size_t index, Capture kind
 }
 
 void BlockCompiler::capture_registers(std::size_t index) {
-    const auto range = slots_of(index, Capture::register_before);
-    for (auto slot = range.first; slot < range.last; ++slot) {
-        load_values_pointer(0);
-        auto value = HostRegister{block_->slots[slot].operand};
-        if (!(cache_.valid & bit(value))) {
-            const auto from = general_at(value);
-            a_.load(value = pick(bit(cache_.values)), from);
+    for (const auto kind : {Capture::arguments, Capture::register_before}) {
+        const auto range = slots_of(index, kind);
+        for (auto slot = range.first; slot < range.last; ++slot) {
+            load_values_pointer(0);
+            auto value = HostRegister{block_->slots[slot].operand};
+            if (!(cache_.valid & bit(value))) {
+                const auto from = general_at(value);
+                a_.load(value = pick(bit(cache_.values)), from);
+            }
+            a_.store_to(cache_.values, static_cast<std::int32_t>(8 * slot), value);
         }
-        a_.store_to(cache_.values, static_cast<std::int32_t>(8 * slot), value);
     }
 }
 

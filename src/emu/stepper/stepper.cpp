@@ -326,7 +326,8 @@ void Stepper::capture_before(const decoder::Instruction& instruction) {
     for (; slot_ < block_->slots.size(); ++slot_) {
         const auto& slot = block_->slots[slot_];
         if (slot.instruction != index_ || slot.kind == trace::Capture::destination_values) return;
-        if (slot.kind == trace::Capture::register_before) {
+        if (slot.kind == trace::Capture::arguments ||
+            slot.kind == trace::Capture::register_before) {
             recorder_.value(registers_.general(slot.operand));
             continue;
         }

@@ -36,8 +36,13 @@ std::uint64_t word_of(std::span<const trace::BlockId> blocks, const GuestCode& c
 }  // namespace
 
 void SegmentWork::know_segments() {
-    for (auto n = static_cast<std::uint32_t>(known_.size()); n < segments_.size(); ++n)
-        known_.push_back(word_of(segments_.at(trace::SegmentId{n}), code_) | is_new);
+    for (auto n = static_cast<std::uint32_t>(known_.size()); n < segments_.size(); ++n) {
+        const auto blocks = segments_.at(trace::SegmentId{n});
+        std::size_t arguments = 0;
+        for (const auto block : blocks) arguments += code_.block(block).arguments();
+        known_.push_back(word_of(blocks, code_) | is_new);
+        arguments_.push_back(static_cast<std::uint16_t>(arguments));
+    }
 }
 
 std::optional<Work> SegmentWork::of(std::span<const trace::SegmentId> executed) {

@@ -40,6 +40,13 @@ class SegmentWork {
     void know_segments();
     // Nothing if there is anything else among them.
     std::optional<Work> of(std::span<const trace::SegmentId> executed);
+    // How many arguments its blocks begin with; nothing if there is no such segment.
+    std::optional<std::size_t> arguments_of(trace::SegmentId segment) {
+        know_segments();
+        const auto number = static_cast<std::size_t>(segment);
+        if (number >= arguments_.size()) return {};
+        return arguments_[number];
+    }
 
   private:
     std::uint64_t see_for_the_first_time(std::span<const trace::SegmentId> executed);
@@ -48,6 +55,7 @@ class SegmentWork {
     const trace::SegmentTable& segments_;
     KnownCode& executed_;
     std::vector<std::uint64_t> known_;  // all numbers of a segment in one word
+    std::vector<std::uint16_t> arguments_;
 };
 
 }  // namespace shadowprof::emu::translator

@@ -133,7 +133,7 @@ ThreadRecording::Executed ThreadRecording::read() {
         return {};
     }
     Executed executed;
-    if (!copy_new(chunk_.segments, executed)) return {};
+    if (!copy_new(chunk_, executed)) return {};
     if (version_ == Version::lean) {
         work_ += executed.work;
         for (auto& window : windows_) {
@@ -153,7 +153,8 @@ ThreadRecording::Executed ThreadRecording::skip() {
         return {};
     }
     Executed executed;
-    skipped_.clear();
+    skipped_.segments.clear();
+    skipped_.arguments.clear();
     if (!copy_new(skipped_, executed)) return {};
     for (auto& window : windows_) warm_up(window, executed.work.blocks);
     return executed;
@@ -166,22 +167,46 @@ std::uint64_t ThreadRecording::warm_up(CaptureWindow& window, std::uint64_t bloc
 }
 
 // Appends what was written in the lean or timed version since the last time. False: it is spoilt.
-bool ThreadRecording::copy_new(std::vector<trace::SegmentId>& append_to, Executed& executed) {
-    const auto before = append_to.size();
-    bool is_sound = memory_->read_stream(area_, read_up_to_, stream_, append_to);
-    executed.segments = std::span{append_to}.subspan(before);
+bool ThreadRecording::copy_new(trace::SegmentChunk& append_to, Executed& executed) {
+    auto& segments = append_to.segments;
+    auto& arguments = append_to.arguments;
+    const auto before = segments.size(), arguments_before = arguments.size();
+    const bool is_sound = records_arguments()
+                              ? copy_with_arguments(append_to)
+                              : memory_->read_stream(area_, read_up_to_, stream_, segments);
+    executed.segments = std::span{segments}.subspan(before);
     const auto work = is_sound ? place_.work.of(executed.segments) : std::nullopt;
     if (!work) {
-        append_to.resize(before);
+        segments.resize(before);
+        arguments.resize(arguments_before);
         executed = {};
         spoil();
         return false;
     }
+    const auto room = static_cast<double>((stream_ - read_up_to_) / sizeof(trace::SegmentId));
     read_up_to_ = stream_;
     executed.work = *work;
-    const auto count = static_cast<double>(executed.segments.size());
-    if (version_ == Version::lean && count > 0)
-        blocks_in_segment_ = static_cast<double>(work->blocks) / count;
+    if (version_ == Version::lean && room > 0)
+        blocks_in_segment_ = static_cast<double>(work->blocks) / room;
+    return true;
+}
+
+bool ThreadRecording::copy_with_arguments(trace::SegmentChunk& append_to) {
+    values_.clear();
+    if (!memory_->read_stream(area_, read_up_to_, stream_, values_)) return false;
+    for (std::span<const std::byte> stored = values_; !stored.empty();) {
+        trace::SegmentId id{};
+        if (stored.size() < sizeof id) return false;
+        std::memcpy(&id, stored.data(), sizeof id);
+        const auto count = place_.work.arguments_of(id);
+        const auto size = count.value_or(0) * sizeof(std::uint64_t);
+        if (!count || stored.size() < sizeof id + size) return false;
+        append_to.segments.push_back(id);
+        append_to.arguments.resize(append_to.arguments.size() + *count);
+        std::memcpy(append_to.arguments.data() + append_to.arguments.size() - *count,
+                    stored.data() + sizeof id, size);
+        stored = stored.subspan(sizeof id + size);
+    }
     return true;
 }
 
@@ -195,7 +220,7 @@ void ThreadRecording::read_values() {
 
 void ThreadRecording::take_values() {
     const auto blocks = window_chunk_.blocks.size(), values = window_chunk_.values.size(),
-               segments = chunk_.segments.size();
+               segments = chunk_.segments.size(), arguments = chunk_.arguments.size();
     bool is_sound = true;
     std::span<const std::byte> stored = values_;
     while (is_sound && !stored.empty()) is_sound = read_unit_values(stored);
@@ -203,6 +228,7 @@ void ThreadRecording::take_values() {
         window_chunk_.blocks.resize(blocks);
         window_chunk_.values.resize(values);
         chunk_.segments.resize(segments);
+        chunk_.arguments.resize(arguments);
         spoil();
     }
     hand_over_window();
@@ -227,8 +253,20 @@ bool ThreadRecording::read_unit_values(std::span<const std::byte>& stored) {
     });
 }
 
+bool ThreadRecording::read_arguments(const trace::Block& block, std::span<const std::byte> stored) {
+    const auto count = block.arguments(), size = count * sizeof(std::uint64_t);
+    if (stored.size() < size) return false;
+    auto& arguments = chunk_.arguments;
+    arguments.resize(arguments.size() + count);
+    std::memcpy(arguments.data() + arguments.size() - count, stored.data(), size);
+    return true;
+}
+
 bool ThreadRecording::read_block_values(const trace::Block& block,
                                         std::span<const std::byte>& stored) {
+    if (!read_arguments(block, stored)) return false;
+    if (window_->version != Version::values)
+        stored = stored.subspan(block.arguments() * sizeof(std::uint64_t));
     const auto& slots = window_->version == Version::accesses ? block.accesses : block.slots;
     std::uint64_t value = 0;
     if (stored.size() < slots.size() * sizeof value) return false;
@@ -432,18 +470,32 @@ void ThreadRecording::cut(const Unit& unit, std::size_t block, std::size_t instr
     if (blocks.empty()) return;
     read();
     if (is_spoilt_) return;
+    const auto arguments = chunk_.arguments.size();
+    if (!read_values_of(blocks)) {
+        chunk_.arguments.resize(arguments);
+        return spoil();
+    }
     chunk_.segments.push_back(place_.segments.publish(blocks));
-    if (!writes_values()) return;
-    // There is room for all values of a unit, but perhaps not as much as for two.
+    if (writes_values()) hand_over_window();
+}
+
+// Of a unit that was not left by an exit. There is room for all values of a unit, but perhaps not
+// as much as for two.
+bool ThreadRecording::read_values_of(std::span<const trace::BlockId> blocks) {
+    if (!writes_values() && !records_arguments()) return true;
     values_.clear();
     const auto until = std::min(stream_ + sizeof(trace::SegmentId) + most_values_in_unit * 8,
                                 memory_->place_of_readings(area_));
     memory_->read_stream(area_, stream_, until, values_);
     auto stored = std::span<const std::byte>{values_}.subspan(
         std::min(values_.size(), sizeof(trace::SegmentId)));
-    for (const auto id : blocks)
-        if (!read_block_values(place_.code.block(id), stored)) return spoil();
-    hand_over_window();
+    return std::ranges::all_of(blocks, [&](trace::BlockId id) {
+        const auto& block = place_.code.block(id);
+        if (writes_values()) return read_block_values(block, stored);
+        if (!read_arguments(block, stored)) return false;
+        stored = stored.subspan(block.arguments() * sizeof(std::uint64_t));
+        return true;
+    });
 }
 
 void ThreadRecording::cut_before(const Unit& unit, Address instruction) {

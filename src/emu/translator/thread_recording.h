@@ -149,7 +149,8 @@ class ThreadRecording {
         return version_ == Version::values || version_ == Version::accesses;
     }
     bool always_values() const { return place_.values.always(); }
-    bool copy_new(std::vector<trace::SegmentId>& append_to, Executed& executed);
+    bool copy_new(trace::SegmentChunk& append_to, Executed& executed);
+    bool copy_with_arguments(trace::SegmentChunk& append_to);
     // Returns how many of the blocks came after the warming up.
     static std::uint64_t warm_up(CaptureWindow& window, std::uint64_t blocks);
     void choose_version();
@@ -165,10 +166,14 @@ class ThreadRecording {
     std::optional<trace::ThreadState> state_now() const;
     void read_values();
     void take_values();
+    bool records_arguments() const { return place_.code.plan().functions() != nullptr; }
+    // Appends the block's arguments, with which `stored` begins. False if it has not so much.
+    bool read_arguments(const trace::Block& block, std::span<const std::byte> stored);
     // Appends the block, with the values at the beginning of `stored`, which then begins behind
     // them. False if there are not so many.
     bool read_block_values(const trace::Block& block, std::span<const std::byte>& stored);
     bool read_unit_values(std::span<const std::byte>& stored);
+    bool read_values_of(std::span<const trace::BlockId> blocks);
     void prepare_readings();
     void read_readings();
     bool read_reading(std::size_t index);
@@ -184,14 +189,15 @@ class ThreadRecording {
     std::uint64_t read_up_to_ = 0;  // how far its stream has been read
     Version version_ = Version::lean;
     double expected_blocks_ = 0, nanoseconds_of_block_ = usual_block;
-    double blocks_in_segment_;  // lately
+    // Lately, if segments had nothing but their numbers: with arguments they count as longer.
+    double blocks_in_segment_;
     std::array<CaptureWindow, version_count - 1> windows_;
     bool is_spoilt_ = false;
     trace::SegmentChunk chunk_;
-    std::vector<trace::SegmentId> skipped_;  // lately
-    std::vector<std::byte> values_;          // as they were stored
-    bool has_last_values_ = false;           // … and are to be read
-    CaptureWindow* window_ = nullptr;        // under way
+    trace::SegmentChunk skipped_;      // lately
+    std::vector<std::byte> values_;    // as they were stored
+    bool has_last_values_ = false;     // … and are to be read
+    CaptureWindow* window_ = nullptr;  // under way
     bool has_one_window_ = false;
     trace::TraceId window_trace_{};
     trace::SampleId window_sample_{};

@@ -219,7 +219,7 @@ std::span<const trace::Block* const> Translator::choose_blocks(Address pc, Versi
         const bool is_there = std::find(blocks.begin(), blocks.end(), block) != blocks.end();
         if (!block || is_there) break;
         instructions += block->instructions.size();
-        if (version == Version::values) values += block->slots.size();
+        values += version == Version::values ? block->slots.size() : block->arguments();
         if (version == Version::accesses) values += block->accesses.size();
         if (!blocks.empty() &&
             (instructions > tuning::most_instructions_in_unit || values > most_values_in_unit / 4))

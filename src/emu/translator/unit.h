@@ -1,7 +1,8 @@
 // A unit of translated code: a run of the guest's blocks, entered at its first instruction, that
 // goes on from one block to the next where the guest falls through or jumps forward, and is left
 // through its exits. It writes the number of the exit it was left by (a trace::SegmentId), which
-// says which blocks were executed.
+// says which blocks were executed, and behind it what its version records of each of these; and
+// before that, in every version, the arguments that the block begins with.
 #pragma once
 
 #include <cstdint>

@@ -28,7 +28,17 @@ const std::vector<trace::Slot>& RecordingWriter::slots_of(std::size_t block) con
                                                   : w_.unit().blocks[block]->slots;
 }
 
+// In the version for values they are among these.
+void RecordingWriter::store_arguments(const trace::Block& block) {
+    for (std::size_t n = 0; n < block.arguments(); ++n) {
+        store_general(block.slots[n].operand);
+        w_.mark();
+    }
+}
+
 void RecordingWriter::before(std::size_t block, std::size_t index) {
+    if (index == 0 && w_.unit().version != Version::values)
+        store_arguments(*w_.unit().blocks[block]);
     if (w_.unit().version == Version::timed) return time_loads(block, index);
     if (w_.unit().version == Version::lean) return;
     const auto& slots = slots_of(block);
@@ -36,7 +46,7 @@ void RecordingWriter::before(std::size_t block, std::size_t index) {
     for (; next_slot_ < slots.size(); ++next_slot_) {
         const auto& slot = slots[next_slot_];
         if (slot.instruction != index || slot.kind == Capture::destination_values) return;
-        if (slot.kind == Capture::register_before) {
+        if (slot.kind == Capture::arguments || slot.kind == Capture::register_before) {
             store_general(slot.operand);
             w_.mark();
             continue;

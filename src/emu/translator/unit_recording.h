@@ -49,6 +49,7 @@ class RecordingWriter {
     const std::vector<trace::Slot>& slots_of(std::size_t block) const;
     void time_loads(std::size_t block, std::size_t index);
     void time_load(const decoder::Instruction& instruction, std::size_t block, std::size_t access);
+    void store_arguments(const trace::Block& block);
     void store_general(std::uint8_t guest_register);
     void store_error(std::int32_t displacement);
 

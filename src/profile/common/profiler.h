@@ -16,11 +16,12 @@
 namespace shadowprof::profile {
 
 // Tells functions apart without knowing how (symbols are a matter of higher floors).
-class FunctionMap {
+class FunctionMap : public trace::ArgumentChoice {
   public:
-    virtual ~FunctionMap() = default;
     // The entry of the function that holds the location; the location itself if none is known.
     virtual Location function_of(Location location) = 0;
+    // Functions that begin there, if it will be known what their parameters are.
+    bool wants_arguments_at(const Location&) const override { return false; }
 };
 
 // What the name of a place is of.

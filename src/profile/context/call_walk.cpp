@@ -59,7 +59,13 @@ void CallWalk::record(std::uint64_t instructions) {
     if (functions.empty())
         record_->skip(instructions);
     else
-        record_->add(functions, instructions);
+        record_->add(functions, instructions, std::move(arguments_));
+    arguments_.clear();
+}
+
+void CallWalk::called_with(const std::uint64_t* arguments) {
+    if (!record_->is_full())
+        arguments_.assign(arguments, arguments + trace::argument_registers.size());
 }
 
 // Into the node and arc that lead there.

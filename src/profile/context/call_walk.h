@@ -33,9 +33,15 @@ class CallWalk {
     CallWalk(CallTree& tree, Stretches& stretches, CallCounts& counts,
              const trace::TraceStart& start, std::shared_ptr<CallRecord> record = nullptr);
 
-    void go_on(const Stretch& to) {
-        if (!last_.stays || last_.function != to.function) [[unlikely]]
+    // `arguments`: what was recorded for its blocks.
+    void go_on(const Stretch& to, const std::uint64_t* arguments) {
+        if (!last_.stays || last_.function != to.function) [[unlikely]] {
+            // A loop may lead to a function's first instruction as well. Where nobody knows where
+            // the thread comes from, neither does he what the registers hold.
+            const bool is_known = has_begun_ && !interruption_;
             arrive(to);
+            if (record_ && to.begins_with_arguments && is_known) called_with(arguments);
+        }
         now_ += to.instructions;
         last_ = {to.end, to.last_function, to.exit, to.stays};
     }
@@ -161,11 +167,13 @@ class CallWalk {
     void leave(const Frame& frame);
     void credit();
     void record(std::uint64_t instructions);
+    void called_with(const std::uint64_t* arguments);
 
     CallTree& tree_;
     Stretches& stretches_;
     CallCounts& counts_;
     std::shared_ptr<CallRecord> record_;
+    std::vector<std::uint64_t> arguments_;  // of the innermost function, not recorded yet
     Stack stack_;
     std::vector<Stack> left_;  // the last one was left last
     std::vector<trace::Location> seeds_;

@@ -22,14 +22,15 @@ class ContextReader : public Reader {
                                   chunk.continuation_places[discontinuities++]);
                 continue;
             }
+            walk_.go_on(profiler_.stretches().of(id), chunk.values.data() + values);
             values += blocks_.at(id).slots.size();
-            walk_.go_on(profiler_.stretches().of(id));
         }
         profiler_.keep_small();
     }
 
     void digest(const trace::SegmentChunk& chunk, const trace::SegmentTable& segments) override {
         std::size_t discontinuities = 0;
+        const auto* arguments = chunk.arguments.data();
         auto& stretches = profiler_.stretches();
         for (const auto id : chunk.segments) {
             if (id == trace::segment_discontinuity) {
@@ -37,7 +38,10 @@ class ContextReader : public Reader {
                 walk_.interrupted(there.address, there.place);
                 continue;
             }
-            for (const auto& stretch : stretches.of(id, segments)) walk_.go_on(stretch);
+            for (const auto& stretch : stretches.of(id, segments)) {
+                walk_.go_on(stretch, arguments);
+                arguments += stretch.arguments;
+            }
         }
         profiler_.keep_small();
     }

@@ -18,13 +18,15 @@ class ContextProfiler : public Profiler {
     ContextProfiler(const trace::BlockTable& blocks, FunctionMap& functions,
                     std::size_t most_nodes = CallTree::default_most_nodes,
                     std::size_t kept_samples = 0, std::uint64_t seed = 0)
-        : tree_(most_nodes),
+        : captures_(kept_samples > 0 ? trace::CapturePlan::of_arguments(functions)
+                                     : trace::CapturePlan()),
+          tree_(most_nodes),
           stretches_(blocks, functions, tree_),
           kept_samples_(kept_samples),
           kept_(kept_samples, seed) {}
 
     std::string_view name() const override { return "context"; }
-    trace::CapturePlan captures() const override { return {}; }
+    trace::CapturePlan captures() const override { return captures_; }
     bool reads_segments() const override { return true; }
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
     void end_sample(trace::SampleId sample, std::uint64_t weight) override;
@@ -55,6 +57,7 @@ class ContextProfiler : public Profiler {
     CallerHotlist callers(Seen seen) const;
     Totals totals(Seen seen) const;
 
+    const trace::CapturePlan captures_;
     CallTree tree_;
     Stretches stretches_;
     const std::size_t kept_samples_;

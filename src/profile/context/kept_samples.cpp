@@ -5,7 +5,8 @@
 
 namespace shadowprof::profile {
 
-void CallRecord::add(const std::vector<FunctionId>& functions, std::uint64_t instructions) {
+void CallRecord::add(const std::vector<FunctionId>& functions, std::uint64_t instructions,
+                     std::vector<std::uint64_t> arguments) {
     all_ += instructions;
     const auto known = std::min(functions.size(), most_frames);
     const auto end = functions.begin() + static_cast<std::ptrdiff_t>(known);
@@ -15,8 +16,12 @@ void CallRecord::add(const std::vector<FunctionId>& functions, std::uint64_t ins
     }
     const auto same = std::mismatch(functions.begin(), end, in_.begin(), in_.end()).first;
     const auto first = same == end ? end - 1 : same;
-    stretches_.push_back(
-        {static_cast<std::size_t>(first - functions.begin()), {first, end}, instructions});
+    // Not if it was returned to, or is too deep to be listed.
+    if (same == end || known < functions.size()) arguments.clear();
+    stretches_.push_back({static_cast<std::size_t>(first - functions.begin()),
+                          {first, end},
+                          instructions,
+                          std::move(arguments)});
     in_.assign(functions.begin(), end);
 }
 
@@ -72,6 +77,7 @@ SampleHotlist KeptSamples::list(const CallTree& tree) const {
                 entry.depth = stretch.depth;
                 for (const auto function : stretch.functions)
                     entry.frames.push_back(tree.entry_of(function));
+                entry.arguments = stretch.arguments;
                 entry.instructions = stretch.instructions;
                 entry.picoseconds = record.picoseconds_of_instruction();
                 list.totals.unknown -= stretch.instructions;

@@ -28,13 +28,16 @@ class CallRecord {
     void skip(std::uint64_t instructions) { all_ += instructions; }
     // The program takes so many nanoseconds for all of it; 0: that is not known.
     void takes(double nanoseconds) { takes_ = nanoseconds; }
-    // In the last of these functions, the outermost first.
-    void add(const std::vector<FunctionId>& functions, std::uint64_t instructions);
+    // In the last of these functions, the outermost first. If it was called, with these arguments,
+    // as far as they are known.
+    void add(const std::vector<FunctionId>& functions, std::uint64_t instructions,
+             std::vector<std::uint64_t> arguments = {});
 
     struct Stretch {
         std::size_t depth;
         std::vector<FunctionId> functions;
         std::uint64_t instructions;
+        std::vector<std::uint64_t> arguments;
     };
     const std::vector<Stretch>& stretches() const { return stretches_; }
     const std::string& thread() const { return thread_; }

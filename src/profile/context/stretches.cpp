@@ -43,6 +43,8 @@ void Stretches::learn(trace::BlockId id) {
     stretch.last_function =
         block.instructions.size() == 1 ? stretch.function : function_of(block.place_of_last());
     stretch.instructions = static_cast<std::uint32_t>(block.instructions.size());
+    stretch.arguments = static_cast<std::uint32_t>(block.arguments());
+    stretch.begins_with_arguments = stretch.arguments > 0;
     stretch.exit = block.exit;
     stretch.is_entry = stretch.function != no_function && is_entry(block.place);
     stretch.is_stub = is_stub(block);
@@ -62,6 +64,7 @@ void Stretches::learn(trace::SegmentId id, const trace::SegmentTable& segments) 
         }
         auto& stretch = stretches_.back();
         stretch.instructions += next.instructions;
+        stretch.arguments += next.arguments;
         stretch.end = next.end;
         stretch.exit = next.exit;
         stretch.last_function = next.last_function;

@@ -21,8 +21,10 @@ struct Stretch {
     FunctionId function = no_function;       // that it begins in; none if that is not known
     FunctionId last_function = no_function;  // that its last instruction is in
     std::uint32_t instructions = 0;
+    std::uint32_t arguments = 0;  // trace::Block::arguments, of all its blocks
     trace::BlockExit exit{};
     bool is_entry = false;  // begins where the function begins
+    bool begins_with_arguments = false;
     // Jumps on to the function that was meant, through a slot that the dynamic linker fills.
     bool is_stub = false;
     bool stays = false;  // its exit neither calls nor returns

@@ -23,20 +23,27 @@ struct SampleEntry {
     // in these are the frames, of which the last one executed the instructions.
     std::uint64_t depth = 0;
     std::vector<Place> frames;
+    // With which the last of these was called, if it was, and that is known: of each of its
+    // parameters (model::Location), or, as profilers find them, of trace::argument_registers.
+    std::vector<std::uint64_t> arguments;
     std::uint64_t instructions = 0;
     // That an instruction of the thread takes on average, in this sample; 0: not known.
     std::uint64_t picoseconds = 0;
     bool operator==(const SampleEntry&) const = default;
 
     static constexpr auto fields() {
-        return std::tuple(model::identity_field("sample", &SampleEntry::sample),
-                          model::identity_field("thread", &SampleEntry::thread),
-                          model::identity_field("order", &SampleEntry::order),
-                          model::identity_field("name", &SampleEntry::name),
-                          model::identity_field("depth", &SampleEntry::depth),
-                          model::identity_field("picoseconds", &SampleEntry::picoseconds),
-                          FramesField<SampleEntry, Place>(&SampleEntry::frames),
-                          model::sum_field("instructions", &SampleEntry::instructions));
+        using Words = model::ListOf<model::Hex>;
+        return std::tuple(
+            model::identity_field("sample", &SampleEntry::sample),
+            model::identity_field("thread", &SampleEntry::thread),
+            model::identity_field("order", &SampleEntry::order),
+            model::identity_field("name", &SampleEntry::name),
+            model::identity_field("depth", &SampleEntry::depth),
+            model::identity_field("picoseconds", &SampleEntry::picoseconds),
+            FramesField<SampleEntry, Place>(&SampleEntry::frames),
+            model::IdentityField<SampleEntry, std::vector<std::uint64_t>, Words>{
+                model::field<Words>("arguments", &SampleEntry::arguments).unless_empty()},
+            model::sum_field("instructions", &SampleEntry::instructions));
     }
     std::uint64_t weight() const { return instructions; }
 };

@@ -96,13 +96,14 @@ class TraceEvents {
              known ? fmt::format("sample {}, {:.2g} ns an instruction", number, *known)
                    : fmt::format("sample {}, in instructions: 1 ns stands for each", number));
         name("thread_name", process, 1, model::printable(thread.stretches.front()->name));
-        for (const auto& slice : slices_of(thread)) {
+        for (const auto& slice : slices_of(p_, thread)) {
             begin_event("X", function_label(p_, p_.at(slice.function)), process, 1);
             out_.key("cat").text("call");
             out_.key("ts").real(static_cast<double>(slice.begin) * microseconds);
             out_.key("dur").real(static_cast<double>(slice.length) * microseconds);
             out_.key("args").open_object();
             out_.key("instructions").number(slice.length);
+            for (const auto& argument : slice.arguments) write(argument);
             out_.close_object();
             out_.close_object();
         }
@@ -116,6 +117,16 @@ class TraceEvents {
     }
 
   private:
+    void write(const Argument& argument) {
+        // Keys are not to occur twice.
+        out_.key(argument.name == "instructions" ? "instructions (argument)" : argument.name);
+        if (const auto* const number = std::get_if<std::int64_t>(&argument.value))
+            out_.signed_number(*number);
+        else if (const auto* const truth = std::get_if<bool>(&argument.value))
+            out_.boolean(*truth);
+        else
+            out_.text(std::get<std::string>(argument.value));
+    }
     void begin_event(std::string_view kind, std::string_view what, std::uint64_t process,
                      std::uint64_t track) {
         out_.break_line();

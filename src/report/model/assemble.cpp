@@ -9,6 +9,7 @@
 #include "decoder/decoder.h"
 #include "model/renumber.h"
 #include "profile/registry.h"
+#include "profile/sample/sample_section.h"
 
 namespace shadowprof::report {
 
@@ -60,6 +61,7 @@ class Assembler : private PlaceTable {
         find_instructions();
         describe_locations();
         describe_operands();
+        describe_arguments();
         sort_locations();
         drop_unused_modules(profile_);
         const auto defect = defect_of(profile_);
@@ -140,6 +142,29 @@ class Assembler : private PlaceTable {
                                 profile_.at(location).text, operand);
         };
         for (const auto& section : profile_.sections) section->name_operands(text);
+    }
+
+    // Profilers know registers. Of these, what holds a parameter is kept, as wide as that is.
+    void describe_arguments() {
+        auto* const samples = profile_.find<profile::SampleSection>();
+        if (!samples) return;
+        std::unordered_map<LocationIndex, std::vector<PassedParameter>> known;
+        for (auto& e : samples->entries) {
+            if (e.arguments.empty()) continue;
+            const auto at = e.frames.back();
+            const auto [passed, is_new] = known.try_emplace(at);
+            if (is_new) {
+                const auto& place = places_[at].place;
+                passed->second = symbols_.parameters_at(
+                    modules_.at(static_cast<std::uint32_t>(place.module)), place.offset);
+                for (const auto& each : passed->second)
+                    profile_.locations[at].parameters.push_back(each.parameter);
+            }
+            const auto registers = std::exchange(e.arguments, {});
+            for (const auto& [parameter, number] : passed->second)
+                e.arguments.push_back(registers.at(number) &
+                                      (~std::uint64_t{0} >> (64 - parameter.bits)));
+        }
     }
 
     void sort_locations() {

@@ -71,7 +71,8 @@ void write_samples(JsonOutput& out, const Profile& p) {
         out.null();
         return;
     }
-    Numbers functions;
+    Numbers functions, arguments;
+    arguments.of({});
     out.open_object();
     out.key("threads").open_array();
     for (const auto& thread : profile::threads_of(*list)) {
@@ -80,11 +81,12 @@ void write_samples(JsonOutput& out, const Profile& p) {
         out.key("instructions").number(thread.instructions);
         out.key("nanoseconds").real(thread.nanoseconds_of_instruction().value_or(0));
         out.key("calls").open_array();
-        for (const auto& slice : slices_of(thread)) {
+        for (const auto& slice : slices_of(p, thread)) {
             out.number(functions.of(function_label(p, p.at(slice.function))));
             out.number(slice.depth);
             out.number(slice.begin);
             out.number(slice.length);
+            out.number(arguments.of(argument_text(slice.arguments)));
         }
         out.close_array();
         out.close_object();
@@ -92,6 +94,8 @@ void write_samples(JsonOutput& out, const Profile& p) {
     out.close_array();
     out.key("functions");
     functions.write(out);
+    out.key("arguments");
+    arguments.write(out);
     out.close_object();
 }
 

@@ -6,9 +6,10 @@ function tracePart() {
   if (!raw) return null;
   const threads = raw.threads.map(({name, instructions, nanoseconds, calls}, n) => {
     const bars = [];
-    for (let i = 0; i < calls.length; i += 4) {
-      const [name, depth, begin, length] = calls.slice(i, i + 4);
-      bars.push({name: raw.functions[name], depth, begin, length});
+    for (let i = 0; i < calls.length; i += 5) {
+      const [name, depth, begin, length, passed] = calls.slice(i, i + 5);
+      const known = raw.arguments[passed];
+      bars.push({name: raw.functions[name], label: raw.functions[name] + (known && `: ${known}`), depth, begin, length});
     }
     // The time is an estimate: all instructions of a sample are taken to be equally fast.
     const amount = (length) => `${Text.count(length)} instructions` + (nanoseconds ? `, ≈ ${Text.seconds(length * nanoseconds * 1e-9)}` : "");
@@ -22,7 +23,7 @@ function tracePart() {
     for (const letter of name) hash = (hash * 31 + letter.charCodeAt(0)) % 360;
     return `hsl(${hash} 60% 72%)`;
   };
-  const matches = (bar) => words.length > 0 && words.every((word) => bar.name.toLowerCase().includes(word));
+  const matches = (bar) => words.length > 0 && words.every((word) => bar.label.toLowerCase().includes(word));
 
   function draw() {
     const {instructions, amount, bars} = threads[chosen];
@@ -34,14 +35,14 @@ function tracePart() {
     chart.style.height = `${(deepest + 1) * height}px`;
     chart.replaceChildren(...shown.map((bar) => {
       const from = Math.max(bar.begin, begin), to = Math.min(bar.begin + bar.length, begin + length);
-      return element(matches(bar) ? "button.match" : "button", {type: "button", tabindex: "-1", title: `${bar.name}: ${amount(bar.length)}`,
+      return element(matches(bar) ? "button.match" : "button", {type: "button", tabindex: "-1", title: `${bar.label}\n${amount(bar.length)}`,
         style: {left: percent(from - begin), width: percent(to - from), top: `${bar.depth * height}px`, background: colourOf(bar.name)},
         onclick: () => {
           within = within === bar ? null : bar;
           draw();
-        }}, bar.name);
+        }}, bar.label);
     }));
-    where.textContent = within ? `within ${within.name}: ${amount(length)}; again to leave it`
+    where.textContent = within ? `within ${within.label}: ${amount(length)}; again to leave it`
       : `all ${amount(length)}`;
   }
 

@@ -5,19 +5,11 @@
 #include <algorithm>
 
 #include "report/symbols/demangle.h"
+#include "report/symbols/dies.h"
 
 namespace shadowprof::report {
 
 namespace {
-
-template <class Visit>
-void each_child(Dwarf_Die parent, Visit visit) {
-    Dwarf_Die child;
-    if (dwarf_child(&parent, &child) != 0) return;
-    do {
-        if (!visit(child)) return;
-    } while (dwarf_siblingof(&child, &child) == 0);
-}
 
 std::string function_name(Dwarf_Die& die) {
     Dwarf_Attribute attribute;
@@ -26,12 +18,6 @@ std::string function_name(Dwarf_Die& die) {
             return demangle(linkage);
     const char* name = dwarf_diename(&die);
     return name ? name : "";
-}
-
-std::uint64_t number(Dwarf_Die& die, unsigned which) {
-    Dwarf_Attribute attribute;
-    Dwarf_Word value = 0;
-    return dwarf_formudata(dwarf_attr(&die, which, &attribute), &value) == 0 ? value : 0;
 }
 
 std::string file_of_unit(Dwarf_Die& unit, std::size_t index) {
@@ -122,14 +108,27 @@ SourceLine SourceLines::find(std::uint64_t address) {
             found.line = static_cast<std::uint32_t>(number);
         }
     }
-    const auto [functions, is_new] = functions_.try_emplace(dwarf_dieoffset(unit));
-    if (is_new) {
-        add_functions(functions->second, *unit);
-        sort(functions->second);
-    }
-    if (const Dwarf_Die* function = find_in(functions->second, address))
+    if (const Dwarf_Die* function = function_at(*unit, address))
         found.inlined = inlined_at(*unit, *function, address);
     return found;
+}
+
+Dwarf_Die* SourceLines::function_at(Dwarf_Die& unit, std::uint64_t address) {
+    const auto [functions, is_new] = functions_.try_emplace(dwarf_dieoffset(&unit));
+    if (is_new) {
+        add_functions(functions->second, unit);
+        sort(functions->second);
+    }
+    return find_in(functions->second, address);
+}
+
+std::vector<PassedParameter> SourceLines::parameters_at(std::uint64_t address, bool is_changed) {
+    address -= bias_;
+    Dwarf_Die* const unit = find_in(units_, address);
+    Dwarf_Die* const function = unit ? function_at(*unit, address) : nullptr;
+    Dwarf_Addr entry = 0;
+    if (!function || dwarf_entrypc(function, &entry) != 0 || entry != address) return {};
+    return parameters_of(*unit, *function, is_changed);
 }
 
 }  // namespace shadowprof::report

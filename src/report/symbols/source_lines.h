@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "report/model/profile.h"
+#include "report/symbols/parameters.h"
 
 namespace shadowprof::report {
 
@@ -28,6 +29,9 @@ class SourceLines {
   public:
     explicit SourceLines(Dwfl_Module* module);
     SourceLine find(std::uint64_t address);
+    // Of the function that begins there, as far as they are known. `is_changed`: the compiler may
+    // have changed what is passed to it.
+    std::vector<PassedParameter> parameters_at(std::uint64_t address, bool is_changed);
 
   private:
     struct DieRange {
@@ -38,6 +42,7 @@ class SourceLines {
     static void add_ranges(DieRanges& to, Dwarf_Die die);
     static void add_functions(DieRanges& to, Dwarf_Die parent);
     static void sort(DieRanges& ranges);
+    Dwarf_Die* function_at(Dwarf_Die& unit, std::uint64_t address);
     static Dwarf_Die* find_in(DieRanges& ranges, std::uint64_t address);
     static std::vector<InlinedFrame> inlined_at(Dwarf_Die unit, Dwarf_Die function,
                                                 std::uint64_t address);

@@ -133,6 +133,11 @@ std::vector<SymbolCandidate> ElfImage::symbols_in(bool code) const {
     return found;
 }
 
+bool ElfImage::has_debug_information() const {
+    Dwarf_Addr bias = 0;
+    return dwfl_module_getdwarf(module_, &bias) != nullptr;
+}
+
 std::vector<ElfSection> ElfImage::sections() const {
     std::vector<ElfSection> found;
     std::size_t names = 0;

@@ -49,6 +49,7 @@ class ElfImage {
     std::vector<Relocation> relocations() const;
     // Reads from the loadable segment that holds the address; fewer bytes at the segment's end.
     std::vector<std::byte> bytes(std::uint64_t address, std::size_t size) const;
+    bool has_debug_information() const;  // in it or in a separate file
     Dwfl_Module* dwfl_module() const { return module_; }
 
   private:

@@ -84,9 +84,30 @@ std::optional<FunctionInfo> Symbols::function_at(const trace::Module& module,
 SourceLine Symbols::line_at(const trace::Module& module, std::uint64_t offset) {
     const std::lock_guard lock(files_->mutex);
     File* file = file_of(module);
-    if (!file) return {};
-    if (!file->lines) file->lines = std::make_unique<SourceLines>(file->image->dwfl_module());
-    return file->lines->find(offset);
+    return file ? lines_of(*file).find(offset) : SourceLine{};
+}
+
+SourceLines& Symbols::lines_of(File& file) {
+    if (!file.lines) file.lines = std::make_unique<SourceLines>(file.image->dwfl_module());
+    return *file.lines;
+}
+
+bool Symbols::is_described_function(const trace::Module& module, std::uint64_t offset) {
+    const std::lock_guard lock(files_->mutex);
+    File* file = file_of(module);
+    if (!file || !file->image->has_debug_information()) return false;
+    const auto* found = file->functions.find(offset);
+    return found && found->begin == offset;
+}
+
+// GCC says in the symbol that it has changed a function's parameters: f.isra.0, f.constprop.0, …
+std::vector<PassedParameter> Symbols::parameters_at(const trace::Module& module,
+                                                    std::uint64_t offset) {
+    const std::lock_guard lock(files_->mutex);
+    File* file = file_of(module);
+    const auto* found = file ? file->functions.find(offset) : nullptr;
+    if (!found) return {};
+    return lines_of(*file).parameters_at(offset, found->symbol.find('.') != std::string::npos);
 }
 
 std::vector<FunctionInfo> Symbols::functions_of(const trace::Module& module) {
@@ -127,6 +148,10 @@ trace::Location SymbolFunctionMap::function_of(trace::Location location) {
         if (const auto f = symbols_.function_at(modules_.at(location.module), location.offset))
             entry->second.offset = f->begin;
     return entry->second;
+}
+
+bool SymbolFunctionMap::wants_arguments_at(const trace::Location& place) const {
+    return symbols_.is_described_function(modules_.at(place.module), place.offset);
 }
 
 void SymbolFunctionMap::forget() {

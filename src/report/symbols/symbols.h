@@ -46,6 +46,10 @@ class Symbols {
     // Or the variable, where data are: a location is of one or the other.
     std::optional<FunctionInfo> function_at(const trace::Module& module, std::uint64_t offset);
     SourceLine line_at(const trace::Module& module, std::uint64_t offset);
+    // Whether a function begins there, in a file with debug information.
+    bool is_described_function(const trace::Module& module, std::uint64_t offset);
+    // Of the function that begins there, those that are known to be passed in integer registers.
+    std::vector<PassedParameter> parameters_at(const trace::Module& module, std::uint64_t offset);
 
     // For listings: every function of the module, and code from its file; empty without the file.
     std::vector<FunctionInfo> functions_of(const trace::Module& module);
@@ -59,6 +63,7 @@ class Symbols {
     struct File;
     struct Files;
     File* file_of(const trace::Module& module);
+    static SourceLines& lines_of(File& file);
 
     std::shared_ptr<Files> files_;
     SymbolOptions options_;
@@ -71,6 +76,7 @@ class SymbolFunctionMap : public profile::FunctionMap {
     SymbolFunctionMap(Symbols& symbols, const trace::ModuleTable& modules)
         : symbols_(symbols), modules_(modules) {}
     trace::Location function_of(trace::Location location) override;
+    bool wants_arguments_at(const trace::Location& place) const override;
     // Frees the memory that earlier calls have taken.
     void forget();
 

@@ -2,7 +2,7 @@
 
 namespace shadowprof::report {
 
-std::vector<CallSlice> slices_of(const profile::ThreadOfSample& thread) {
+std::vector<CallSlice> slices_of(const Profile& p, const profile::ThreadOfSample& thread) {
     std::vector<CallSlice> slices;
     std::vector<std::size_t> open;  // by depth
     std::uint64_t now = 0;
@@ -12,12 +12,14 @@ std::vector<CallSlice> slices_of(const profile::ThreadOfSample& thread) {
     };
     for (const auto* stretch : thread.stretches) {
         auto depth = static_cast<std::size_t>(stretch->depth);
-        for (const auto function : stretch->frames) {
+        for (const auto& function : stretch->frames) {
             // What it returned to is still open.
             if (depth >= open.size() || slices[open[depth]].function != function) {
                 close_down_to(depth);
                 open.push_back(slices.size());
-                slices.push_back({function, open.size() - 1, now, 0});
+                slices.push_back({function, open.size() - 1, now, 0, {}});
+                if (&function == &stretch->frames.back())
+                    slices.back().arguments = arguments_of(p.at(function), stretch->arguments);
             }
             ++depth;
         }

@@ -7,6 +7,7 @@
 
 #include "profile/sample/sample_section.h"
 #include "report/model/profile.h"
+#include "report/views/arguments.h"
 
 namespace shadowprof::report {
 
@@ -14,9 +15,10 @@ struct CallSlice {
     model::LocationIndex function = 0;
     std::size_t depth = 0;                // 0: the outermost
     std::uint64_t begin = 0, length = 0;  // instructions of the thread
+    std::vector<Argument> arguments;      // as far as they are known
 };
 
 // By their beginnings, outer ones first.
-std::vector<CallSlice> slices_of(const profile::ThreadOfSample& thread);
+std::vector<CallSlice> slices_of(const Profile& p, const profile::ThreadOfSample& thread);
 
 }  // namespace shadowprof::report

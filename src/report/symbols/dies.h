@@ -1,0 +1,27 @@
+// Reading DWARF's entries, which libdw makes wordy.
+#pragma once
+
+#include <elfutils/libdw.h>
+
+#include <cstdint>
+
+namespace shadowprof::report {
+
+// Until `visit` returns false.
+template <class Visit>
+void each_child(Dwarf_Die parent, Visit visit) {
+    Dwarf_Die child;
+    if (dwarf_child(&parent, &child) != 0) return;
+    do {
+        if (!visit(child)) return;
+    } while (dwarf_siblingof(&child, &child) == 0);
+}
+
+// 0 if there is none.
+inline std::uint64_t number(Dwarf_Die& die, unsigned which) {
+    Dwarf_Attribute attribute;
+    Dwarf_Word value = 0;
+    return dwarf_formudata(dwarf_attr(&die, which, &attribute), &value) == 0 ? value : 0;
+}
+
+}  // namespace shadowprof::report
