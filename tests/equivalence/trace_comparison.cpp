@@ -36,6 +36,8 @@ std::string operand_name(const trace::Slot& slot, const decoder::Instruction& in
             return fmt::format("register {}", slot.operand);
         case trace::Capture::error_before:
             return "errno";
+        case trace::Capture::arguments:
+            return fmt::format("argument in register {}", slot.operand);
         case trace::Capture::stack_before:
         case trace::Capture::latency:
             break;
