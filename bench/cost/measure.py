@@ -155,7 +155,7 @@ def mappings(target):
 
 
 def without_nursery(maps):
-    """In mode shadow the program has a small area for forking replicas meanwhile."""
+    """Meanwhile the program has our area: the code cache, and what forks replicas."""
     return [line for line in maps if "/memfd:shadowprof" not in line]
 
 
@@ -253,7 +253,7 @@ def main():
     parser.add_argument("--build", required=True, help="the build folder")
     parser.add_argument("--seconds", type=float, default=90, help="for each target")
     parser.add_argument("--window", type=float, default=0.5, help="seconds of a window")
-    parser.add_argument("--mode", default="shadow", choices=["shadow", "burst"])
+    parser.add_argument("--mode", default="auto", choices=["auto", "instant", "shadow", "burst"])
     parser.add_argument("--sessions", action="store_true", help="attach anew in every window")
     parser.add_argument("--limit", type=float, default=1.5, help="percent: above it, fail")
     parser.add_argument("--options", default="", help="further options of attach")

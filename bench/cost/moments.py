@@ -174,7 +174,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--build", required=True, help="the build folder")
     parser.add_argument("--seconds", type=float, default=110, help="for each target")
-    parser.add_argument("--mode", default="shadow", choices=["shadow", "burst"])
+    parser.add_argument("--mode", default="auto", choices=["auto", "instant", "shadow", "burst"])
     parser.add_argument("--after", type=float, default=0.1, help="seconds from a stop on in which it may cost")
     parser.add_argument("--known", type=float, default=0, help="milliseconds: stop the program instead of profiling it")
     parser.add_argument("--limit", type=float, default=1.5, help="percent: above it, fail")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # What does `attach` cost a running program?
-#   bench/cost/run.sh [--mode shadow|burst] [--seconds N] [--window S] [--sessions] [--options "..."] [TARGET...]
-#   bench/cost/run.sh --moments [--mode shadow|burst] [--seconds N] [--after S] [--options "..."] [TARGET...]
+#   bench/cost/run.sh [--mode auto|instant|shadow|burst] [--seconds N] [--window S] [--sessions] [--options "..."] [TARGET...]
+#   bench/cost/run.sh --moments [--mode auto|instant|shadow|burst] [--seconds N] [--after S] [--options "..."] [TARGET...]
 # Measured by windows with and without profiling (measure.py) or, on a machine that is shared, by the progress
 # that is lost after each stop (moments.py, which needs root and the numpy of PYTHON, by default python3).
 # Uses a build folder (BUILD, by default build). Prints a table, and fails if a 95 % interval reaches beyond
