@@ -77,8 +77,8 @@ def compare(shadowprof, sampled, perfect):
     figures["slowdown"] = whole["cost"].get("slowdown")
     figures["faults/s"] = whole["cost"].get("extra_faults", 0) / whole["run"]["duration"]
     estimates = shares(sampled)[0]
-    # Each: kind, truth, estimate, its interval.
-    figures["shares"] = [[key[0], truth, *estimates.get(key, (0, 0, 1))] for key, (truth, *_) in shares(perfect)[0].items()
+    # Each: kind, truth, estimate, its interval; of what was not seen it is empty.
+    figures["shares"] = [[key[0], truth, *estimates.get(key, (0, 0, 0))] for key, (truth, *_) in shares(perfect)[0].items()
                          if truth >= LEAST_SHARE]
     held = [low <= truth <= high for _, truth, _, low, high in figures["shares"]]
     figures["within"] = statistics.fmean(held) if held else None
