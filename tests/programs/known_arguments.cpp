@@ -56,6 +56,15 @@ KEPT void recursive(int depth) {
     if (depth > 0) recursive(depth - 1);
     sink = depth;
 }
+// What throws is elsewhere in optimised code: the function is in two parts.
+KEPT void in_two_parts(int n, const Counter* of) {
+    try {
+        if (n < 0) throw n;
+        sink = n + of->sum;
+    } catch (int) {
+        std::abort();
+    }
+}
 // Compilers may pass what it points to instead.
 static __attribute__((noinline)) long pointed_to(const Pair* pair, [[maybe_unused]] int unused) {
     return pair->second;
@@ -75,6 +84,7 @@ static void one_round() {
     recursive(2);
     counter.add(-1);
     Counter::reset(counter);
+    in_two_parts(21, &counter);
     sink = pointed_to(&pair, 77);
 }
 

@@ -312,9 +312,8 @@ bool is_hidden(Dwarf_Die& parameter) {
 
 }  // namespace
 
-std::vector<PassedParameter> parameters_of(Dwarf_Die unit, Dwarf_Die function, bool is_changed) {
-    Dwarf_Addr entry = 0;
-    dwarf_entrypc(&function, &entry);
+std::vector<PassedParameter> parameters_of(Dwarf_Die unit, Dwarf_Die function, Dwarf_Addr entry,
+                                           bool is_changed) {
     bool is_kept_to =
         !is_changed && number(function, DW_AT_calling_convention) <= DW_CC_normal && is_in_c(unit);
     bool is_understood = true;  // so far

@@ -18,6 +18,7 @@ struct PassedParameter {
 // Those that are in integer registers as the function begins. Where it says so itself, as optimised
 // code mostly does, that is believed; otherwise the calling convention says it, unless the compiler
 // may not have kept to it (`is_changed`).
-std::vector<PassedParameter> parameters_of(Dwarf_Die unit, Dwarf_Die function, bool is_changed);
+std::vector<PassedParameter> parameters_of(Dwarf_Die unit, Dwarf_Die function, Dwarf_Addr entry,
+                                           bool is_changed);
 
 }  // namespace shadowprof::report

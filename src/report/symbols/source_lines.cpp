@@ -126,9 +126,11 @@ std::vector<PassedParameter> SourceLines::parameters_at(std::uint64_t address, b
     address -= bias_;
     Dwarf_Die* const unit = find_in(units_, address);
     Dwarf_Die* const function = unit ? function_at(*unit, address) : nullptr;
-    Dwarf_Addr entry = 0;
-    if (!function || dwarf_entrypc(function, &entry) != 0 || entry != address) return {};
-    return parameters_of(*unit, *function, is_changed);
+    // GCC gives no entry to functions that are in two parts, the rare one elsewhere.
+    Dwarf_Addr base = 0, entry = 0, end = 0;
+    if (!function || dwarf_ranges(function, 0, &base, &entry, &end) <= 0 || entry != address)
+        return {};
+    return parameters_of(*unit, *function, entry, is_changed);
 }
 
 }  // namespace shadowprof::report
