@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "decoder/decoder.h"
+#include "emu/interpreter/host_code.h"
 
 namespace shadowprof::differential {
 
@@ -152,6 +153,13 @@ std::uint64_t flags_lost_in_system_calls() {
 
 bool in_use_is_a_guess() {
     return __builtin_cpu_is("amd");
+}
+
+bool asks_for_other_components(std::uint64_t rax, std::uint64_t rdx) {
+    std::uint32_t low = 0, high = 0;
+    asm("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    const auto others = (low | std::uint64_t{high} << 32) & ~emu::switched_components();
+    return (rax & others & 0xffffffff) || (rdx & others >> 32);
 }
 
 bool is_rip_relative(const Instruction& i) {

@@ -87,6 +87,11 @@ inline constexpr Exception exceptions[] = {
     {"on AMD's processors: what xsave and xgetbv tell of what is in use", Exception::Kind::by_rule,
      "registers that hold zeros count or not as it happened; a case that still differs when it was "
      "run again is left out"},
+    {"xsave of components that the interpreter does not switch: protection keys, matrices",
+     Exception::Kind::by_rule,
+     "it leaves them as they are in memory. Mostly it is not asked to save them; a case where it "
+     "is, "
+     "and that still differs when it was run again, is left out"},
     {"on AMD's processors: the flags after a repeated comparison that faults",
      Exception::Kind::by_rule, "they are those of the last comparison, elsewhere as they were"},
     {"the address of a fault where large areas or two strings are accessed",
@@ -118,6 +123,8 @@ bool changes_flags_before_it_faults(const decoder::Instruction& i);
 bool loses_x87_pointers();
 std::uint64_t flags_lost_in_system_calls();
 bool in_use_is_a_guess();
+// For components of the processor that the interpreter does not switch.
+bool asks_for_other_components(std::uint64_t rax, std::uint64_t rdx);
 
 // What the x87 unit remembers of the one is told by the other; translated code may have a different
 // operand.

@@ -5,6 +5,7 @@
 #include "cases.h"
 #include "decoder/decoder.h"
 #include "emu/interpreter/extended_area.h"
+#include "emu/interpreter/host_code.h"
 
 namespace shadowprof::differential {
 
@@ -208,6 +209,10 @@ void Differential::make_state() {
         const bool saves_state = decoder::mnemonic_name(i).starts_with("xsave") ||
                                  decoder::mnemonic_name(i).starts_with("xrstor") ||
                                  decoder::mnemonic_name(i).starts_with("fx");
+        if (saves_state && random_.chance(0.9)) {
+            s.general[decoder::rax] &= emu::switched_components();
+            s.general[decoder::rdx] &= emu::switched_components() >> 32;
+        }
         if (saves_state && random_.chance(0.9)) {
             const auto& m = i.operands()[0].memory;
             if (m.base.kind == RegisterKind::general && !m.index)
