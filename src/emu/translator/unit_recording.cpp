@@ -121,6 +121,11 @@ void RecordingWriter::time_load(const Instruction& instruction, std::size_t bloc
             a_.read_fs_base(rdx);
             a_.lea(rcx, rcx, rdx, 1, 0);
         }
+        // Once for what is in the first level for sure, so that the processor has decoded the code
+        // between the clock's two readings, and then for the load.
+        a_.store_area(second_temp, rcx);
+        a_.load_area(rcx, offsetof(ThreadArea, reading));
+        const auto* const time = a_.position();
         a_.wait_for_loads();
         a_.read_clock();
         a_.store_area(third_temp, rax);
@@ -133,6 +138,10 @@ void RecordingWriter::time_load(const Instruction& instruction, std::size_t bloc
         a_.load_area(rax, third_temp);
         a_.store_to(rdx, offsetof(LoadReading, begin), rax, 4);
         a_.store_to(rdx, offsetof(LoadReading, address), rcx);
+        a_.load_area(rcx, second_temp);
+        a_.jump_if_rcx_is_zero(2 * Emitter::store_area_half_length + Emitter::jump_length);
+        a_.store_area_constant(second_temp, 0);
+        a_.jump_to(time);
         a_.store_constant(rdx, offsetof(LoadReading, block),
                           static_cast<std::uint32_t>(w_.unit().blocks[block]->id));
         a_.store_constant(rdx, offsetof(LoadReading, access), static_cast<std::uint32_t>(access));

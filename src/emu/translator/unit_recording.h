@@ -13,7 +13,8 @@
 //     mov   rcx, gs:[rcx']
 //     …                         the guest's instruction
 //   timed:
-//     …                         rax and rdx to the area, the load's address to rcx
+//     …                         rax and rdx to the area, the load's address to rcx; the first time
+//                               the address of what is in the first level for sure, see time_load()
 //     lfence                    earlier instructions have completed
 //     rdtsc
 //     mov   gs:[temp], rax
