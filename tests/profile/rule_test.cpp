@@ -96,6 +96,14 @@ EventCounts counts_of(const RuleHotlist& list) {
     return counts;
 }
 
+using CountsByState = std::map<std::string, std::uint64_t>;
+CountsByState counts_by_state(const RuleHotlist& list, const std::string& rule) {
+    CountsByState counts;
+    for (const auto& e : list.entries)
+        if (e.rule == rule) counts[state_text(e.state)] += e.statistics.count;
+    return counts;
+}
+
 // 0x100: mov rdi, rbx; call 0x200     0x108: test eax, eax; jne 0x100     0x10c: ret
 // 0x200: mov rax, [rdi]; ret
 struct Loop {
@@ -461,11 +469,8 @@ TEST_CASE("events are told apart by errno, where it is known") {
     TestTrace trace;
     for (const std::uint64_t captured : {0, 1, 1, 12}) trace.run(load, {captured});
     trace.stop_before(0x108);
-    std::map<std::string, std::uint64_t> counts;
-    for (const auto& e : program.read(trace).entries)
-        if (e.rule == "errors") counts[state_text(e.state)] += e.statistics.count;
-    CHECK(counts ==
-          std::map<std::string, std::uint64_t>{{"", 1}, {"errno 0", 2}, {"errno EAGAIN", 1}});
+    CHECK(counts_by_state(program.read(trace), "errors") ==
+          CountsByState{{"", 1}, {"errno 0", 2}, {"errno EAGAIN", 1}});
 }
 
 TEST_CASE("events are told apart by the signal handlers that the thread is in") {
@@ -479,13 +484,8 @@ TEST_CASE("events are told apart by the signal handlers that the thread is in") 
     trace.interrupt(0x205, {0x5f00}).run(load, {0x4ff0});
     trace.run(load, {0x6f00}).run(load, {0x4ff0});  // longjmp
     trace.stop_before(0x205);
-    const auto found = [&] {
-        std::map<std::string, std::uint64_t> counts;
-        for (const auto& e : program.read(trace).entries)
-            counts[state_text(e.state)] += e.statistics.count;
-        return counts;
-    };
-    using Found = std::map<std::string, std::uint64_t>;
+    const auto found = [&] { return counts_by_state(program.read(trace), "seen"); };
+    using Found = CountsByState;
     CHECK(found() == Found{{"", 6}});
     trace.start.signals.emplace();
     CHECK(found() ==
@@ -511,13 +511,8 @@ TEST_CASE("events are told apart by the locks that the thread holds") {
     trace.run(takes).run(lock, {0, other}).run(behind);
     trace.run(gives_back).run(unlock, {0, one}).run(load);
     trace.run(gives_back).run(unlock, {0, other}).run(load).stop_before(0x205);
-    const auto found = [&] {
-        std::map<std::string, std::uint64_t> counts;
-        for (const auto& e : program.read(trace).entries)
-            counts[state_text(e.state)] += e.statistics.count;
-        return counts;
-    };
-    using Found = std::map<std::string, std::uint64_t>;
+    const auto found = [&] { return counts_by_state(program.read(trace), "seen"); };
+    using Found = CountsByState;
     CHECK(found() == Found{{"", 3},
                            {"locks 1 or more (f144)", 2},
                            {"locks 2 or more (f160)", 1},

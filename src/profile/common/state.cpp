@@ -154,25 +154,27 @@ StateTexts StateTable::texts(const State& state, NameOfCall name_of_call) {
     return texts;
 }
 
+std::uint32_t slot_index(const trace::Block& block, std::size_t instruction, trace::Capture kind,
+                         std::uint8_t operand) {
+    const auto slot = std::ranges::find_if(block.slots, [&](const trace::Slot& s) {
+        return s.instruction == instruction && s.kind == kind && s.operand == operand;
+    });
+    return slot == block.slots.end() ? no_slot
+                                     : static_cast<std::uint32_t>(slot - block.slots.begin());
+}
+
 StateSlots::StateSlots(const trace::Block& block, const LockFunctions* locks) {
-    const auto find = [&](trace::Capture kind, std::size_t instruction, std::uint8_t operand) {
-        const auto slot =
-            std::find_if(block.slots.begin(), block.slots.end(), [&](const trace::Slot& s) {
-                return s.kind == kind && s.instruction == instruction && s.operand == operand;
-            });
-        return slot == block.slots.end() ? none
-                                         : static_cast<std::uint32_t>(slot - block.slots.begin());
-    };
     using trace::Capture, trace::BlockExit;
-    const auto of_rax = find(Capture::register_before, block.instructions.size() - 1, decoder::rax);
+    const auto of_rax =
+        slot_index(block, block.instructions.size() - 1, Capture::register_before, decoder::rax);
     if (block.exit == BlockExit::system_call) system_call = of_rax;
     if (block.exit == BlockExit::return_) returned = of_rax;
-    error = find(Capture::error_before, 0, 0);
-    stack = find(Capture::register_before, 0, decoder::rsp);
+    error = slot_index(block, 0, Capture::error_before, 0);
+    stack = slot_index(block, 0, Capture::register_before, decoder::rsp);
     if (!locks) return;
     lock_call = locks->called_at(block.place);
-    lock = find(Capture::register_before, 0, LockFunctions::argument_of(lock_call));
-    if (lock == none) lock_call = LockCall::none;
+    lock = slot_index(block, 0, Capture::register_before, LockFunctions::argument_of(lock_call));
+    if (lock == no_slot) lock_call = LockCall::none;
 }
 
 StateTracker::StateTracker(StateTable& table, const StateKeys& keys, const trace::TraceStart& start,

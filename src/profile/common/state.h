@@ -74,15 +74,19 @@ class StateTable {
     ContextTable contexts_;
 };
 
+// Where among a block's captured values one of them is.
+inline constexpr std::uint32_t no_slot = ~std::uint32_t{0};
+std::uint32_t slot_index(const trace::Block& block, std::size_t instruction, trace::Capture kind,
+                         std::uint8_t operand);
+
 // Which of a block's values are part of the state: of a part of an execution that is to be read.
 struct StateSlots {
-    static constexpr std::uint32_t none = ~std::uint32_t{0};
-    std::uint32_t system_call = none;  // its number, where the block ends with one
-    std::uint32_t error = none;        // as the block began
-    std::uint32_t stack = none;        // the stack pointer then
-    std::uint32_t returned = none;     // the result, where the block ends with a return
-    LockCall lock_call{};              // that the block begins with
-    std::uint32_t lock = none;         // … and its lock's address
+    std::uint32_t system_call = no_slot;  // its number, where the block ends with one
+    std::uint32_t error = no_slot;        // as the block began
+    std::uint32_t stack = no_slot;        // the stack pointer then
+    std::uint32_t returned = no_slot;     // the result, where the block ends with a return
+    LockCall lock_call{};                 // that the block begins with
+    std::uint32_t lock = no_slot;         // … and its lock's address
 
     StateSlots(const trace::Block& block, const LockFunctions* locks);
 };

@@ -179,7 +179,7 @@ void ModuleReader::step(const trace::Block& block) {
     SHADOWPROF_ASSERT(plan.slots <= values_.size(), "values of a block are missing");
     const auto values = values_.first(plan.slots);
     values_ = values_.subspan(plan.slots);
-    bool waits = awaits_ && plan.state.returned != RulePlan::none;
+    bool waits = awaits_ && plan.state.returned != no_slot;
     for (const auto& hit : plan.hits) {
         if (hit.is_last)
             waits = true;

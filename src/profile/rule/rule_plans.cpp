@@ -9,21 +9,7 @@
 
 namespace shadowprof::profile {
 
-namespace {
-
 using trace::Capture;
-
-std::uint32_t slot_index(const trace::Block& block, std::size_t instruction, Capture kind,
-                         std::uint8_t operand) {
-    const auto slot =
-        std::find_if(block.slots.begin(), block.slots.end(), [&](const trace::Slot& s) {
-            return s.instruction == instruction && s.kind == kind && s.operand == operand;
-        });
-    return slot == block.slots.end() ? RulePlan::none
-                                     : static_cast<std::uint32_t>(slot - block.slots.begin());
-}
-
-}  // namespace
 
 std::optional<RuleHit> RulePlans::hit_of(std::size_t rule, const trace::Block& block,
                                          std::size_t n) const {
@@ -50,7 +36,7 @@ std::optional<RuleHit> RulePlans::hit_of(std::size_t rule, const trace::Block& b
         if (source.kind != RuleSource::Kind::slot) continue;
         bound.slot = slot_index(block, n, source.slot.kind, source.slot.operand);
         // Not captured: in a part of a block that was cut off, or of another run's plan.
-        if (bound.slot == RulePlan::none) return {};
+        if (bound.slot == no_slot) return {};
     }
     if (wanted.by.error) hit.error = slot_index(block, n, Capture::error_before, 0);
     if (wanted.by.signals) hit.stack = slot_index(block, n, Capture::register_before, decoder::rsp);

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "profile/common/state.h"
 #include "profile/rule/rule_set.h"
 #include "trace/block.h"
 
@@ -20,20 +21,18 @@ struct RuleHit {
         RuleSource source;
         std::uint32_t slot = 0;  // among the block's
     };
-    static constexpr std::uint32_t none = ~std::uint32_t{0};
     std::uint32_t rule = 0;
     std::uint8_t instruction = 0;
     bool is_last = false;  // of its block: where it leads matters
     Truth truth{};         // as far as the code says
     std::vector<Operand> operands = {};
-    std::uint32_t error = none;  // the slot that has errno, if the rule asks for it
-    std::uint32_t stack = none;  // … the stack pointer
-    std::uint8_t bytes = 0;      // of a reference to data, if the rule asks for streams
-    bool is_by_rsp = false;      // … which is near, and part of no stream
+    std::uint32_t error = no_slot;  // the slot that has errno, if the rule asks for it
+    std::uint32_t stack = no_slot;  // … the stack pointer
+    std::uint8_t bytes = 0;         // of a reference to data, if the rule asks for streams
+    bool is_by_rsp = false;         // … which is near, and part of no stream
 };
 
 struct RulePlan {
-    static constexpr auto none = RuleHit::none;
     std::vector<RuleHit> hits = {};
     std::uint32_t slots = 0;
     StateSlots state;

@@ -148,7 +148,7 @@ void RuleReader::step(const trace::Block& block) {
         state_.begins(plan.state, values);
         state_.ends(plan.state, values);
     }
-    bool waits = awaits_ && plan.state.returned != RulePlan::none;
+    bool waits = awaits_ && plan.state.returned != no_slot;
     for (const auto& hit : plan.hits) {
         if (!bursts_[hit.rule].is_read) continue;
         if (hit.is_last)
@@ -194,8 +194,8 @@ void RuleReader::look_at(const trace::Block& block, const RuleHit& hit,
     if (!bursts.looks || !bursts.parameters.enabled) return;
     const auto& rules = tally_.rules();
     const auto& rule = rules.rules()[hit.rule];
-    if (rule.by.error) state_.has_error(hit.error == RuleHit::none ? 0 : values[hit.error]);
-    if (hit.stack != RuleHit::none) state_.is_at(values[hit.stack]);
+    if (rule.by.error) state_.has_error(hit.error == no_slot ? 0 : values[hit.error]);
+    if (hit.stack != no_slot) state_.is_at(values[hit.stack]);
     operands_.clear();
     for (const auto& bound : hit.operands)
         operands_.push_back(bound.source.kind == RuleSource::Kind::slot
