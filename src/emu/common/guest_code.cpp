@@ -34,6 +34,20 @@ GuestCode::GuestCode(pid_t pid, trace::BlockTable& blocks, trace::ModuleTable& m
                      trace::CapturePlan plan)
     : pid_(pid), memory_(pid), blocks_(blocks), modules_(modules), plan_(plan) {}
 
+GuestCode::Known GuestCode::forget(Known known) {
+    entries_[known->first.value] = nullptr;
+    blocks_.are_gone(1);
+    return by_address_.erase(known);
+}
+
+template <typename Predicate>
+bool GuestCode::forget_if(Known first, Known last, Predicate is_gone) {
+    const auto before = by_address_.size();
+    while (first != last)
+        first = is_gone(first->first, first->second) ? forget(first) : std::next(first);
+    return by_address_.size() != before;
+}
+
 const trace::Block* GuestCode::block_at(Address at, trace::CodeSource& memory) {
     if (!maps_are_current_) maps();
     const trace::Block* changed = nullptr;
@@ -51,10 +65,7 @@ const trace::Block* GuestCode::block_at(Address at, trace::CodeSource& memory) {
         const auto page = page_number(changed->last().address);
         ++generation_of_page_[page];
         forget_known_in({{page * page_size}, {(page + 1) * page_size}});
-        if (const auto known = by_address_.find(at); known != by_address_.end()) {
-            forget(known);
-            blocks_.are_gone(1);
-        }
+        if (const auto known = by_address_.find(at); known != by_address_.end()) forget(known);
     }
     if (instructions.empty()) return nullptr;
     if (!maps_->mapping_at(at)) maps_are_current_ = false;  // mapped since we looked
@@ -90,17 +101,13 @@ void GuestCode::look_for_errno() {
     without_errno_ = maps_;
     errno_place_ = place_of_errno(pid_, *maps_, memory_);
     if (!errno_place_) return;
-    const auto lacks_it = [](const trace::Slot& slot) {
-        return slot.kind == trace::Capture::error_before && slot.displacement == 0;
-    };
     former_.clear();
-    const auto blocks = by_address_.size();
-    for (auto block = by_address_.begin(); block != by_address_.end();)
-        block = std::ranges::any_of(block->second.block->slots, lacks_it) ? forget(block)
-                                                                          : std::next(block);
-    if (by_address_.size() == blocks) return;
-    blocks_.are_gone(blocks - by_address_.size());
-    ++epoch_;
+    const auto lacks_it = [](Address, const Entry& known) {
+        return std::ranges::any_of(known.block->slots, [](const trace::Slot& slot) {
+            return slot.kind == trace::Capture::error_before && slot.displacement == 0;
+        });
+    };
+    if (forget_if(by_address_.begin(), by_address_.end(), lacks_it)) ++epoch_;
 }
 
 // Code took the place of this block's that was there before. Otherwise the block is remembered.
@@ -310,13 +317,9 @@ void GuestCode::distrust(const std::vector<proc::Mapping>& fresh) {
         }
     }
     if (distrusted_pages_.size() == known) return;
-    const auto blocks = by_address_.size();
-    for (auto block = by_address_.begin(); block != by_address_.end();)
-        if (!block->second.may_change && distrusted_pages_.contains(page_number(block->first)))
-            block = forget(block);
-        else
-            ++block;
-    blocks_.are_gone(blocks - by_address_.size());
+    forget_if(by_address_.begin(), by_address_.end(), [&](Address start, const Entry& entry) {
+        return !entry.may_change && distrusted_pages_.contains(page_number(start));
+    });
     ++epoch_;
 }
 
@@ -363,23 +366,10 @@ void GuestCode::forget_blocks_in(AddressRange range) {
     forget_known_in(range);
 }
 
-std::map<Address, GuestCode::Entry>::iterator GuestCode::forget(
-    std::map<Address, Entry>::iterator known) {
-    entries_[known->first.value] = nullptr;
-    return by_address_.erase(known);
-}
-
 void GuestCode::forget_known_in(AddressRange range) {
     const auto reach = std::min<std::uint64_t>(trace::most_bytes_in_block, range.begin.value);
-    const auto before = by_address_.size();
-    for (auto known = by_address_.lower_bound(range.begin - reach);
-         known != by_address_.end() && known->first < range.end;) {
-        if (range.begin < known->second.block->end())
-            known = forget(known);
-        else
-            ++known;
-    }
-    blocks_.are_gone(before - by_address_.size());
+    forget_if(by_address_.lower_bound(range.begin - reach), by_address_.lower_bound(range.end),
+              [&](Address, const Entry& known) { return range.begin < known.block->end(); });
 }
 
 }  // namespace shadowprof::emu

@@ -140,7 +140,10 @@ class GuestCode : public trace::CodeSource {
     void forget_blocks_in(AddressRange range);
     void distrust_blocks_in(AddressRange range);
     void forget_known_in(AddressRange range);
-    std::map<Address, Entry>::iterator forget(std::map<Address, Entry>::iterator known);
+    using Known = std::map<Address, Entry>::iterator;
+    Known forget(Known known);
+    template <typename Predicate>
+    bool forget_if(Known first, Known last, Predicate is_gone);  // whether there were any
 
     pid_t pid_;
     proc::Memory memory_;
