@@ -29,6 +29,18 @@ double length_of_window(const WindowShare& share, double blocks, double nanoseco
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 constexpr std::size_t most_segments_in_chunk = 1u << 16;
 
+// Appends the words with which `stored` begins, which then begins behind them. False if it has not
+// so many.
+bool take_words(std::span<const std::byte>& stored, std::size_t count,
+                std::vector<std::uint64_t>& append_to) {
+    const auto size = count * sizeof(std::uint64_t);
+    if (stored.size() < size) return false;
+    append_to.resize(append_to.size() + count);
+    std::memcpy(append_to.data() + append_to.size() - count, stored.data(), size);
+    stored = stored.subspan(size);
+    return true;
+}
+
 }  // namespace
 
 ThreadRecording::ThreadRecording(Place place, trace::SampleId sample, trace::TraceId trace)
@@ -198,14 +210,10 @@ bool ThreadRecording::copy_with_arguments(trace::SegmentChunk& append_to) {
         trace::SegmentId id{};
         if (stored.size() < sizeof id) return false;
         std::memcpy(&id, stored.data(), sizeof id);
+        stored = stored.subspan(sizeof id);
         const auto count = place_.work.arguments_of(id);
-        const auto size = count.value_or(0) * sizeof(std::uint64_t);
-        if (!count || stored.size() < sizeof id + size) return false;
+        if (!count || !take_words(stored, *count, append_to.arguments)) return false;
         append_to.segments.push_back(id);
-        append_to.arguments.resize(append_to.arguments.size() + *count);
-        std::memcpy(append_to.arguments.data() + append_to.arguments.size() - *count,
-                    stored.data() + sizeof id, size);
-        stored = stored.subspan(sizeof id + size);
     }
     return true;
 }
@@ -253,20 +261,12 @@ bool ThreadRecording::read_unit_values(std::span<const std::byte>& stored) {
     });
 }
 
-bool ThreadRecording::read_arguments(const trace::Block& block, std::span<const std::byte> stored) {
-    const auto count = block.arguments(), size = count * sizeof(std::uint64_t);
-    if (stored.size() < size) return false;
-    auto& arguments = chunk_.arguments;
-    arguments.resize(arguments.size() + count);
-    std::memcpy(arguments.data() + arguments.size() - count, stored.data(), size);
-    return true;
-}
-
 bool ThreadRecording::read_block_values(const trace::Block& block,
                                         std::span<const std::byte>& stored) {
-    if (!read_arguments(block, stored)) return false;
-    if (window_->version != Version::values)
-        stored = stored.subspan(block.arguments() * sizeof(std::uint64_t));
+    auto behind_arguments = stored;
+    if (!take_words(behind_arguments, block.arguments(), chunk_.arguments)) return false;
+    // In a window of values they are the first of these, too.
+    if (window_->version != Version::values) stored = behind_arguments;
     const auto& slots = window_->version == Version::accesses ? block.accesses : block.slots;
     std::uint64_t value = 0;
     if (stored.size() < slots.size() * sizeof value) return false;
@@ -492,9 +492,7 @@ bool ThreadRecording::read_values_of(std::span<const trace::BlockId> blocks) {
     return std::ranges::all_of(blocks, [&](trace::BlockId id) {
         const auto& block = place_.code.block(id);
         if (writes_values()) return read_block_values(block, stored);
-        if (!read_arguments(block, stored)) return false;
-        stored = stored.subspan(block.arguments() * sizeof(std::uint64_t));
-        return true;
+        return take_words(stored, block.arguments(), chunk_.arguments);
     });
 }
 

@@ -167,8 +167,6 @@ class ThreadRecording {
     void read_values();
     void take_values();
     bool records_arguments() const { return place_.code.plan().functions() != nullptr; }
-    // Appends the block's arguments, with which `stored` begins. False if it has not so much.
-    bool read_arguments(const trace::Block& block, std::span<const std::byte> stored);
     // Appends the block, with the values at the beginning of `stored`, which then begins behind
     // them. False if there are not so many.
     bool read_block_values(const trace::Block& block, std::span<const std::byte>& stored);
