@@ -3,14 +3,14 @@
 
     bench/accuracy/intervals.py [--build DIR] [--runs N] [--workload NAME]... [--scale X] [--out STEM] [OPTION...]
 
-A workload is a short program that does the same in every run: one of ours, or a program of the accuracy bench, which at
---scale 0.06 takes about half a second. It runs once in mode full, for the true
-shares, and N times sampled, each time by other random choices; OPTIONs are those of `shadowprof run`
-(after --; by default `-m shadow --overhead 20%`, for a second or two must do). Every share of at least
-2 % in the perfect profile is looked up in every sampled one: functions (by instructions), edges, calls
-and paths. Printed are, for each workload and kind, in how many per cent of the cases the interval had the
-truth in it, how often the share was not in the profile at all (it then counts as missed), how often the
-truth lay above and below the interval, and the mean error; apart for runs that had about 5, 10, 20, 50, 100 … samples.
+A workload is a short program that does the same in every run: one of ours, or a program of the accuracy bench, which
+at --scale 0.06 takes about half a second. It runs once in mode full, for the true shares, and N times sampled, each
+time by other random choices; OPTIONs are those of `shadowprof run` (after --; by default `-m shadow --overhead 20%`,
+for a second or two must do). Every share of at least 2 % in the perfect profile is looked up in every sampled one:
+functions (by instructions), edges, calls and paths. Printed are, for each workload and kind, in how many per cent of
+the cases the interval had the truth in it, how often the share was not in the profile at all (it then counts as
+missed), how often the truth lay above and below the interval, and the mean error; apart for runs that had about 5,
+10, 20, 50, 100 … samples.
 
 With --state FILE the figures of each run are kept there, and a later call goes on where it stopped.
 """

@@ -16,9 +16,9 @@ configurations, and compares. Five sets of them:
     windows    duration and period as the paper on instant profiling has them, on all programs at --scale
 
 Columns: accuracy of paths and edges, Diff-Top, overlaps of calls, methods and streams (`shadowprof compare` and
-its manual say what they are); how many of the shares of at least 2 % are within their intervals; coverage; the slowdown that the profile itself states; extra CPU, the
-processor time of everything over that of the program alone; page faults a second that the program
-has because of replicas.
+its manual say what they are); how many of the shares of at least 2 % are within their intervals; coverage; the
+slowdown that the profile itself states; extra CPU, the processor time of everything over that of the program alone;
+page faults a second that the program has because of replicas.
 
 Figures are written to STEM.json after each run, and a later call goes on where one was stopped (--again
 begins anew). At the end come STEM.md and plots, STEM-*.svg.
@@ -55,7 +55,8 @@ SETS = {
     "windows": {f"{size}/{period}": f"-m instant --all-threads --sample-size {size} --period {period} --overhead 100%"
                 for size, period in (("2ms", "4s"), ("1ms", "1s"), ("2ms", "1s"), ("4ms", "1s"), ("2ms", "250ms"))},
 }
-MEASURES = ["path", "edge", "Diff-Top", "call", "method", "stream", "within", "coverage", "slowdown", "extra CPU", "faults/s"]
+MEASURES = ["path", "edge", "Diff-Top", "call", "method", "stream", "within", "coverage", "slowdown", "extra CPU",
+            "faults/s"]
 FINE = ("Diff-Top", "slowdown", "coverage")
 PAPERS = """The papers' figures (SPEC CPU2000 and other programs, other machines): shadow profiling has a path
 accuracy of 83–93 % on average, 93 % at 100M and 0.25 for about 1 % of overhead and a coverage of 0.2 %, Diff-Top
@@ -78,8 +79,8 @@ def compare(shadowprof, sampled, perfect):
     figures["faults/s"] = whole["cost"].get("extra_faults", 0) / whole["run"]["duration"]
     estimates = shares(sampled)[0]
     # Each: kind, truth, estimate, its interval; of what was not seen it is empty.
-    figures["shares"] = [[key[0], truth, *estimates.get(key, (0, 0, 0))] for key, (truth, *_) in shares(perfect)[0].items()
-                         if truth >= LEAST_SHARE]
+    figures["shares"] = [[key[0], truth, *estimates.get(key, (0, 0, 0))]
+                         for key, (truth, *_) in shares(perfect)[0].items() if truth >= LEAST_SHARE]
     held = [low <= truth <= high for _, truth, _, low, high in figures["shares"]]
     figures["within"] = statistics.fmean(held) if held else None
     figures["samples"] = whole["coverage"]["samples"]

@@ -1,17 +1,16 @@
 """The programs that accuracy is measured on: programs of Debian, and small ones of our own for extremes."""
 
-import contextlib
-import glob
 import importlib.util
 import os
 import random
-import shutil
 import signal
-import socket
 import subprocess
-import time
+import sys
 
 from common import HERE, build
+
+sys.path.insert(0, os.path.dirname(HERE))
+import servers  # noqa: E402
 
 
 RUBY = """
@@ -183,7 +182,7 @@ class Redis:
         return ["redis-server", "--port", str(self.port), "--save", "", "--appendonly", "no"]
 
     def drive(self):
-        _await_server(self.port)
+        servers.await_answer(self.port)
         _quiet(["redis-benchmark", "-p", str(self.port), "-q", "-r", "10000", "-c", "4", "-n", str(self.requests), "-t",
                 "set,get,lpush,sadd,zadd,lrange_100"])
         _quiet(["redis-cli", "-p", str(self.port), "shutdown", "nosave"])
@@ -198,18 +197,13 @@ class Nginx:
         self.folder, self.seconds = folder, max(1, round(5 * scale))
 
     def command(self):
-        path = os.path.join(self.folder, "nginx.conf")
         with open(os.path.join(self.folder, "large"), "w", encoding="ascii") as file:
             file.write("nginx " * 11000)
-        with open(path, "w", encoding="ascii") as file:
-            file.write(f"daemon off; master_process off; user root; pid {self.folder}/nginx.pid;\n"
-                       f"error_log {self.folder}/error;\nevents {{}}\n"
-                       f"http {{ access_log off; gzip on; gzip_types *; server {{ listen 127.0.0.1:{self.port};\n"
-                       f'location /large {{ root {self.folder}; }} location / {{ return 200 "hello"; }} }} }}\n')
-        return ["nginx", "-p", self.folder, "-c", path]
+        return servers.nginx(self.folder, self.port, http="gzip on; gzip_types *;",
+                             server=f'location /large {{ root {self.folder}; }} location / {{ return 200 "hello"; }}')
 
     def drive(self):
-        _await_server(self.port)
+        servers.await_answer(self.port)
         for page in ("", "large"):
             _quiet(["wrk", "-t", "1", "-c", "4", "-d", str(self.seconds), "-H", "Accept-Encoding: gzip",
                     f"http://127.0.0.1:{self.port}/{page}"])
@@ -218,32 +212,21 @@ class Nginx:
 
 
 class Postgres:
-    """The transactions of pgbench. It does not run as root."""
+    """The transactions of pgbench."""
 
     port = 36381
 
     def __init__(self, folder, scale):
-        self.folder, self.seconds = os.path.join(folder, "postgres"), max(1, round(10 * scale))
-        self.tools = max(glob.glob("/usr/lib/postgresql/*/bin"))
-        self.user = ["setpriv", "--reuid", "postgres", "--regid", "postgres", "--clear-groups"] * (os.geteuid() == 0)
+        self.server, self.seconds = servers.Postgres(folder, self.port), max(1, round(10 * scale))
 
     def command(self):
-        data = os.path.join(self.folder, "data")
-        if not os.path.exists(data):
-            os.mkdir(self.folder)
-            if self.user:
-                os.chmod(os.path.dirname(self.folder), 0o755)
-                shutil.chown(self.folder, "postgres")
-            _quiet([*self.user, f"{self.tools}/initdb", "-A", "trust", "-U", "bench", "-D", data])
-        return [*self.user, f"{self.tools}/postgres", "-D", data, "-p", str(self.port), "-k", self.folder]
+        return self.server.command()
 
     def drive(self):
-        _await_server(self.port)
-        while subprocess.run([f"{self.tools}/pg_isready", "-q", "-h", "127.0.0.1", "-p", str(self.port)], check=False).returncode:
-            time.sleep(0.01)
-        for options in (["-i", "-s", "3"], ["-n", "-c", "2", "-T", str(self.seconds)]):
-            _quiet([f"{self.tools}/pgbench", "-h", "127.0.0.1", "-p", str(self.port), "-U", "bench", *options, "postgres"])
-        _quiet([*self.user, f"{self.tools}/pg_ctl", "stop", "-m", "fast", "-D", os.path.join(self.folder, "data")])
+        self.server.await_ready()
+        self.server.pgbench("-i", "-s", "3")
+        self.server.pgbench("-n", "-c", "2", "-T", str(self.seconds))
+        self.server.stop()
 
 
 SERVERS = {"redis": Redis, "nginx": Nginx, "postgres": Postgres}
@@ -252,13 +235,6 @@ SERVERS = {"redis": Redis, "nginx": Nginx, "postgres": Postgres}
 def drive(program, folder, scale):
     """What else has to be done while the program runs: nothing, or to send requests to it and then to end it."""
     return SERVERS[program](folder, scale).drive if program in SERVERS else None
-
-
-def _await_server(port):
-    for _ in range(6000):
-        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 1):
-            return
-        time.sleep(0.01)
 
 
 def _quiet(command):

@@ -8,7 +8,11 @@ import random
 import signal
 import socket
 import subprocess
+import sys
 import time
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import servers  # noqa: E402
 
 ON_EXIT = contextlib.ExitStack()
 
@@ -106,21 +110,14 @@ class Nginx:
     answers_itself = True
 
     def __init__(self, folder):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
+        self.port = servers.free_port()
         with open(f"{folder}/page.html", "w", encoding="ascii") as page:
             page.write("a page " * 500)
-        with open(f"{folder}/nginx.conf", "w", encoding="ascii") as configuration:
-            configuration.write(
-                f"daemon off; worker_processes 1; user root; pid {folder}/pid; error_log {folder}/error;"
-                "events { worker_connections 256; } http { access_log off;"
-                f" server {{ listen 127.0.0.1:{port}; root {folder};"
-                " location /status { stub_status; } gzip on; gzip_types *; gzip_comp_level 6; } }"
-            )
-        master = start(["taskset", "-c", "0", "nginx", "-c", f"{folder}/nginx.conf"]).pid
+        command = servers.nginx(
+            folder, self.port, f"root {folder}; location /status {{ stub_status; }}",
+            http="gzip on; gzip_types *; gzip_comp_level 6;", processes="worker_processes 1")
+        master = start(["taskset", "-c", "0", *command]).pid
         ON_EXIT.callback(lambda: os.kill(self.pid, signal.SIGKILL))
-        self.port = port
         deadline = time.monotonic() + 10
         while True:
             with open(f"/proc/{master}/task/{master}/children", encoding="ascii") as children:
@@ -132,7 +129,7 @@ class Nginx:
             time.sleep(0.05)
         self.pid = int(workers[0])
         start(["taskset", "-c", "1", "wrk", "-t1", "-c8", "-d100000", "-H", "Accept-Encoding: gzip",
-               f"http://127.0.0.1:{port}/page.html"])  # fmt: skip
+               f"http://127.0.0.1:{self.port}/page.html"])  # fmt: skip
 
     def progress(self):
         with socket.create_connection(("127.0.0.1", self.port)) as connection:

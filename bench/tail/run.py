@@ -4,10 +4,11 @@
     bench/tail/run.py [--build DIR] [--rounds N] [--seconds S] [--rate R] [--json FILE] [SERVER...]
 
 redis-server, nginx and postgres answer requests that come at random times, a given number a second (postgres, by
-pgbench -S, a fifth of that): choose half of what they can do, or less. In each round come a stretch without shadowprof, one for each way of profiling, and one without again,
-so that the machine's own changes show. Printed are medians over the rounds of the 50th, 99th and 99.9th
-percentile in microseconds, and of their ratios to the stretches without just before and after. "beside" compares these
-two with each other. Servers that are not installed are left out, and said to be."""
+pgbench -S, a fifth of that): choose half of what they can do, or less. In each round come a stretch without
+shadowprof, one for each way of profiling, and one without again, so that the machine's own changes show. Printed are
+medians over the rounds of the 50th, 99th and 99.9th percentile in microseconds, and of their ratios to the stretches
+without just before and after. "beside" compares these two with each other. Servers that are not installed are left
+out, and said to be."""
 
 import argparse
 import glob
@@ -15,7 +16,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -23,6 +23,9 @@ import tempfile
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+import servers  # noqa: E402
+
 PERCENTILES = ("p50", "p99", "p99.9")
 WINDOWS = (("2ms", "4s"), ("1ms", "1s"), ("2ms", "1s"), ("4ms", "1s"), ("2ms", "250ms"))
 
@@ -35,51 +38,22 @@ def ways():
     return found
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
 def redis(folder, port):
     return ["redis-server", "--port", str(port), "--save", "", "--dir", folder], "redis"
 
 
 def nginx(folder, port):
-    path = os.path.join(folder, "nginx.conf")
-    with open(path, "w", encoding="ascii") as file:
-        file.write(f"daemon off; master_process off; pid {folder}/pid; error_log {folder}/error;\n"
-                   "events {}\n"
-                   f"http {{ access_log off; server {{ listen 127.0.0.1:{port}; keepalive_requests 1000000000;\n"
-                   'location / { return 200 "hello"; } } }\n')
-    return ["nginx", "-p", folder, "-c", path], "http"
-
-
-POSTGRES = sorted(glob.glob("/usr/lib/postgresql/*/bin"))[-1:]
-
-
-def as_postgres(command, folder):
-    """It does not run as root."""
-    return {"args": command, "cwd": folder, "user": "postgres" if os.geteuid() == 0 else None,
-            "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    return servers.nginx(folder, port, 'keepalive_requests 1000000000; location / { return 200 "hello"; }'), "http"
 
 
 class Server:
     """One that client.c speaks to."""
 
     def __init__(self, make, folder):
-        self.port = free_port()
+        self.port = servers.free_port()
         command, self.protocol = make(folder, self.port)
-        self.process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        self.await_answer(command[0])
-
-    def await_answer(self, name):
-        for _ in range(100):
-            time.sleep(0.05)
-            with socket.socket() as s:
-                if s.connect_ex(("127.0.0.1", self.port)) == 0:
-                    return
-        sys.exit(f"{name} does not answer")
+        self.process = subprocess.Popen(command, **servers.QUIET)
+        servers.await_answer(self.port)
 
     def stretch(self, client, options):
         """The percentiles of so many seconds."""
@@ -96,30 +70,19 @@ class Postgres(Server):
     """Each stretch connects anew: its processes are children that shadowprof follows."""
 
     def __init__(self, folder):
-        self.folder = os.path.join(folder, "postgres")
-        os.mkdir(self.folder)
-        if os.geteuid() == 0:
-            shutil.chown(self.folder, "postgres")
-            os.chmod(folder, 0o755)
-        self.port = free_port()
-        data = os.path.join(self.folder, "data")
-        subprocess.run(**as_postgres([f"{POSTGRES[0]}/initdb", "-A", "trust", "-D", data], self.folder), check=True)
-        self.process = subprocess.Popen(**as_postgres(
-            [f"{POSTGRES[0]}/postgres", "-D", data, "-p", str(self.port), "-k", self.folder], self.folder))
-        self.await_answer("postgres")
-        self.pgbench("-i", "-s", "5", "-q")
-
-    def pgbench(self, *options):
-        command = [f"{POSTGRES[0]}/pgbench", "-h", "127.0.0.1", "-p", str(self.port), *options, "postgres"]
-        subprocess.run(**as_postgres(command, self.folder), check=True)
+        self.server = servers.Postgres(folder, servers.free_port())
+        self.process = subprocess.Popen(self.server.command(), **servers.QUIET)
+        self.server.await_ready()
+        self.server.pgbench("-i", "-s", "5", "-q")
 
     def stretch(self, client, options):
-        for old in glob.glob(f"{self.folder}/log.*"):
+        logs = os.path.join(self.server.folder, "log.*")
+        for old in glob.glob(logs):
             os.remove(old)
-        self.pgbench("-S", "-n", "-c", "4", "-T", str(round(options.seconds)), "-R", str(options.rate // 5),
-                     "-l", "--log-prefix", f"{self.folder}/log")
+        self.server.pgbench("-S", "-n", "-c", "4", "-T", str(round(options.seconds)), "-R", str(options.rate // 5),
+                            "-l", "--log-prefix", logs.removesuffix(".*"))
         took = []
-        for log in glob.glob(f"{self.folder}/log.*"):
+        for log in glob.glob(logs):
             with open(log, encoding="ascii") as file:
                 took += [int(line.split()[2]) for line in file]  # since it was due
         took.sort()
@@ -131,7 +94,7 @@ SERVERS = {"redis-server": lambda folder: Server(redis, folder), "nginx": lambda
 
 
 def is_installed(name):
-    return POSTGRES if name == "postgres" else shutil.which(name)
+    return servers.Postgres.tools if name == "postgres" else shutil.which(name)
 
 
 def profiled(server, client, options, words, output):
