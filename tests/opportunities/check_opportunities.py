@@ -10,10 +10,10 @@ import tempfile
 SHADOWPROF = os.environ["SHADOWPROF"]
 
 
-def findings(program, folder):
-    """What the report tells, in its order: (kind, source line)."""
+def findings(command, options, folder):
+    """What the report tells, in its order: (kind, source line). And the text."""
     profile = os.path.join(folder, "profile.json")
-    subprocess.run([SHADOWPROF, "run", "-q", "--mode", "full", "-o", profile, "--", program],
+    subprocess.run([SHADOWPROF, "run", "-q", *options, "-o", profile, "--", *command],
                    check=True, stdout=subprocess.DEVNULL)
     report = subprocess.run([SHADOWPROF, "report", "--top", "100", profile], check=True,
                             capture_output=True, text=True, env=os.environ | {"COLUMNS": "400"}).stdout
@@ -34,7 +34,7 @@ def planted(source):
 
 def main(source, planted_program, unremarkable_program):
     with tempfile.TemporaryDirectory(prefix="shadowprof-test-") as folder:
-        found, section = findings(planted_program, folder)
+        found, section = findings([planted_program], ["--mode", "full"], folder)
         ranks = []
         for kind, line in planted(source):
             places = [(kind, f"{os.path.basename(source)}:{n}") for n in (line, line + 1)]
@@ -46,9 +46,10 @@ def main(source, planted_program, unremarkable_program):
             sys.exit(f"FAILED: something that was not planted is ranked above what was:\n{section}")
         if len(set(kind for kind, _ in planted(source))) < 9:
             sys.exit("FAILED: not every kind is planted")
-        found, section = findings(unremarkable_program, folder)
+        found, section = findings([unremarkable_program], ["--mode", "full"], folder)
         if found:
             sys.exit(f"FAILED: found where there is nothing:\n{section}")
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

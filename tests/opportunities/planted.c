@@ -6,6 +6,7 @@
 // instructions are its own. Numbers come from a generator, so that nothing else is regular.
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define OWN __attribute__((noinline, noclone, noipa))
 
@@ -162,14 +163,15 @@ OWN uint64_t in_order(uint64_t seed) {
     return seed;
 }
 
+// [ROUNDS]
 int main(int argc, char** argv) {
-    (void)argv;
+    const int rounds = argc > 1 ? atoi(argv[1]) : 500000;
     link_nodes();
     hash_buckets = 1008 + (uint32_t)argc;
     settings.threshold = 41 + (uint32_t)argc;
     for (int i = 0; i < table_size; ++i) tags[i] = i % 31 ? 5 : (uint8_t)(i % 13);
     uint64_t sum = 0;
-    for (int i = 0; i < 500000; ++i) {
+    for (int i = 0; i < rounds; ++i) {
         const uint64_t x = draw();
         sum += mix(x, (x >> 40) % 16 ? 3 : (x >> 20) % 16);
         sum += bucket_sum(x);

@@ -2,6 +2,7 @@
 // is inlined, and what is divided by is a constant. Sorts numbers by Hoare's quicksort.
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { size = 2048 };
 static uint32_t numbers[size];
@@ -35,9 +36,11 @@ static void sort(int64_t low, int64_t high) {
     }
 }
 
-int main(void) {
+// [ROUNDS]
+int main(int argc, char** argv) {
+    const int rounds = argc > 1 ? atoi(argv[1]) : 30;
     uint64_t state = 0x9e3779b97f4a7c15, sum = 0;
-    for (int round = 0; round < 30; ++round) {
+    for (int round = 0; round < rounds; ++round) {
         for (uint32_t i = 0; i < size; ++i) numbers[i] = (uint32_t)draw(&state);
         sort(0, size - 1);
         for (uint32_t i = 0; i < size; ++i) sum = sum * 31 + numbers[i] % 1009;
