@@ -308,6 +308,10 @@ TEST_CASE("loads that wait for what was known, or for a pointer") {
         for (auto& e : list.entries) e.by_model = {99, 1, 0, 0};
         CHECK(find_opportunities(p, symbols).empty());
     }
+    SUBCASE("what took no longer than the near caches take was not far") {
+        for (auto& e : list.entries) e.by_time = {e.timed, 0, 0, 0};
+        CHECK(find_opportunities(p, symbols).empty());
+    }
     SUBCASE("short waiting, and little of it") {
         for (auto& e : list.entries) e.picoseconds = static_cast<std::int64_t>(e.timed * 9000);
         CHECK(find_opportunities(p, symbols).empty());

@@ -47,7 +47,7 @@ inline constexpr double instructions_in_a_division = 20;
 inline constexpr std::uint64_t least_timed_loads = 30;
 inline constexpr double most_regular = 0.5;      // of a stream's references, to count as irregular
 inline constexpr double least_wait_ns = 10;      // a load's mean: more than the near caches take
-inline constexpr double least_far_share = 0.05;  // of a load's data, beyond L2 by the model
+inline constexpr double least_far_share = 0.05;  // of a load's data, beyond L2
 inline constexpr double instructions_in_a_nanosecond = 3;
 }  // namespace thresholds
 

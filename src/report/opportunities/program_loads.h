@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "report/opportunities/evidence.h"
+#include "report/opportunities/finding.h"
 #include "report/opportunities/last_writers.h"
 #include "report/symbols/symbols.h"
 
@@ -16,6 +17,11 @@ struct ProgramLoad {
     DominantValue value;
 };
 // The loads that ran often enough to be evidence.
+// Of sampled loads it is never sure that none yields another value.
+inline bool is_unchanged(const Share& ratio) {
+    return ratio.share >= thresholds::least_unchanged_share &&
+           ratio.low >= thresholds::least_value_share;
+}
 std::vector<ProgramLoad> program_loads(const Evidence& evidence, Symbols& symbols);
 
 }  // namespace shadowprof::report

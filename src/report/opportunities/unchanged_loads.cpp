@@ -27,7 +27,7 @@ std::vector<Finding> find_unchanged_loads(const Evidence& e, Symbols& symbols) {
     };
     std::map<std::pair<ModuleIndex, std::uint64_t>, LoadsOfFunction> functions;
     for (auto& load : program_loads(e, symbols)) {
-        if (load.value.ratio.low < thresholds::least_unchanged_share) continue;
+        if (!is_unchanged(load.value.ratio)) continue;
         const auto& l = e.place(load.at);
         if (!l.function_offset) continue;
         auto& function = functions[{l.module, *l.function_offset}];

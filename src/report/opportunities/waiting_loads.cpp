@@ -26,6 +26,10 @@ Share mean_of(const LatencyEntry& e) {
     return {mean, mean - error, mean + error};
 }
 
+// The model may not know what was in the caches before a sample.
+bool is_far_by_time(const LatencyEntry& e) {
+    return real(e.by_time[2] + e.by_time[3]) >= thresholds::least_far_share * real(e.timed);
+}
 // Readings may be long by chance or because of a disturbance. The model is affected by neither.
 bool is_far_by_the_model(const LatencyEntry& e) {
     if (e.modelled == 0) return true;
@@ -38,7 +42,8 @@ bool is_far_by_the_model(const LatencyEntry& e) {
 
 bool waits(const LatencyEntry& e) {
     return e.timed >= thresholds::least_timed_loads &&
-           mean_of(e).low >= thresholds::least_wait_ns && is_far_by_the_model(e);
+           mean_of(e).low >= thresholds::least_wait_ns && is_far_by_time(e) &&
+           is_far_by_the_model(e);
 }
 
 void add(Share& sum, const Share& more) {
