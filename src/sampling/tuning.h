@@ -290,8 +290,10 @@ inline constexpr std::uint64_t between_clock_looks = 4'999'000;
 inline constexpr double most_cost_of_looks = 0.003, part_of_budget_for_looks = 0.3;
 // Bytes of stack that come with a look.
 inline constexpr std::uint32_t clock_stack_size = 8192;
-// What was seen is collected so often, at first sooner; and threads that sleep are looked at.
-inline constexpr Seconds first_wait_for_looks{5e-3}, wait_for_looks{75e-3};
+// What was seen is collected so often, give or take half of it, at first sooner; and threads that
+// sleep are looked at. A thread has room for stacks_kept_of_a_thread looks, which are 75 ms; what
+// finds no room is lost.
+inline constexpr Seconds first_wait_for_looks{5e-3}, wait_for_looks{40e-3};
 
 // --- processes (family/family.cpp) ---------------------------------------------------------------
 
