@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """How near the shares of time by function are to those that perf's own clock sees in the same run:
 
-    bench/examples/overlap.py SHADOWPROF COMMAND...
+    bench/examples/overlap.py [--row NAME] SHADOWPROF COMMAND...
 
-Prints the overlap (the sum of the lesser of both shares), what two profiles of so few looks would have by chance if
-both were right, and the functions that differ most. Code without a name counts by its file, and the kernel as one."""
+Prints the overlap (the sum of the lesser of both shares) of the functions themselves and of all that is on the stack
+(there relative to the sum of perf's), what two profiles of so few looks would have by chance if both were right, and
+the functions that differ most. With --row it prints a row of a Markdown table instead. Code without a name counts by
+its file, and the kernel as one. After some ten seconds the command is interrupted."""
 
 import collections
 import json
@@ -14,78 +16,102 @@ import subprocess
 import sys
 import tempfile
 
-FREQUENCY = "499"
+FREQUENCY = "199"
+SECONDS = "12"
 
 
 def base(path):
     return os.path.basename(path) or "[anonymous]"
 
 
+def name_of(symbol, path):
+    return symbol.split("(")[0] if symbol and symbol != "[unknown]" else base(path)
+
+
 def seen_by_perf(folder):
-    lines = subprocess.run(["perf", "script", "-i", "perf.data", "-F", "comm,ip,sym,dso"], cwd=folder, capture_output=True,
-                           text=True, check=True).stdout.splitlines()
-    found = collections.Counter()
-    for line in lines:
-        name, _, place = line.strip().partition(")")[0].rpartition("(")
-        words = name.split()
-        if not words or words[0] == "shadowprof":
+    """Looks: each a list of names, innermost first."""
+    text = subprocess.run(["perf", "script", "-i", "perf.data", "-F", "comm,ip,sym,dso"], cwd=folder, check=True,
+                          capture_output=True, text=True).stdout
+    for look in text.split("\n\n"):
+        head, *lines = look.strip("\n").split("\n")
+        if not lines or head.split()[0] == "shadowprof":
             continue
-        at = next((n for n, word in enumerate(words) if n and all(c in "0123456789abcdef" for c in word)), None)
-        if at is None:
-            continue
-        symbol = " ".join(words[at + 1:])
-        if place.startswith("[kernel") or place.startswith("[guest"):
-            found["[kernel]"] += 1
-        else:
-            found[symbol.split("(")[0] if symbol and symbol != "[unknown]" else base(place)] += 1
-    return found
+        names = []
+        for line in lines:
+            symbol, _, path = line.strip().removesuffix(")").rpartition("(")
+            symbol = symbol.strip().partition(" ")[2]
+            is_kernel = path.startswith(("[kernel", "[guest"))
+            names.append("[kernel]" if is_kernel else name_of(symbol.strip(), path))
+        yield names
 
 
 def seen_by_clock(folder):
+    """The same, with how often it was seen."""
     with open(os.path.join(folder, "profile.json"), encoding="utf-8") as file:
         profile = json.load(file)
-    found = collections.Counter()
+
+    def name(frame):
+        at = profile["locations"][frame]
+        symbol = at.get("function", "")
+        path = profile["modules"][at["module"]]["path"] if "module" in at else ""
+        return name_of("" if "+0x" in symbol else symbol, path)
+
     for entry in profile["time"]["entries"]:
-        if not entry["count"]:
-            continue
-        if entry["state"] != "user" or not entry["frames"]:
-            found["[kernel]" if entry["state"] != "user" else "[unknown]"] += entry["count"]
-            continue
-        at = profile["locations"][entry["frames"][0]]
-        name = at.get("function", "").split("(")[0]
-        is_name = name and "+0x" not in name
-        found[name if is_name else base(profile["modules"][at["module"]]["path"] if "module" in at else "")] += entry["count"]
-    return found, profile["time"]["samples"]
+        if entry["count"]:
+            names = [name(frame) for frame in entry["frames"]]
+            yield (names if entry["state"] == "user" else ["[kernel]", *names]) or ["[unknown]"], entry["count"]
 
 
-def shares(counts):
-    total = sum(counts.values())
+def counted(looks):
+    own, anywhere = collections.Counter(), collections.Counter()
+    for names, count in looks:
+        own[names[0]] += count
+        for each in set(names):
+            anywhere[each] += count
+    return own, anywhere
+
+
+def shares(counts, total):
     return {name: count / total for name, count in counts.items()}
 
 
 def overlap(a, b):
-    return sum(min(share, b.get(name, 0)) for name, share in a.items())
+    """Relative to the sum of b's."""
+    return sum(min(share, b.get(name, 0)) for name, share in a.items()) / sum(b.values())
 
 
 def by_chance(truth, looks, others, rounds=50):
     names, weights = list(truth), list(truth.values())
-    draw = lambda n: shares(collections.Counter(random.choices(names, weights, k=n)))
+    draw = lambda n: shares(collections.Counter(random.choices(names, weights, k=n)), n)
     return sum(overlap(draw(looks), draw(others)) for _ in range(rounds)) / rounds
 
 
 def main():
-    shadowprof, command = os.path.abspath(sys.argv[1]), sys.argv[2:]
+    words = sys.argv[1:]
+    row = words[1] if words[0] == "--row" else None
+    shadowprof, *command = words[2:] if row else words
     with tempfile.TemporaryDirectory() as folder:
         profile = os.path.join(folder, "profile.json")
-        subprocess.run(["perf", "record", "-q", "-e", "cpu-clock", "-F", FREQUENCY, "-o", os.path.join(folder, "perf.data"), "--",
-                        shadowprof, "run", "-q", "-o", profile, "--", *command], stdout=subprocess.DEVNULL, check=False)
-        perf, (clock, looks) = seen_by_perf(folder), seen_by_clock(folder)
-    ours, theirs = shares(clock), shares(perf)
-    print(f"overlap {overlap(ours, theirs):.1%} of {looks} looks and perf's {sum(perf.values())}; "
-          f"by chance {by_chance(theirs, looks, sum(perf.values())):.1%}")
-    names = sorted(ours.keys() | theirs.keys(), key=lambda n: -abs(ours.get(n, 0) - theirs.get(n, 0)))
-    for name in names[:4]:
-        print(f"  {ours.get(name, 0):6.1%} {theirs.get(name, 0):6.1%}  {name}")
+        perf = ["perf", "record", "-q", "-e", "cpu-clock", "-F", FREQUENCY, "--call-graph", "dwarf,16384",
+                "-o", os.path.join(folder, "perf.data"), "--"]
+        profiled = ["timeout", "-s", "INT", SECONDS, os.path.abspath(shadowprof), "run", "-q", "-o", profile, "--"]
+        subprocess.run([*perf, *profiled, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+        theirs, theirs_anywhere = counted((names, 1) for names in seen_by_perf(folder))
+        ours, ours_anywhere = counted(seen_by_clock(folder))
+    looks, others = ours.total(), theirs.total()
+    own = overlap(shares(ours, looks), shares(theirs, others))
+    anywhere = overlap(shares(ours_anywhere, looks), shares(theirs_anywhere, others))
+    chance = by_chance(theirs, looks, others)
+    if row:
+        print(f"| {row} | {looks} | {others} | {own:.1%} | {chance:.1%} | {anywhere:.1%} |")
+        return
+    print(f"overlap {own:.1%} (by chance {chance:.1%}), on the stack {anywhere:.1%}, "
+          f"of {looks} looks and perf's {others}")
+    for title, a, b in ("itself", ours, theirs), ("on the stack", ours_anywhere, theirs_anywhere):
+        print(title)
+        a, b = shares(a, looks), shares(b, others)
+        for name in sorted(a.keys() | b.keys(), key=lambda n: -abs(a.get(n, 0) - b.get(n, 0)))[:6]:
+            print(f"  {a.get(name, 0):6.1%} {b.get(name, 0):6.1%}  {name}")
 
 
 main()

@@ -2,11 +2,12 @@
 # Profiles ordinary programs for some ten seconds each, at the defaults, and keeps what `shadowprof report`
 # prints first, unedited:
 #   bench/examples/run.sh FOLDER [NAME...]
-# Uses the build folder BUILD, by default build. Programs that are not installed are left out.
+# With CHECK=1 it runs each once more, under perf, and writes to FOLDER/overlap.md how near the shares of time are
+# (overlap.py). Uses the build folder BUILD, by default build. Programs that are not installed are left out.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 shadowprof=$(cd "${BUILD:-$root/build}" && pwd)/shadowprof
-[[ $# -ge 1 ]] || { sed -n '2,5s/^# \?//p' "$0" >&2; exit 2; }
+[[ $# -ge 1 ]] || { sed -n '2,7s/^# \?//p' "$0" >&2; exit 2; }
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 shift
@@ -15,6 +16,8 @@ trap 'rm -rf "$scratch"' EXIT
 cd "$scratch"
 seconds=10
 lines=60
+pg=$(printf '%s\n' /usr/lib/postgresql/*/bin | tail -1)
+export pg
 
 # Text like source code, of the same words in another order each time.
 awk 'BEGIN { srand(1); n = split("int return struct const for if while size char void static unsigned list tree " \
@@ -115,6 +118,180 @@ int main() {
     other.join();
 }
 S
+cat > join.cpp <<'S'
+// Joins 20 million rows with a hash table of 2 million.
+#include <chrono>
+#include <cstdio>
+#include <random>
+#include <string>
+#include <unordered_map>
+#include <vector>
+struct Row { long key, amount; };
+int main() {
+    std::mt19937_64 random(1);
+    std::unordered_map<long, std::string> names;
+    for (long i = 0; i < 2000000; ++i) names.emplace(i * 2654435761 % 4000037, "name" + std::to_string(i));
+    std::vector<Row> rows(1000000);
+    for (auto& row : rows) row = {static_cast<long>(random() % 4000037), static_cast<long>(random() % 100)};
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(12);
+    std::size_t sum = 0;
+    while (std::chrono::steady_clock::now() < end)
+        for (const auto& row : rows)
+            if (const auto found = names.find(row.key); found != names.end())
+                sum += found->second.size() * static_cast<std::size_t>(row.amount);
+    std::printf("%d\n", sum == 1);
+}
+S
+cat > json.cpp <<'S'
+// Reads JSON into a tree of values, again and again.
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+struct Value {
+    std::string text;
+    double number = 0;
+    std::vector<Value> items;
+    std::map<std::string, Value> members;
+};
+class Parser {
+  public:
+    explicit Parser(const std::string& text) : at_(text.c_str()) {}
+    Value value() {
+        Value result;
+        skip();
+        if (*at_ == '{') {
+            do { ++at_; skip(); auto name = string(); skip(); ++at_; result.members[name] = value(); skip(); } while (*at_ == ',');
+            ++at_;
+        } else if (*at_ == '[') {
+            do { ++at_; result.items.push_back(value()); skip(); } while (*at_ == ',');
+            ++at_;
+        } else if (*at_ == '"') {
+            result.text = string();
+        } else {
+            char* end = nullptr;
+            result.number = std::strtod(at_, &end);
+            at_ = end;
+        }
+        return result;
+    }
+  private:
+    void skip() { while (*at_ == ' ' || *at_ == '\n') ++at_; }
+    std::string string() {
+        std::string result;
+        for (++at_; *at_ != '"'; ++at_) result += *at_;
+        ++at_;
+        return result;
+    }
+    const char* at_;
+};
+int main() {
+    std::string text = "[";
+    for (int i = 0; i < 2000; ++i)
+        text += (i ? ",\n" : "") + std::string("{\"id\": ") + std::to_string(i) + ", \"name\": \"customer number " + std::to_string(i * 7) +
+                "\", \"amounts\": [1.5, 22.25, " + std::to_string(i * 0.37) + "], \"address\": {\"city\": \"Rome\", \"zip\": \"00100\"}}";
+    text += "]";
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(12);
+    std::size_t sum = 0;
+    while (std::chrono::steady_clock::now() < end) sum += Parser(text).value().items.size();
+    std::printf("%d\n", sum == 1);
+}
+S
+cat > sharing.cpp <<'S'
+// Two threads count in neighbouring words of one cache line, and now and then add up under a mutex.
+#include <chrono>
+#include <cstdio>
+#include <mutex>
+#include <thread>
+struct Counters { unsigned long hits = 0, misses = 0; };
+static Counters counters;
+static std::mutex mutex;
+static unsigned long total;
+static void count(unsigned long& mine, unsigned seed) {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(12);
+    while (std::chrono::steady_clock::now() < end) {
+        for (int i = 0; i < 100000; ++i) {
+            seed = seed * 1664525 + 1013904223;
+            __atomic_store_n(&mine, __atomic_load_n(&mine, __ATOMIC_RELAXED) + (seed >> 31), __ATOMIC_RELAXED);
+        }
+        const std::lock_guard lock(mutex);
+        total += mine;
+    }
+}
+int main() {
+    std::thread one([] { count(counters.hits, 1); }), other([] { count(counters.misses, 2); });
+    one.join();
+    other.join();
+    std::printf("%d\n", total == 1);
+}
+S
+cat > primes.go <<'S'
+package main
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+)
+
+func words(n int) map[string]int {
+	counts := map[string]int{}
+	for i := 0; i < n; i++ {
+		counts[fmt.Sprintf("w%d", i*7919%10007)] += len(strings.Repeat("x", i%13))
+	}
+	return counts
+}
+
+func main() {
+	end := time.Now().Add(12 * time.Second)
+	n := 0
+	for time.Now().Before(end) {
+		counts := words(50000)
+		keys := make([]string, 0, len(counts))
+		for key := range counts {
+			keys = append(keys, key)
+		}
+		sort.Strings(keys)
+		n += len(keys)
+	}
+	fmt.Println(n > 0)
+}
+S
+cat > groups.rs <<'S'
+use std::collections::{BTreeMap, HashMap};
+use std::time::{Duration, Instant};
+
+fn group(lines: &[String]) -> BTreeMap<usize, Vec<&str>> {
+    let mut groups: BTreeMap<usize, Vec<&str>> = BTreeMap::new();
+    for line in lines {
+        for word in line.split(' ') {
+            groups.entry(word.len()).or_default().push(word);
+        }
+    }
+    groups
+}
+
+fn main() {
+    let end = Instant::now() + Duration::from_secs(12);
+    let lines: Vec<String> = (0..20000u64).map(|i| format!("{} {} {}", i * 7919 % 10007, i * i, "x".repeat((i % 17) as usize))).collect();
+    let mut n = 0;
+    while Instant::now() < end {
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        for (_, mut words) in group(&lines) {
+            words.sort();
+            for word in words {
+                *counts.entry(word).or_insert(0) += 1;
+            }
+        }
+        n += counts.len();
+    }
+    println!("{}", n > 0);
+}
+S
 declare -A command=(
   [bzip2]='cat text text text text text text | bzip2 -9' [gzip]='gzip -9 -c text text text text text text text text'
   [xz]='xz -6 -c text' [zstd]='zstd -17 -T2 -q -c text' [sqlite3]="sqlite3 :memory: 'create table t(a,b);
@@ -123,10 +300,13 @@ declare -A command=(
     select b%1000, count(*), avg(a) from t group by 1 order by 2 limit 1;'"
   [openssl]='openssl speed -seconds 10 sha256' [perl]='perl tree.pl' [python3]='/usr/bin/python3 words.py'
   [ruby]='ruby objects.rb' [node]='node sort.js' [node-names]='node --perf-basic-prof sort.js' [lua]='lua5.4 strings.lua'
-  [java]='java Maps' [cc1plus]="\$(g++ -print-prog-name=cc1plus) -quiet -O2 all.cpp -o /dev/null"
-  [list]='./list' [locks]='./locks' [pipeline]='sort -r text | uniq -c | sort -n | tail -1'
+  [java]='java Maps' [java-names]='java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit Maps' [cc1plus]="\$(g++ -print-prog-name=cc1plus) -quiet -O2 all.cpp -o /dev/null"
+  [demo]='./spheres 2500' [planted]='./planted 9000000' [join]='./join' [json]='./json' [sharing]='./sharing'
+  [go]='./primes' [rust]='./groups' [list]='./list' [locks]='./locks' [pipeline]='sort -r text | uniq -c | sort -n | tail -1'
   [dd]='dd if=/dev/zero of=/dev/null bs=4k count=30000000' [sleep]='sleep 3' [git]='git fsck --full' [sort]='sort --parallel=2 text text'
   [make]='make -s -j2' [ffmpeg]='ffmpeg -loglevel error -f lavfi -i testsrc2=size=1280x720:rate=30 -t 60 -c:v libx264 -f null -'
+  [postgres]='setpriv --reuid postgres --regid postgres --clear-groups $pg/postgres -D $PWD/pg/data -p 6398 -k $PWD/pg & sleep 1;
+    $pg/pgbench -h 127.0.0.1 -p 6398 -U bench -n -c2 -T9 postgres | cat; kill -INT $!'
   [povray]='povray +Ispheres.pov +Oout.png +W1600 +H1200 +A -D'
   [nginx]='nginx -p . -c nginx.conf & sleep 0.5; wrk -t1 -c8 -d9 -H Accept-Encoding:gzip http://127.0.0.1:8098/page | cat; kill $!'
   [redis]='redis-server --port 6399 --save "" & sleep 0.5; redis-benchmark -p 6399 -q -n 2000000 -t set,get,lrange_100 | cat')
@@ -145,7 +325,18 @@ prepare() {
       'gzip_types text/plain; default_type text/plain; server { listen 127.0.0.1:8098; root .; }' > nginx.conf
       head -c 60000 text > page ;;
     java) javac Maps.java ;;
-    list | locks) g++ -O2 -g -pthread -o "$1" "$1.cpp" ;;
+    java-names) sed -i 's/12000/9000/' Maps.java && javac Maps.java ;;
+    list | locks | join | json | sharing) g++ -O2 -g -pthread -o "$1" "$1.cpp" ;;
+    demo) g++ -O2 -g -o spheres "$root/bench/demo/spheres.cpp" ;;
+    planted) gcc -O2 -g -o planted "$root/tests/opportunities/planted.c" ;;
+    go) go build primes.go ;;
+    rust) rustc -O -g groups.rs ;;
+    postgres) mkdir pg && chmod 755 . && chown postgres pg && (as_postgres=(setpriv --reuid postgres --regid postgres --clear-groups)
+      set -e
+      "${as_postgres[@]}" "$pg/initdb" -A trust -U bench -D "$PWD/pg/data"
+      "${as_postgres[@]}" "$pg/pg_ctl" -D "$PWD/pg/data" -o "-p 6398 -k $PWD/pg" -l pg/log -w start
+      "$pg/pgbench" -h 127.0.0.1 -p 6398 -U bench -i -s 5 -q postgres
+      "${as_postgres[@]}" "$pg/pg_ctl" -D "$PWD/pg/data" -m fast stop) ;;
     cc1plus) for i in $(seq 150); do echo "#include <map>
 #include <string>
 struct k$i { int a; bool operator<(const k$i& o) const { return a < o.a; } };
@@ -166,4 +357,6 @@ for name in "${names[@]}"; do
   { echo "\$ shadowprof run -- $words"; grep '^shadowprof:' error || true; echo "\$ shadowprof report | head -$lines"
     "$shadowprof" report profile.json 2>&1 | head -"$lines" || true; } > "$folder/$name.txt"
   rm -f profile.json*
+  [[ -z ${CHECK:-} ]] ||
+    "$root/bench/examples/overlap.py" --row "$name" "$shadowprof" "${run[@]}" 2> /dev/null >> "$folder/overlap.md" || true
 done

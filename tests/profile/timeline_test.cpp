@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <string>
 #include <variant>
 #include <vector>
@@ -71,6 +72,33 @@ TEST_CASE("each look is in the column of the time that it stands for") {
     CHECK(list.entries[1].statistics.count == 10'000'000);
     CHECK(list.entries[1].statistics.samples == 2);
     CHECK(list.entries[2].column == 0);
+}
+
+TEST_CASE("what takes little time in each column is told in one") {
+    EachIsAFunction functions;
+    TimelineProfiler profiler{functions};
+    // In each of 100 columns 40 functions; one that matters is in a single column.
+    for (std::uint64_t column = 0; column < 100; ++column)
+        for (std::uint64_t n = 1; n <= 40; ++n)
+            profiler.look(look_at(n, 0.1 * static_cast<double>(column) + 0.05, n * 100'000));
+    profiler.look(look_at(50, 3.06, 50'000'000));
+    const auto list = list_of(profiler);
+    CHECK(list.totals.unknown == 0);
+    std::uint64_t sum = 0;
+    std::map<std::uint64_t, std::size_t> columns_of;
+    for (const auto& e : list.entries) {
+        sum += e.statistics.count;
+        ++columns_of[e.function ? e.function->offset : 0];
+    }
+    CHECK(sum == list.totals.total);
+    CHECK(list.entries.size() <= 1000);
+    CHECK(columns_of.at(50) == 1);
+    for (const auto& [function, columns] : columns_of)
+        if (function != 50) CHECK(columns == 100);
+    CHECK(columns_of.contains(40));
+    CHECK(!columns_of.contains(1));
+    for (const auto& phase : phases_of(section_of(list), std::identity{}))
+        CHECK(!phase.parts.back().function);
 }
 
 TEST_CASE("a long run has wider columns, and nothing is lost") {

@@ -1,6 +1,8 @@
 #include "profile/timeline/timeline.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <utility>
 
 #include "profile/common/tally.h"
@@ -10,8 +12,9 @@ namespace shadowprof::profile {
 
 namespace {
 
-// All entries together are no more than hotlists have by default.
-constexpr std::size_t most_columns = 100, most_in_column = 9;
+constexpr std::size_t most_columns = 100;
+// As many as hotlists have by default; and of what is told by itself.
+constexpr std::size_t most_entries = 1000, most_told = 800;
 
 }  // namespace
 
@@ -42,24 +45,45 @@ void TimelineProfiler::halve() {
     columns_.resize((columns_.size() + 1) / 2);
 }
 
+// What takes most time in the columns where it occurs at all. It is told in all of them, so that
+// columns can be compared with each other.
+std::set<TimelineProfiler::Key> TimelineProfiler::told() const {
+    std::map<Key, std::pair<std::uint64_t, std::size_t>> sums;  // time, columns
+    for (const auto& column : columns_)
+        for (const auto& [key, statistics] : column) {
+            sums[key].first += statistics.count;
+            ++sums[key].second;
+        }
+    std::vector<std::pair<std::uint64_t, const Key*>> order;
+    for (const auto& [key, sum] : sums) order.emplace_back(sum.first / sum.second, &key);
+    std::ranges::stable_sort(order, std::greater{}, &std::pair<std::uint64_t, const Key*>::first);
+    std::set<Key> told;
+    std::size_t entries = 0;
+    for (const auto& [mean, key] : order)
+        if ((entries += sums[*key].second) <= most_told) told.insert(*key);
+    return told;
+}
+
 void TimelineProfiler::yield(Hotlists& into, Seen /*what is seen of Traces*/) {
     TimelineHotlist list;
     list.column_width = width_;
     list.totals = totals_;
-    for (std::size_t column = 0; column < columns_.size(); ++column) {
-        std::vector<TimelineHotlist::Entry> of_column;
-        for (const auto& [key, statistics] : columns_[column]) {
+    const auto by_itself = told();
+    for (std::size_t number = 0; number < columns_.size(); ++number) {
+        Column column;
+        for (const auto& [key, statistics] : columns_[number]) {
+            // The rest is told by thread and state.
             const auto& [thread, state, call, function] = key;
-            of_column.push_back({column, thread, state, call, function, statistics});
+            column[by_itself.contains(key) ? key : Key{thread, state, "", {}}].merge(statistics);
         }
-        sort_hotlist(of_column);
-        for (std::size_t n = 0; n < of_column.size(); ++n)
-            if (n < most_in_column)
-                list.entries.push_back(std::move(of_column[n]));
-            else
-                list.totals.unknown += of_column[n].statistics.count;
+        for (const auto& [key, statistics] : column) {
+            const auto& [thread, state, call, function] = key;
+            list.entries.push_back({number, thread, state, call, function, statistics});
+        }
     }
     sort_hotlist(list.entries);
+    for (; list.entries.size() > most_entries; list.entries.pop_back())
+        list.totals.unknown += list.entries.back().statistics.count;
     into.add(std::move(list));
 }
 

@@ -6,6 +6,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -35,6 +36,7 @@ class TimelineProfiler : public Profiler {
     using Column = std::map<Key, Statistics>;
 
     void halve();
+    std::set<Key> told() const;
 
     FunctionMap& functions_;
     std::uint64_t width_ = 100;  // milliseconds

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <utility>
@@ -16,9 +17,9 @@ namespace {
 
 using model::LocationIndex, model::ShownCell;
 
-// Two neighbours are different where chance would hardly explain it: what each does of its time is
-// known by looks, and varies by itself.
-constexpr double certainly_different = 4;
+// Two neighbours are different where chance would hardly explain it: by so many standard deviations
+// of what it does. Functions of which fewer looks than this are expected count together.
+constexpr double certainly_different = 4.5, fewest_looks_expected = 3;
 constexpr std::size_t most_phases = 12;
 constexpr double worth_telling = 0.03;
 
@@ -50,15 +51,33 @@ struct Building {
     }
 };
 
-// How different two neighbours are, by how well each is known.
+// How different two neighbours are, by how well each is known: chi-squared, as a normal deviate.
 double difference(const Building& a, const Building& b) {
     if (a.looks == 0 || b.looks == 0) return a.looks == b.looks ? 0 : certainly_different;
-    double distance = 0;
-    for (const auto& [key, part] : a.parts) distance += std::abs(a.share(key) - b.share(key));
-    for (const auto& [key, part] : b.parts)
-        if (!a.parts.contains(key)) distance += b.share(key);
-    distance /= 2;
-    return distance * distance * a.looks * b.looks / (a.looks + b.looks);
+    const auto looks = a.looks * b.looks / (a.looks + b.looks);
+    double sum = 0, freedom = -1, rest = 0, difference_of_rest = 0;
+    const auto count = [&](double expected, double apart) {
+        sum += looks * apart * apart / expected;
+        ++freedom;
+    };
+    auto all = a.parts;
+    all.insert(b.parts.begin(), b.parts.end());
+    for (const auto& [key, part] : all) {
+        const auto expected =
+            (a.share(key) * a.looks + b.share(key) * b.looks) / (a.looks + b.looks);
+        const auto apart = a.share(key) - b.share(key);
+        if (expected * looks >= fewest_looks_expected) {
+            count(expected, apart);
+        } else {
+            rest += expected;
+            difference_of_rest += apart;
+        }
+    }
+    if (rest > 0) count(rest, difference_of_rest);
+    if (freedom <= 0) return 0;
+    // Wilson and Hilferty's approximation.
+    const auto variance = 2 / (9 * freedom);
+    return (std::cbrt(sum / freedom) - (1 - variance)) / std::sqrt(variance);
 }
 
 }  // namespace
@@ -101,6 +120,8 @@ std::vector<Phase> phases_of(const TimelineSection& timeline,
         Phase phase{b.first, b.end, {}};
         for (const auto& [key, part] : b.parts) phase.parts.push_back(part);
         std::stable_sort(phase.parts.begin(), phase.parts.end(), [](const auto& a, const auto& c) {
+            // Others are no place to look at.
+            if (a.function.has_value() != c.function.has_value()) return a.function.has_value();
             return a.nanoseconds > c.nanoseconds;
         });
         phases.push_back(std::move(phase));
@@ -159,7 +180,7 @@ model::ShownChapter timeline_chapter(const TimelineSection& timeline,
                     [&](const Phase& p) {
                         const auto* const found = part(p);
                         if (!found) return ShownCell();
-                        if (!found->function) return ShownCell("(not known)");
+                        if (!found->function) return ShownCell("(others)");
                         return name_of_function(in.profile, *found->function);
                     });
     }

@@ -35,7 +35,8 @@ std::string state_text(const TimelineEntry& e) {
 
 std::string slice_name(const Profile& p, const TimelineEntry& e) {
     if (profile::is_waiting(e.state)) return "waiting: " + model::printable(state_text(e));
-    return e.function ? function_label(p, p.at(*e.function)) : model::printable(state_text(e));
+    if (e.function) return function_label(p, p.at(*e.function));
+    return e.state == profile::ThreadState::user ? "others" : model::printable(state_text(e));
 }
 
 // In a column it is known how long, and not in which order: what took longest comes first.

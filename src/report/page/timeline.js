@@ -13,7 +13,7 @@ function timelinePart() {
   const columns = 1 + Math.max(...entries.map((e) => e.column));
   const nanoseconds = width * 1e6;
   const sum = (list) => list.reduce((all, e) => all + e.time, 0);
-  const whereOf = (e) => e.name || e.state;
+  const whereOf = (e) => e.name || (e.state === "user" ? "others" : e.state);
   const label = (e) => (e.waits ? `waiting: ${e.state}` : e.name && e.state !== "user" ? `${e.name}: ${e.state}` : whereOf(e));
 
   // What takes most time has a colour of its own; the rest shares one.
