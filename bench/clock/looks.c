@@ -1,6 +1,6 @@
-// looks [PERIOD [STACK]]: what the kernel's software clock costs a thread that it looks at each
-// PERIOD ns (4999000) of its time with STACK bytes of its stack (8192): the same work with and
-// without, in turns, by processor time. The last line is the mean of the ratios with twice its
+// looks [PERIOD [STACK [TURNS]]]: what the kernel's software clock costs a thread that it looks at
+// each PERIOD ns (4999000) of its time with STACK bytes of its stack (8192): the same work with and
+// without, in turns (60), by processor time. The last line is the mean of the ratios with twice its
 // standard error.
 #define _GNU_SOURCE
 #include <linux/perf_event.h>
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PAGE = 4096, PAGES = 256, TURNS = 60, CELLS = 1 << 15 };
+enum { PAGE = 4096, PAGES = 256, CELLS = 1 << 15 };
 
 static double computed(void) {
     struct timespec t;
@@ -56,7 +56,8 @@ int main(int argc, char** argv) {
     struct perf_event_mmap_page* const page = pages;
     double sum = 0, squares = 0;
     work();
-    for (int n = 0; n < TURNS; ++n) {
+    const int turns = argc > 3 ? atoi(argv[3]) : 60;
+    for (int n = 0; n < turns; ++n) {
         double took[2];
         for (int turn = 0; turn < 2; ++turn) {
             const int with = turn ^ (n & 1);
@@ -68,8 +69,8 @@ int main(int argc, char** argv) {
         sum += cost;
         squares += cost * cost;
     }
-    const double mean = sum / TURNS;
-    const double error = sqrt((squares / TURNS - mean * mean) / (TURNS - 1));
+    const double mean = sum / turns;
+    const double error = sqrt((squares / turns - mean * mean) / (turns - 1));
     printf("%.2f %% ± %.2f at %.0f looks a second, %.1f µs a look\n", 100 * mean, 200 * error,
            1e9 / (double)wanted.sample_period, mean * (double)wanted.sample_period / 1e3);
     return 0;
