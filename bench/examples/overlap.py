@@ -25,7 +25,10 @@ def base(path):
 
 
 def name_of(symbol, path):
-    return symbol.split("(")[0] if symbol and symbol != "[unknown]" else base(path)
+    if not symbol or symbol == "[unknown]":
+        return base(path)
+    # Of the names that libc has for the same function either may be told.
+    return symbol.split("(")[0].removeprefix("__GI_").removeprefix("__libc_")
 
 
 def seen_by_perf(folder):
@@ -45,10 +48,8 @@ def seen_by_perf(folder):
         yield names
 
 
-def seen_by_clock(folder):
-    """The same, with how often it was seen."""
-    with open(os.path.join(folder, "profile.json"), encoding="utf-8") as file:
-        profile = json.load(file)
+def seen_by_clock(profile):
+    """The same, with the time that was seen."""
 
     def name(frame):
         at = profile["locations"][frame]
@@ -97,10 +98,12 @@ def main():
         profiled = ["timeout", "-s", "INT", SECONDS, os.path.abspath(shadowprof), "run", "-q", "-o", profile, "--"]
         subprocess.run([*perf, *profiled, *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
         theirs, theirs_anywhere = counted((names, 1) for names in seen_by_perf(folder))
-        ours, ours_anywhere = counted(seen_by_clock(folder))
-    looks, others = ours.total(), theirs.total()
-    own = overlap(shares(ours, looks), shares(theirs, others))
-    anywhere = overlap(shares(ours_anywhere, looks), shares(theirs_anywhere, others))
+        with open(profile, encoding="utf-8") as file:
+            seen = json.load(file)
+        ours, ours_anywhere = counted(seen_by_clock(seen))
+    looks, time, others = seen["time"]["samples"], ours.total(), theirs.total()
+    own = overlap(shares(ours, time), shares(theirs, others))
+    anywhere = overlap(shares(ours_anywhere, time), shares(theirs_anywhere, others))
     chance = by_chance(theirs, looks, others)
     if row:
         print(f"| {row} | {looks} | {others} | {own:.1%} | {chance:.1%} | {anywhere:.1%} |")
@@ -109,7 +112,7 @@ def main():
           f"of {looks} looks and perf's {others}")
     for title, a, b in ("itself", ours, theirs), ("on the stack", ours_anywhere, theirs_anywhere):
         print(title)
-        a, b = shares(a, looks), shares(b, others)
+        a, b = shares(a, time), shares(b, others)
         for name in sorted(a.keys() | b.keys(), key=lambda n: -abs(a.get(n, 0) - b.get(n, 0)))[:6]:
             print(f"  {a.get(name, 0):6.1%} {b.get(name, 0):6.1%}  {name}")
 

@@ -156,7 +156,15 @@ static uint32_t turn;
 OWN uint64_t in_order(uint64_t seed) {
     uint32_t at = turn;
     for (int i = 0; i < 8; ++i) {
-        seed = (seed >> 5) ^ all[order[at]].key;  // PLANTED prefetch-load
+        const uint64_t key = all[order[at]].key;  // PLANTED prefetch-load
+        // Nobody can guess which way it goes, so what follows has to wait.
+        if (key >> 63) {
+            seed = seed * 31 + key;
+            __asm__ volatile("" : "+r"(seed));
+        } else {
+            seed = (seed >> 5) ^ key;
+            __asm__ volatile("" : "+r"(seed));
+        }
         at = (at + 1) % nodes;
     }
     turn = at;

@@ -38,6 +38,7 @@ Evidence::Evidence(const Profile& profile)
     add_values();
     add_immediates();
     add_methods();
+    add_looks();
 }
 
 void Evidence::order_points() {
@@ -243,6 +244,24 @@ std::optional<double> Evidence::share_of_function(Point inside) const {
     const auto* method = list ? method_at(entry_of(inside)) : nullptr;
     if (!method) return {};
     return report::share_of(method->instructions, list->instructions).share;
+}
+
+void Evidence::add_looks() {
+    const auto* const list = p_.find<TimeSection>();
+    if (!list) return;
+    for (const auto& e : list->entries) {
+        if (profile::is_waiting(e.state) || e.frames.empty()) continue;
+        const auto& l = p_.at(e.frames.front());
+        time_of_[{l.module, l.content, l.function_offset.value_or(l.offset)}].merge(e.statistics);
+    }
+}
+
+std::optional<Share> Evidence::share_of_time(const Location& inside) const {
+    constexpr std::uint64_t fewest_looks = 100;
+    const auto* const list = p_.find<TimeSection>();
+    if (!list || list->totals.samples < fewest_looks || !inside.function_offset) return {};
+    const auto found = time_of_.find({inside.module, inside.content, *inside.function_offset});
+    return share_of(found == time_of_.end() ? model::Statistics{} : found->second, list->totals);
 }
 
 double Evidence::instructions_per_call(const MethodEntry& m) const {

@@ -88,6 +88,9 @@ class Evidence {
     const MethodEntry* method_at(Point entry) const;
     // What part of all instructions the function has; nothing if the profile does not say.
     std::optional<double> share_of_function(Point inside) const;
+    // What part of the time on processors it has itself, by the clock, with its interval; nothing
+    // if the clock saw little.
+    std::optional<Share> share_of_time(const Location& inside) const;
     double instructions_per_call(const MethodEntry& method) const;  // 0 if it is not known
     bool is_plt_stub(Point entry) const;
     PathThrough paths_through_entry(Point entry) const;
@@ -103,13 +106,15 @@ class Evidence {
     void add_values();
     void add_immediates();
     void add_methods();
+    void add_looks();
     void raise(Point at, std::uint64_t executions);
 
     const Profile& p_;
     const double instructions_;
     std::vector<LocationIndex> order_;
     std::vector<Point> point_of_;
-    std::map<Place, Point> entries_;  // of functions
+    std::map<Place, Point> entries_;              // of functions
+    std::map<Place, model::Statistics> time_of_;  // by function
     std::vector<std::uint64_t> executions_;
     struct Block {
         Point end = no_point;

@@ -15,7 +15,8 @@ enum class Code { of_the_user, all };
 
 // The findings, the one that touches most first. Of two findings that rest on the same
 // instruction, the one that touches more is kept. Findings of one kind in one function are one.
-// There are none that might as well touch nothing, and none at all where there are too few samples.
+// There are none that might as well touch nothing, and where there are too few samples for tables
+// only those that are certain.
 std::vector<Finding> find_opportunities(const Profile& profile, Symbols& symbols,
                                         Code whose = Code::of_the_user);
 

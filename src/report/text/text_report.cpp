@@ -49,6 +49,7 @@ class TextReport {
         chapters(shown, false);
         if (!anyway_ && certainty_of(p_).is_noise()) {
             certain();
+            if (weighted_instructions(p_)) opportunities();
         } else {
             opportunities();
             chapters(shown, true);
@@ -210,7 +211,7 @@ class TextReport {
         out_ += heading_text("Opportunities", order, width_, paint_);
         if (!weighted_instructions(p_))
             line_of(unknown_total_text, Tint::dim, 2);
-        else if (certainty_of(p_).is_noise())
+        else if (findings.empty() && certainty_of(p_).is_noise())
             line_of("none can be founded on so few samples", Tint::dim, 2);
         else if (findings.empty())
             line_of("none that touches " + share_text(thresholds::least_touched) +
