@@ -301,7 +301,14 @@ class ProcessUnwinder {
         const auto* const constant = constants_.mapping_at({address});
         if (constant && constant->range.contains({address + 7}))
             return read_constant(address, value);
-        if (then_) return false;
+        if (then_) {
+            // Unwind tables name a personality routine through a variable of the module. Nobody
+            // calls it here, but libunwind reads it.
+            const auto* const mapping = then_->mapping_at({address});
+            if (!mapping || !mapping->is_file()) return false;
+            value = memory_.read_as<std::uint64_t>({address}).value_or(0);
+            return true;
+        }
         // Another stack (a signal handler's), or one deeper than the snapshot.
         const auto word = memory_.read_as<std::uint64_t>({address});
         if (word) value = *word;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <string>
 
 using namespace shadowprof;
 using namespace shadowprof::ptrace;
@@ -61,17 +62,26 @@ Address address_of(const void* at) {
     taken.returns_to.push_back(address_of(__builtin_return_address(0)));
 }
 
+// Has something to destroy if an exception passes, so its unwind information names a routine for
+// that.
+[[gnu::noinline]] void careful(Taken& taken, std::size_t size) {
+    const std::string kept(size, 'x');
+    outer(taken, size);
+    asm volatile("" : : "r"(kept.data()) : "memory");
+    taken.returns_to.push_back(address_of(__builtin_return_address(0)));
+}
+
 [[gnu::noinline]] void use_the_stack_for_something_else() {
     volatile char room[4096];
     for (auto& each : room) each = 0x55;
 }
 
-Taken taken_on_the_way() {
+Taken taken_on_the_way(void (*first)(Taken&, std::size_t) = outer) {
     Taken taken;
     // As much of the stack is copied as there is at least.
     const char room[2 * copied]{};
     asm volatile("" : : "r"(room) : "memory");
-    outer(taken, 100);
+    first(taken, 100);
     use_the_stack_for_something_else();
     return taken;
 }
@@ -120,6 +130,11 @@ TEST_CASE("signal handlers are found on a stack that is unwound to its end") {
 
 TEST_CASE("a copy of a stack is unwound when the stack is no longer like that") {
     const auto taken = taken_on_the_way();
+    check_unwinds_to(taken, unwind(taken.snapshot, own_maps()));
+}
+
+TEST_CASE("a stack is unwound through functions that an exception would clean up") {
+    const auto taken = taken_on_the_way(careful);
     check_unwinds_to(taken, unwind(taken.snapshot, own_maps()));
 }
 
