@@ -275,6 +275,7 @@ void Session::run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCod
             return;
         }
         if (event->kind == EventKind::exec) on_exec(code);
+        if (event->kind == EventKind::thread_started && clock_) clock_->thread_is_new();
         if (cannot_profile_ || !sampling.take(*event)) tracer.pass_on(*event);
         if (event->kind == EventKind::exec && !std::exchange(is_starting_, false) &&
             options_.tells_programs_apart && is_in_chapters(options_) &&

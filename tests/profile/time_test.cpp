@@ -2,6 +2,9 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <map>
+
 #include "test_program.h"
 
 namespace shadowprof::profile {
@@ -77,6 +80,22 @@ TEST_CASE("waiting is not a part of the time on processors") {
     auto mixed = list.entries[1];
     mixed.statistics.count = 1;
     CHECK(mixed.defect());
+}
+
+TEST_CASE("of too many contexts the rarest are told by their function, and no time is lost") {
+    std::vector<ClockLook> looks(3, look(ThreadState::user, {0x1010, 0x2020}));
+    for (std::uint64_t n = 0; n < 8000; ++n)
+        looks.push_back(look(ThreadState::user, {0x100 * (n % 5), 0x10000 + n}));
+    const auto list = found_by(looks);
+    CHECK(list.entries.size() <= 3000);
+    CHECK(list.totals.unknown == 0);
+    CHECK(std::ranges::count_if(list.entries, [](const auto& e) {
+              return e.frames == std::vector{at(0x1000), at(0x2020)};
+          }) == 1);
+    std::map<std::uint64_t, std::uint64_t> time_of;
+    for (const auto& e : list.entries) time_of[e.frames[0].offset] += e.statistics.count;
+    REQUIRE(time_of.size() == 6);
+    for (std::uint64_t n = 0; n < 5; ++n) CHECK(time_of.at(0x100 * n) == 1600 * period);
 }
 
 TEST_CASE("time of which nothing is known is unknown") {

@@ -1,10 +1,39 @@
 #include "profile/time/time.h"
 
 #include <algorithm>
+#include <map>
+#include <tuple>
 
 #include "profile/time/time_words.h"
 
 namespace shadowprof::profile {
+
+namespace {
+
+constexpr std::size_t most_contexts = 3000;
+
+// The rarest contexts are told by their innermost function only.
+void forget_rarest_contexts(std::vector<TimeHotlist::Entry>& entries) {
+    if (entries.size() <= most_contexts) return;
+    sort_hotlist(entries);
+    using Function = std::tuple<std::string, ThreadState, std::string, std::vector<Location>>;
+    std::map<Function, std::size_t> known;
+    std::vector<TimeHotlist::Entry> kept;
+    for (auto& e : entries) {
+        if (kept.size() >= most_contexts / 2 && e.frames.size() > 1) e.frames.resize(1);
+        const auto [same, is_new] =
+            known.try_emplace({e.thread, e.state, e.call, e.frames}, kept.size());
+        if (is_new) {
+            kept.push_back(std::move(e));
+            continue;
+        }
+        kept[same->second].statistics.merge(e.statistics);
+        kept[same->second].waiting.merge(e.waiting);
+    }
+    entries = std::move(kept);
+}
+
+}  // namespace
 
 std::size_t TimeProfiler::KeyHash::operator()(const Key& key) const {
     auto hash =
@@ -52,6 +81,7 @@ void TimeProfiler::yield(Hotlists& into, Seen /*what is seen of Traces*/) {
     };
     add(on_processor_, &TimeHotlist::Entry::statistics);
     add(waiting_, &TimeHotlist::Entry::waiting);
+    forget_rarest_contexts(list.entries);
     sort_hotlist(list.entries);
     into.add(std::move(list));
 }

@@ -66,6 +66,8 @@ struct TimeList : model::Hotlist<TimeEntry<Place>> {
     model::Totals waiting;  // nanoseconds
 
     static constexpr std::string_view section_key = "time";
+    // What is cut off would be time of which nothing is known.
+    static constexpr bool is_kept_whole = true;
     static constexpr auto fields() {
         return TimeList::fields_with(
             model::MoreTotalsField<TimeList>("waiting", &TimeList::waiting));

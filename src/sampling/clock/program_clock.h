@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <map>
@@ -45,6 +46,8 @@ class ProgramClock {
     void stop();
     // It executes another program now.
     void program_is_new();
+    // It is looked at soon, or it may have ended before. Does not wait.
+    void thread_is_new();
     // A thread is stopped for a sample, at a random time, in the program's code. Where the kernel
     // refuses its clock that is all there is to see of threads that run.
     void sample_begins(const ptrace::Thread& stopped, const ptrace::Registers& registers);
@@ -96,6 +99,7 @@ class ProgramClock {
     mutable std::mutex mutex_;
     std::condition_variable changed_;
     bool is_over_ = false;
+    std::atomic<bool> has_new_thread_ = false;
 
     proc::ThreadClock clock_;
     KernelEntries entries_;
