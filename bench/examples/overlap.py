@@ -28,13 +28,13 @@ def name_of(symbol, path):
     if not symbol or symbol == "[unknown]":
         return base(path)
     # Of the names that libc has for the same function either may be told.
-    return symbol.split("(")[0].removeprefix("__GI_").removeprefix("__libc_")
+    return symbol.split("(")[0].split("@")[0].removeprefix("__GI_").removeprefix("__libc_")
 
 
 def seen_by_perf(folder):
     """Looks: each a list of names, innermost first."""
-    text = subprocess.run(["perf", "script", "-i", "perf.data", "-F", "comm,ip,sym,dso"], cwd=folder, check=True,
-                          capture_output=True, text=True).stdout
+    words = ["perf", "script", "--no-inline", "-i", "perf.data", "-F", "comm,ip,sym,dso"]
+    text = subprocess.run(words, cwd=folder, check=True, capture_output=True, text=True).stdout
     for look in text.split("\n\n"):
         head, *lines = look.strip("\n").split("\n")
         if not lines or head.split()[0] == "shadowprof":
