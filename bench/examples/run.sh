@@ -305,8 +305,7 @@ declare -A command=(
   [go]='./primes' [rust]='./groups' [list]='./list' [locks]='./locks' [pipeline]='sort -r text | uniq -c | sort -n | tail -1'
   [dd]='dd if=/dev/zero of=/dev/null bs=4k count=30000000' [sleep]='sleep 3' [git]='git fsck --full' [sort]='sort --parallel=2 text text'
   [make]='make -s -j2' [ffmpeg]='ffmpeg -loglevel error -f lavfi -i testsrc2=size=1280x720:rate=30 -t 60 -c:v libx264 -f null -'
-  [postgres]='setpriv --reuid postgres --regid postgres --clear-groups $pg/postgres -D $PWD/pg/data -p 6398 -k $PWD/pg & sleep 1;
-    $pg/pgbench -h 127.0.0.1 -p 6398 -U bench -n -c2 -T9 postgres | cat; kill -INT $!'
+  [postgres]='setpriv --reuid postgres --regid postgres --clear-groups $pg/postgres -D $PWD/pg/data -p 6398 -k $PWD/pg & sleep 1; $pg/pgbench -h 127.0.0.1 -p 6398 -U bench -n -c2 -T9 postgres | cat; kill -INT $!'
   [povray]='povray +Ispheres.pov +Oout.png +W1600 +H1200 +A -D'
   [nginx]='nginx -p . -c nginx.conf & sleep 0.5; wrk -t1 -c8 -d9 -H Accept-Encoding:gzip http://127.0.0.1:8098/page | cat; kill $!'
   [redis]='redis-server --port 6399 --save "" & sleep 0.5; redis-benchmark -p 6399 -q -n 2000000 -t set,get,lrange_100 | cat')

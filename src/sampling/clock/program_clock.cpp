@@ -88,7 +88,9 @@ void ProgramClock::run() {
         hand_over();
         // At no rhythm that the program's own could be in step with.
         const auto wait = pause * (0.5 + random_.unit());
-        changed_.wait_for(lock, wait, [this] { return is_over_ || has_new_thread_; });
+        const auto least = std::min(wait, tuning::first_wait_for_looks);
+        changed_.wait_for(lock, least, [this] { return is_over_; });
+        changed_.wait_for(lock, wait - least, [this] { return is_over_ || has_new_thread_; });
         pause = has_new_thread_.exchange(false) ? tuning::first_wait_for_looks
                                                 : std::min(2 * pause, tuning::wait_for_looks);
     }
