@@ -24,7 +24,7 @@ def run_in(mode, length):
 
 
 def come_and_go(mode):
-    program = start([NEW_CODE, "1500", "1000"], stdout=-1)
+    program = start([NEW_CODE, "4000", "1000"], stdout=-1)
     for _ in range(3):
         time.sleep(0.3)
         options = ["-q", "--no-progress", "-o", "profile.json", "--duration", "0.4"]
