@@ -312,6 +312,36 @@ TEST_CASE("loads that wait for what was known, or for a pointer") {
         for (auto& e : list.entries) e.by_time = {e.timed, 0, 0, 0};
         CHECK(find_opportunities(p, symbols).empty());
     }
+    SUBCASE("waiting is told only as far as the function has time by the clock") {
+        auto& time = p.add<TimeSection>();
+        at(0x2000, "ret");
+        p.locations.back().function_offset = 0x2000;
+        const auto add_looks = [&](LocationIndex where, int looks) {
+            auto& e = time.entries.emplace_back();
+            e.thread = "walk";
+            e.state = profile::ThreadState::user;
+            e.frames = {where};
+            for (int n = 0; n < looks; ++n) {
+                e.statistics.add_sample(5'000'000, 5'000'000);
+                time.totals.add_sample(5'000'000);
+            }
+        };
+        add_looks(2, 950);
+        add_looks(0, 50);
+        const auto found = find_opportunities(p, symbols);
+        REQUIRE(found.size() == 2);
+        for (const auto& f : found) {
+            CHECK(f.touches > 0.05);
+            CHECK(f.touches < 0.07);
+            CHECK(f.evidence.back().find("by the clock walk has 5.0 %") != std::string::npos);
+        }
+        time.entries.clear();
+        time.totals = {};
+        add_looks(2, 50);
+        add_looks(0, 950);
+        for (const auto& f : find_opportunities(p, symbols))
+            CHECK(f.evidence.back().find("by the clock") == std::string::npos);
+    }
     SUBCASE("short waiting, and little of it") {
         for (auto& e : list.entries) e.picoseconds = static_cast<std::int64_t>(e.timed * 9000);
         CHECK(find_opportunities(p, symbols).empty());

@@ -57,7 +57,8 @@ void add(Share& sum, const Share& more) {
 void limit_by_clock(const Evidence& e, WaitingLoads& group) {
     const auto time = e.share_of_time(e.profile().at(group.loads.front()->location));
     if (!time || group.touches <= time->high) return;
-    group.of_time = time;
+    constexpr double worth_telling = 1.5;
+    if (group.touches > worth_telling * time->high) group.of_time = time;
     group.touches = time->high;
 }
 

@@ -41,7 +41,7 @@ struct WaitingLoads {
     AddressTrail trail;                      // of the first
     Share of_waiting;
     double touches = 0;
-    // What the clock says of their function, if that is less than what was timed.
+    // What the clock says of their function, if that is much less than what was timed.
     std::optional<Share> of_time;
 };
 // The loads that wait long enough to matter and whose data, by the model, are outside the near
