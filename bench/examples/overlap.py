@@ -27,8 +27,9 @@ def base(path):
 def name_of(symbol, path):
     if not symbol or symbol == "[unknown]":
         return base(path)
-    # Of the names that libc has for the same function either may be told.
-    return symbol.split("(")[0].split("@")[0].removeprefix("__GI_").removeprefix("__libc_")
+    # Of the names that libc has for the same function either may be told, and perf leaves out what is returned.
+    name = symbol.split("(")[0].split("@")[0].removeprefix("__GI_").removeprefix("__libc_").removeprefix("void ")
+    return name.replace("__memcpy_", "__memmove_")
 
 
 def seen_by_perf(folder):
