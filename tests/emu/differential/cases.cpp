@@ -127,7 +127,7 @@ class Sink : public emu::BlockSink {
 }  // namespace
 
 void Differential::run_state() {
-    constexpr std::uint64_t most_instructions = 10'000, all = ~std::uint64_t{0};
+    constexpr std::uint64_t most_instructions = 10'000;
     std::memcpy(initial_arena_.data(), arena_.data(), Arena::size);
     const bool recorded = random_.chance(0.5);
     const auto version = recorded && random_.chance(0.7) ? TranslatedCode::Version::values
@@ -170,10 +170,8 @@ void Differential::run_state() {
         if (!changed_what_is_in_use) found += translated_differences(native, cached, version);
         if (recorded && found.empty() && interpreter_agrees && !cached.unsupported)
             found += trace_differences(cached, version);
-        const bool may_save_others = asks_for_other_components(initial_.general[decoder::rax],
-                                                               initial_.general[decoder::rdx]) ||
-                                     (steps_.size() > 1 && asks_for_other_components(all, all));
-        if (attempt == most_repetitions && shows_use && (in_use_is_a_guess() || may_save_others)) {
+        if (attempt == most_repetitions && shows_use &&
+            (in_use_is_a_guess() || may_save_other_components())) {
             --cases_;
             return;
         }
@@ -192,6 +190,14 @@ void Differential::run_state() {
         }
         arena_.restore(initial_arena_);
     }
+}
+
+// Of several instructions the first ones may change what is asked for.
+bool Differential::may_save_other_components() const {
+    constexpr auto all = ~std::uint64_t{0};
+    return steps_.size() > 1 ? asks_for_other_components(all, all)
+                             : asks_for_other_components(initial_.general[decoder::rax],
+                                                         initial_.general[decoder::rdx]);
 }
 
 bool Differential::has_unusable_stack() const {

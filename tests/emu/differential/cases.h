@@ -128,6 +128,7 @@ class Differential {
     void count(const emu::Stop& stop, const NativeEnd& native, const std::string& differences);
     // The step that begins there; the last one if none does.
     // In one of the states: see exceptions.h.
+    bool may_save_other_components() const;
     bool has_unusable_stack() const;
     bool has_lost_nested_task() const;
     std::size_t step_at(Address at) const;

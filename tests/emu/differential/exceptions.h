@@ -90,8 +90,7 @@ inline constexpr Exception exceptions[] = {
     {"xsave of components that the interpreter does not switch: protection keys, matrices",
      Exception::Kind::by_rule,
      "it leaves them as they are in memory. Mostly it is not asked to save them; a case where it "
-     "is, "
-     "and that still differs when it was run again, is left out"},
+     "is, and that still differs when it was run again, is left out"},
     {"on AMD's processors: the flags after a repeated comparison that faults",
      Exception::Kind::by_rule, "they are those of the last comparison, elsewhere as they were"},
     {"the address of a fault where large areas or two strings are accessed",
