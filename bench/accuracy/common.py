@@ -13,11 +13,11 @@ def machine():
     return f"{model}, {os.cpu_count()} cores, Linux {platform.release()}"
 
 
-def build(folder, source):
-    """Compiles a program of a single source file."""
-    program = os.path.join(folder, source.removesuffix(".c"))
+def build(folder, source, *options):
+    """Compiles a program of a single source file, of this folder unless it is told where."""
+    program = os.path.join(folder, os.path.basename(source).removesuffix(".c"))
     if not os.path.exists(program):
-        subprocess.run(["gcc", "-O2", "-o", program, os.path.join(HERE, source)], check=True)
+        subprocess.run(["gcc", "-O2", *options, "-o", program, os.path.join(HERE, source)], check=True)
     return program
 
 

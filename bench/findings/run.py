@@ -4,25 +4,18 @@
     bench/findings/run.py [--build DIR] [--runs N] [--scale X] [--out FILE] [OPTION...]
 
 Profiles tests/opportunities/planted.c, which has one opportunity of each kind, and two programs without any, N times
-each for some ten seconds (--scale 1); OPTIONs are those of `shadowprof run`. Writes in how many runs each of the planted
-was found, and whatever else was, as a table of Markdown."""
+each for some ten seconds (--scale 1); OPTIONs are those of `shadowprof run`. Writes in how many runs each of the
+planted was found, and whatever else was, as a table of Markdown."""
 
 import argparse
 import collections
 import os
-import subprocess
 import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TESTS = os.path.join(HERE, "../../tests/opportunities")
 sys.path += [TESTS, os.path.join(HERE, "../accuracy")]
-
-
-def built(source, folder):
-    program = os.path.join(folder, os.path.splitext(os.path.basename(source))[0])
-    subprocess.run(["gcc", "-O2", "-g", "-o", program, source], check=True)
-    return program
 
 
 def main():
@@ -34,15 +27,16 @@ def main():
     options, more = parser.parse_known_args()
     os.environ["SHADOWPROF"] = os.path.join(os.path.abspath(options.build), "shadowprof")
     from check_opportunities import findings, planted  # which wants it in the environment
-    from common import machine
+    from common import build, machine
 
     programs = {os.path.join(TESTS, "planted.c"): 8e6, os.path.join(TESTS, "unremarkable.c"): 70000,
                 os.path.join(HERE, "iterated.c"): 60e6}
-    lines = [f"{machine()}: `bench/findings/run.py {' '.join(sys.argv[1:])}`.", "", "| program | kind | line | found in runs |", "|---|---|--:|--:|"]
+    lines = [f"{machine()}: `bench/findings/run.py {' '.join(sys.argv[1:])}`.", "",
+             "| program | kind | line | found in runs |", "|---|---|--:|--:|"]
     with tempfile.TemporaryDirectory(prefix="bench-findings-") as folder:
         for source, rounds in programs.items():
             name = os.path.basename(source)
-            command = [built(source, folder), str(int(rounds * options.scale))]
+            command = [build(folder, source, "-g"), str(int(rounds * options.scale))]
             wanted = {(kind, f"{name}:{n}"): (kind, line) for kind, line in planted(source) for n in (line, line + 1)}
             found = collections.Counter({place: 0 for place in wanted.values()})
             for run in range(options.runs):

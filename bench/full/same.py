@@ -27,6 +27,9 @@ import time
 import urllib.request
 from collections import Counter
 
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import servers  # noqa: E402
+
 HERE = os.path.dirname(os.path.abspath(__file__))
 LONGEST = 900
 
@@ -93,12 +96,6 @@ def without_times(text):
     text = re.sub(rb"(?m)^test_\w+ passed in .*\n|(?<=failures\)) in .*|(?<=failure\)) in .*", b"", text)
     return re.sub(rb"(?m)^== .*$|(\d+(\.\d+)? ?(hour|min|sec|usec|ms|s)\b ?)+|load avg: \d+\.\d+"
                   rb"|\d:\d\d:\d\d|0x[0-9a-f]+|Using random seed \d+", b"#", text)
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 class Command:
@@ -174,7 +171,7 @@ int f{n}(struct s{n} *p, unsigned x) {{
 
 
 def redis(folder):
-    port = free_port()
+    port = servers.free_port()
 
     def client(*words):
         done = subprocess.run(["redis-cli", "-p", str(port), *words], capture_output=True,
@@ -196,7 +193,7 @@ def redis(folder):
 
 
 def nginx(folder, master):
-    port = free_port()
+    port = servers.free_port()
     root = os.path.join(folder, "nginx-" + master)
     os.makedirs(os.path.join(root, "www"))
     os.chmod(folder, 0o755)
