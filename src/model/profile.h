@@ -41,6 +41,13 @@ struct Profile : RunFacts {
 
     const Location& at(LocationIndex i) const { return locations[i]; }
 
+    // Seconds that all of them computed, looked at or not; 0 if there was one.
+    double time_of_processes() const {
+        auto all = other_processes.cpu;
+        for (const auto& process : processes) all += process.cpu;
+        return all;
+    }
+
     // The section of one profile type, or nullptr if the profile has none.
     template <class OfType>
     const OfType* find() const {

@@ -188,8 +188,7 @@ class Chapter {
         if (time_.totals.total == 0) return "no look met it on a processor";
         // Processes that were not looked at, or not all the time.
         constexpr double more = 1.05;
-        double all = in_.profile.other_processes.cpu;
-        for (const auto& process : in_.profile.processes) all += process.cpu;
+        const auto all = in_.profile.time_of_processes();
         const auto seen = seconds_of(time_.totals.total);
         return fmt::format("{}{} on processors, by {}", model::seconds_text(seen),
                            all > more * seen ? " of " + model::seconds_text(all) : "",

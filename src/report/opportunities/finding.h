@@ -49,8 +49,6 @@ inline constexpr double most_regular = 0.5;      // of a stream's references, to
 inline constexpr double least_wait_ns = 10;      // a load's mean: more than the near caches take
 inline constexpr double least_far_share = 0.05;  // of a load's data, beyond L2
 inline constexpr double instructions_in_a_nanosecond = 3;
-// What a finding touches for sure, of all, where there are too few samples for tables.
-inline constexpr double least_certain = 0.05;
 }  // namespace thresholds
 
 struct FindingKind {

@@ -121,7 +121,7 @@ bool is_founded(const Finding& f) {
 
 // In spite of too few samples for tables.
 bool is_certain(const Finding& f) {
-    return f.bounds && f.bounds->low >= std::max(thresholds::least_certain, f.touches / 2);
+    return f.bounds && f.bounds->low >= std::max(Certainty::least_told, f.touches / 2);
 }
 
 std::string interval_of(const Finding& f) {

@@ -16,12 +16,12 @@ struct ProgramLoad {
     Point at = 0;
     DominantValue value;
 };
-// The loads that ran often enough to be evidence.
 // Of sampled loads it is never sure that none yields another value.
 inline bool is_unchanged(const Share& ratio) {
     return ratio.share >= thresholds::least_unchanged_share &&
            ratio.low >= thresholds::least_value_share;
 }
+// The loads that ran often enough to be evidence.
 std::vector<ProgramLoad> program_loads(const Evidence& evidence, Symbols& symbols);
 
 }  // namespace shadowprof::report

@@ -125,11 +125,12 @@ std::vector<WaitingLoads> waiting_loads(const Evidence& e) {
                          thresholds::instructions_in_a_nanosecond / (e.instructions() + waiting);
     }
     std::vector<WaitingLoads> groups;
-    for (auto& [line, group] : lines) limit_by_clock(e, group);
-    for (auto& [line, group] : lines)
+    for (auto& [line, group] : lines) {
+        limit_by_clock(e, group);
         if (group.touches * group.of_waiting.low >=
             thresholds::least_touched * group.of_waiting.share)
             groups.push_back(std::move(group));
+    }
     return groups;
 }
 

@@ -14,7 +14,6 @@ namespace shadowprof::report {
 namespace {
 
 constexpr double most_times = 1e6;
-constexpr double least_certain = 0.05;  // of the program, to be a fact worth telling
 constexpr std::size_t most_facts = 5;
 constexpr double most_overhead = 20;  // per cent, that anyone is advised to spend
 
@@ -224,7 +223,7 @@ std::vector<std::string> certain_facts(const Profile& profile) {
     std::vector<std::pair<double, const MethodEntry*>> known;
     for (const auto& e : methods->entries)
         if (const auto low = share_of(e.instructions, methods->instructions).low;
-            low >= least_certain)
+            low >= Certainty::least_told)
             known.emplace_back(low, &e);
     std::stable_sort(known.begin(), known.end(),
                      [](const auto& a, const auto& b) { return a.first > b.first; });

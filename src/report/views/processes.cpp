@@ -27,12 +27,6 @@ std::string program_name(const Process& process) {
     return process.program.empty() ? printable(process.name) : model::file_name(process.program);
 }
 
-double all_time(const Profile& p) {
-    auto all = p.other_processes.cpu;
-    for (const auto& process : p.processes) all += process.cpu;
-    return all;
-}
-
 // Of a process that has several, by name; the longest first.
 std::string threads_text(const Process& process) {
     if (process.threads.size() < 2) return {};
@@ -103,7 +97,7 @@ Sections sum_of(const std::vector<const Sections*>& all) {
 ShownProcesses processes_of(const Profile& p) {
     ShownProcesses shown;
     if (p.processes.empty()) return shown;
-    const auto all = all_time(p);
+    const auto all = p.time_of_processes();
     const auto add = [&](double cpu, std::string name, std::string note) {
         shown.rows.push_back({all > 0 ? cpu / all : 0, cpu, std::move(name), std::move(note)});
     };
