@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "emu/translator/layout.h"
 #include "emu/translator/segment_work.h"
+#include "emu/translator/thread_recording.h"
 
 namespace shadowprof::emu::translator {
 
@@ -39,6 +40,7 @@ class BurstExperience {
     bool has_learned() const { return has_learned_; }
     double blocks_in_segment() const { return blocks_in_segment_; }
     void learn_blocks_in_segment(double blocks) { blocks_in_segment_ = blocks; }
+    BlocksInUnits& blocks_in_units() { return blocks_in_units_; }  // which windows add to
 
   private:
     static std::uint64_t ticks_now();
@@ -46,6 +48,7 @@ class BurstExperience {
     Clock::time_point began_ = Clock::now();
     std::uint64_t began_ticks_ = ticks_now();
     double of_block_, blocks_in_segment_;
+    BlocksInUnits blocks_in_units_{};
     bool has_learned_ = false;
 };
 

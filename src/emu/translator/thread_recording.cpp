@@ -94,9 +94,9 @@ void ThreadRecording::expect(double blocks, double nanoseconds_of_block) {
         between, tuning::fewest_loads_between_timings, tuning::most_loads_between_timings));
 }
 
-void ThreadRecording::have_one_window() {
+void ThreadRecording::have_one_window(BlocksInUnits& shown) {
     if (always_values()) return;
-    has_one_window_ = true;
+    shown_ = &shown;
     const auto is_wanted = [](const CaptureWindow& window) { return window.fraction > 0; };
     auto wanted = std::ranges::count_if(windows_, is_wanted);
     if (wanted == 0) return;
@@ -110,12 +110,12 @@ void ThreadRecording::have_one_window() {
 }
 
 void ThreadRecording::window_is_due() {
-    if (!has_one_window_) return;
+    if (!has_one_window()) return;
     for (auto& window : windows_) window.due = 0;
 }
 
 void ThreadRecording::cut_window_short() {
-    if (has_one_window_) window_->fraction = 0;
+    if (has_one_window()) window_->fraction = 0;
     end_window();
 }
 
@@ -222,7 +222,7 @@ void ThreadRecording::read_values() {
     values_.clear();
     if (!memory_->read_stream(area_, read_up_to_, stream_, values_)) return spoil();
     read_up_to_ = stream_;
-    has_last_values_ = has_one_window_ && memory_->read_area(area_).left < 0;
+    has_last_values_ = has_one_window() && memory_->read_area(area_).left < 0;
     if (!has_last_values_) take_values();
 }
 
@@ -333,8 +333,9 @@ void ThreadRecording::choose_version() {
             break;
     }
     window_->blocks = std::max<std::uint64_t>(window_->blocks, 1);
-    if (has_one_window_) window_->fraction = 0;
+    if (has_one_window()) window_->fraction = 0;
     window_->due = draw_lean_run(*window_);
+    is_seen_to_end_ = true;
     end_window();
 }
 
@@ -374,23 +375,32 @@ std::int64_t ThreadRecording::most_units_left() const {
     return version_ == Version::values && always_values() ? never / 2 : window_->units;
 }
 
-// Those of a window that is the only one are to be known at once: it is as long as it should be.
-double ThreadRecording::blocks_in_first_units() const {
-    constexpr auto fewest = static_cast<double>(fewest_blocks_in_segment),
-                   most = static_cast<double>(tuning::most_blocks_in_unit);
-    return has_one_window_ ? std::clamp(blocks_in_segment_, fewest, most) : fewest;
+// Units of this version may be shorter than those of the lean one.
+double ThreadRecording::blocks_in_units_of(const CaptureWindow& window) const {
+    if (window.units != 0)
+        return std::max(1.0,
+                        static_cast<double>(window.blocks) / static_cast<double>(window.units));
+    if (!has_one_window()) return fewest_blocks_in_segment;
+    const auto shown = (*shown_)[static_cast<std::size_t>(window.version)];
+    // Nothing is known yet. A window that is too long holds the thread up.
+    return shown > 0 ? shown : static_cast<double>(tuning::most_blocks_in_unit);
+}
+
+void ThreadRecording::learn_blocks_in_units() {
+    if (!std::exchange(is_seen_to_end_, false) || !has_one_window() || window_->units <= 0) return;
+    auto& shown = (*shown_)[static_cast<std::size_t>(window_->version)];
+    const auto seen =
+        std::clamp(static_cast<double>(window_->blocks) / static_cast<double>(window_->units), 1.0,
+                   static_cast<double>(tuning::most_blocks_in_unit));
+    constexpr double weight_of_last = 1.0 / 4;
+    shown = shown > 0 ? shown + weight_of_last * (seen - shown) : seen;
 }
 
 void ThreadRecording::begin_window(CaptureWindow& window) {
     window_ = &window;
     if (window.version == Version::values && window.units != 0) window.length = length_of_values();
-    // Units of this version may be shorter than those of the lean one.
-    const auto blocks_in_unit =
-        window.units == 0
-            ? blocks_in_first_units()
-            : std::max(1.0, static_cast<double>(window.blocks) / static_cast<double>(window.units));
-    window.units =
-        static_cast<std::int64_t>(std::ceil(static_cast<double>(window.length) / blocks_in_unit));
+    window.units = static_cast<std::int64_t>(
+        std::ceil(static_cast<double>(window.length) / blocks_in_units_of(window)));
     window.blocks = 0;
     version_ = window.version;
     memory_->area(area_).left = most_units_left();
@@ -410,6 +420,7 @@ void ThreadRecording::end_window() {
     if (!window_) return;
     version_ = Version::lean;
     if (has_last_values_) return;
+    learn_blocks_in_units();
     if (window_->version == Version::timed && !is_spoilt_) read_readings();
     hand_over_window();
     window_ = nullptr;

@@ -44,6 +44,10 @@ struct LoadSampling {
     std::uint64_t warm_up = 0;  // blocks before the first window that times loads
 };
 
+// How many blocks the units of each version have on average; 0: not known. It depends on how the
+// program jumps.
+using BlocksInUnits = std::array<double, version_count>;
+
 class ThreadRecording {
   public:
     // Where everything goes; the same for all threads of a run.
@@ -73,8 +77,9 @@ class ThreadRecording {
     // call it is taken to go on for ever. A block takes so many nanoseconds of the original's time.
     void expect(double blocks, double nanoseconds_of_block = usual_block);
     // Of the windows that are wanted there is to be one, of a random version, and not before
-    // `window_is_due`. Each window takes two looks, which cost as much as a short sample.
-    void have_one_window();
+    // `window_is_due`. Each window takes two looks, which cost as much as a short sample. How long
+    // it is depends on what others have shown, and it adds to that.
+    void have_one_window(BlocksInUnits& shown);
     void window_is_due();
     // The window that is under way is over, with what was read of it.
     void cut_window_short();
@@ -159,7 +164,8 @@ class ThreadRecording {
     std::uint64_t draw_lean_run(const CaptureWindow& window);
     std::uint64_t length_of_values() const;
     std::int64_t most_units_left() const;
-    double blocks_in_first_units() const;
+    double blocks_in_units_of(const CaptureWindow& window) const;
+    void learn_blocks_in_units();
     void begin_window(CaptureWindow& window);
     void end_window();
     void hand_over_window();
@@ -196,7 +202,9 @@ class ThreadRecording {
     std::vector<std::byte> values_;    // as they were stored
     bool has_last_values_ = false;     // … and are to be read
     CaptureWindow* window_ = nullptr;  // under way
-    bool has_one_window_ = false;
+    bool is_seen_to_end_ = false;      // the window under way
+    BlocksInUnits* shown_ = nullptr;   // by earlier windows, if there is to be one only
+    bool has_one_window() const { return shown_ != nullptr; }
     trace::TraceId window_trace_{};
     trace::SampleId window_sample_{};
     trace::TraceChunk window_chunk_;

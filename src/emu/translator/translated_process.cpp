@@ -400,7 +400,7 @@ Clock::time_point TranslatedProcess::begin_burst(ptrace::Thread& thread, const R
     if (threads_.admit(guest)) {
         guest.recording->blocks_in_segment(experience_.blocks_in_segment());
         guest.recording->expect(guest.burst->expected_blocks(), experience_.of_block());
-        guest.recording->have_one_window();
+        guest.recording->have_one_window(experience_.blocks_in_units());
         go_on_in_burst(guest);
     }
     traffic_.enter(guest, registers);
