@@ -73,6 +73,19 @@ Profile dividing_program(std::uint64_t with_7, std::uint64_t others) {
     return p;
 }
 
+// What the clock saw of running threads.
+void add_looks(Profile& p, LocationIndex where, int looks) {
+    auto& time = p.find<TimeSection>() ? *p.find<TimeSection>() : p.add<TimeSection>();
+    auto& e = time.entries.emplace_back();
+    e.thread = "main";
+    e.state = profile::ThreadState::user;
+    e.frames = {where};
+    for (int n = 0; n < looks; ++n) {
+        e.statistics.add_sample(5'000'000, 5'000'000);
+        time.totals.add_sample(5'000'000);
+    }
+}
+
 const Finding* find(const std::vector<Finding>& all, std::string_view kind) {
     for (const auto& f : all)
         if (f.kind->name == kind) return &f;
@@ -157,6 +170,32 @@ TEST_CASE("a finding touches no more than its function has") {
     const auto* f = find(found, "constant-divisor");
     REQUIRE(f);
     CHECK(f->touches == doctest::Approx(0.4));
+    SUBCASE("… of the time") {
+        add_looks(p, write_7, 900);
+        add_looks(p, copy, 100);
+        const auto limited = find_opportunities(p, symbols);
+        f = find(limited, "constant-divisor");
+        REQUIRE(f);
+        CHECK(f->touches == doctest::Approx(0.1));
+        CHECK(f->evidence.back().find("by the clock half has 10.0 %") == 0);
+        *p.find<TimeSection>() = TimeSection{};
+        add_looks(p, write_7, 1000);
+        CHECK_FALSE(find(find_opportunities(p, symbols), "constant-divisor"));
+    }
+    SUBCASE("… unless the clock saw little") {
+        add_looks(p, write_7, 99);
+        CHECK(find(find_opportunities(p, symbols), "constant-divisor"));
+    }
+    SUBCASE("what is called belongs to a call that could be inlined") {
+        p.find<MethodSection>()->entries.front().instructions = exactly(20'000, 7'500'000);
+        add_looks(p, write_7, 1);
+        add_looks(p, copy, 999);
+        const auto inlined = find_opportunities(p, symbols);
+        f = find(inlined, "inline-call");
+        REQUIRE(f);
+        CHECK(f->touches > 0);
+        CHECK(f->evidence.back().find("by the clock") != 0);
+    }
 }
 
 TEST_CASE("libraries of the system are left out, be their debug symbols installed or not") {
@@ -313,32 +352,20 @@ TEST_CASE("loads that wait for what was known, or for a pointer") {
         CHECK(find_opportunities(p, symbols).empty());
     }
     SUBCASE("waiting is told only as far as the function has time by the clock") {
-        auto& time = p.add<TimeSection>();
         at(0x2000, "ret");
         p.locations.back().function_offset = 0x2000;
-        const auto add_looks = [&](LocationIndex where, int looks) {
-            auto& e = time.entries.emplace_back();
-            e.thread = "walk";
-            e.state = profile::ThreadState::user;
-            e.frames = {where};
-            for (int n = 0; n < looks; ++n) {
-                e.statistics.add_sample(5'000'000, 5'000'000);
-                time.totals.add_sample(5'000'000);
-            }
-        };
-        add_looks(2, 950);
-        add_looks(0, 50);
+        add_looks(p, 2, 950);
+        add_looks(p, 0, 50);
         const auto found = find_opportunities(p, symbols);
         REQUIRE(found.size() == 2);
         for (const auto& f : found) {
-            CHECK(f.touches > 0.05);
-            CHECK(f.touches < 0.07);
+            CHECK(f.touches == doctest::Approx(0.05));
+            CHECK(f.interval == "3.8–6.5 %");
             CHECK(f.evidence.back().find("by the clock walk has 5.0 %") != std::string::npos);
         }
-        time.entries.clear();
-        time.totals = {};
-        add_looks(2, 50);
-        add_looks(0, 950);
+        *p.find<TimeSection>() = TimeSection{};
+        add_looks(p, 2, 50);
+        add_looks(p, 0, 950);
         for (const auto& f : find_opportunities(p, symbols))
             CHECK(f.evidence.back().find("by the clock") == std::string::npos);
     }

@@ -48,6 +48,7 @@ std::vector<Finding> find_calls_to_inline(const Evidence& e, Symbols&) {
         constexpr double call_and_return = 2;
         Finding f;
         f.location = calls.front()->from;
+        f.in_callees = {method->function};
         f.what = fmt::format("{} is called {} times for {:.0f} instructions each",
                              function_label(p, e.place(entry)), count_text(count), length);
         for (std::size_t i = 0; i < std::min(calls.size(), sites_listed); ++i)

@@ -30,6 +30,7 @@ std::vector<Finding> find_dominant_targets(const Evidence& e, Symbols&) {
         const auto& p = e.profile();
         Finding f;
         f.location = e.location(at);
+        if (is_small) f.in_callees = {top->to};
         f.what = fmt::format(
             "{} goes to {} in {} of {}", is_call(text) ? "the call" : "the jump",
             is_call(text) ? function_label(p, p.at(top->to)) : full_label(p, p.at(top->to)),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <numeric>
+#include <set>
 
 #include "report/text/format.h"
 
@@ -251,17 +252,24 @@ void Evidence::add_looks() {
     if (!list) return;
     for (const auto& e : list->entries) {
         if (profile::is_waiting(e.state) || e.frames.empty()) continue;
-        const auto& l = p_.at(e.frames.front());
-        time_of_[{l.module, l.content, l.function_offset.value_or(l.offset)}].merge(e.statistics);
+        time_of_[function_of(p_.at(e.frames.front()))].merge(e.statistics);
     }
 }
 
-std::optional<Share> Evidence::share_of_time(const Location& inside) const {
+std::optional<Share> Evidence::share_of_time(std::span<const LocationIndex> inside) const {
     constexpr std::uint64_t fewest_looks = 100;
     const auto* const list = p_.find<TimeSection>();
-    if (!list || list->totals.samples < fewest_looks || !inside.function_offset) return {};
-    const auto found = time_of_.find({inside.module, inside.content, *inside.function_offset});
-    return share_of(found == time_of_.end() ? model::Statistics{} : found->second, list->totals);
+    if (!list || list->totals.samples < fewest_looks) return {};
+    std::set<Place> functions;
+    for (const auto at : inside) {
+        if (!p_.at(at).function_offset) return {};
+        functions.insert(function_of(p_.at(at)));
+    }
+    model::Statistics sum;
+    for (const auto& function : functions)
+        if (const auto found = time_of_.find(function); found != time_of_.end())
+            sum.merge(found->second);
+    return share_of(sum, list->totals);
 }
 
 double Evidence::instructions_per_call(const MethodEntry& m) const {

@@ -88,9 +88,9 @@ class Evidence {
     const MethodEntry* method_at(Point entry) const;
     // What part of all instructions the function has; nothing if the profile does not say.
     std::optional<double> share_of_function(Point inside) const;
-    // What part of the time on processors it has itself, by the clock, with its interval; nothing
-    // if the clock saw little.
-    std::optional<Share> share_of_time(const Location& inside) const;
+    // What part of the time on processors the functions have themselves, by the clock, with its
+    // interval; nothing if the clock saw little, or if one of the functions is not known.
+    std::optional<Share> share_of_time(std::span<const LocationIndex> inside) const;
     double instructions_per_call(const MethodEntry& method) const;  // 0 if it is not known
     bool is_plt_stub(Point entry) const;
     PathThrough paths_through_entry(Point entry) const;
@@ -98,6 +98,9 @@ class Evidence {
   private:
     using Place = std::tuple<ModuleIndex, std::uint64_t, std::uint64_t>;  // module, content, offset
     static Place place_of(const Location& l) { return {l.module, l.content, l.offset}; }
+    static Place function_of(const Location& l) {
+        return {l.module, l.content, l.function_offset.value_or(l.offset)};
+    }
 
     void order_points();
     void count_paths();

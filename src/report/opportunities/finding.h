@@ -17,6 +17,9 @@
 //     pointer-chase           share is of all instructions and all waiting (waiting_loads.h)
 //     data-stream             its references to data
 //
+// Where the clock saw enough, a finding touches no more than its functions have of the time:
+// instructions may be quicker than others, and waiting may overlap with other work.
+//
 // A finding that depends on a share (of a value, of a target) is judged by the lower end of the
 // share's interval, so too few samples are no evidence.
 #pragma once
@@ -63,10 +66,12 @@ struct Finding {
     LocationIndex location = 0;
     std::string what;                   // one line: what was seen there
     std::vector<std::string> evidence;  // more lines
-    double touches = 0;                 // share of all instructions
+    double touches = 0;                 // share of all instructions, or of the time
     std::optional<Share> bounds;        // of that, with its interval; nothing if not known
     std::string interval;               // as text; empty if exact or nearly so
     std::size_t others = 0;             // of its kind in the same function, that were joined to it
+    // Whose work it touches besides that of the function it is in.
+    std::vector<LocationIndex> in_callees;
     // Locations that this finding reports, so that other findings need not.
     std::vector<LocationIndex> covers;
 };

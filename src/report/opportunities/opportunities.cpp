@@ -161,6 +161,28 @@ void limit(Finding& f, const Evidence& evidence) {
     f.touches = *most;
 }
 
+// Instructions are counted, and loads timed, one by one: neither says what they cost the program.
+void limit_by_clock(Finding& f, const Evidence& evidence) {
+    if (f.kind->measure != "instructions" && f.kind->measure != "time") return;
+    auto inside = f.in_callees;
+    inside.push_back(f.location);
+    const auto time = evidence.share_of_time(inside);
+    if (!time || f.touches <= time->high) return;
+    constexpr double worth_telling = 1.5;
+    if (f.touches > worth_telling * time->high) {
+        const auto& p = evidence.profile();
+        std::string names = function_label(p, p.at(f.location));
+        for (const auto callee : f.in_callees) names += " and " + function_label(p, p.at(callee));
+        f.evidence.push_back(fmt::format("by the clock {} {} {} of the time: {}", names,
+                                         f.in_callees.empty() ? "has" : "have", ratio_text(*time),
+                                         f.kind->measure == "time"
+                                             ? "much of the waiting overlaps with other work"
+                                             : "their instructions are quicker than others"));
+    }
+    f.touches = time->share;
+    f.bounds = time;
+}
+
 std::vector<Finding> joined(const Profile& p, std::vector<Finding> all, const Evidence& evidence) {
     using Function = std::tuple<const FindingKind*, ModuleIndex, std::uint64_t, std::uint64_t>;
     std::map<Function, std::size_t> heads;
@@ -183,6 +205,7 @@ std::vector<Finding> joined(const Profile& p, std::vector<Finding> all, const Ev
         if (f.others > told)
             f.evidence.push_back(fmt::format("and {} more such places", f.others - told));
         if (row_of(*f.kind).together != Together::no) limit(f, evidence);
+        limit_by_clock(f, evidence);
         f.interval = interval_of(f);
     }
     sort_by_touch(found);

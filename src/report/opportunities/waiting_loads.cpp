@@ -52,16 +52,6 @@ void add(Share& sum, const Share& more) {
     sum.high = std::min(1.0, sum.high + more.high);
 }
 
-// Loads are timed one by one. Those that overlap with others, or with other work, cost less: their
-// function then takes less time than they would.
-void limit_by_clock(const Evidence& e, WaitingLoads& group) {
-    const auto time = e.share_of_time(e.profile().at(group.loads.front()->location));
-    if (!time || group.touches <= time->high) return;
-    constexpr double worth_telling = 1.5;
-    if (group.touches > worth_telling * time->high) group.of_time = time;
-    group.touches = time->high;
-}
-
 std::string times_text(const LatencyEntry& e) {
     auto text = fmt::format("half of them up to {}, 99 % up to {}",
                             nanoseconds_text(profile::latency_quantile(e.histogram, 0.5)),
@@ -126,7 +116,6 @@ std::vector<WaitingLoads> waiting_loads(const Evidence& e) {
     }
     std::vector<WaitingLoads> groups;
     for (auto& [line, group] : lines) {
-        limit_by_clock(e, group);
         if (group.touches * group.of_waiting.low >=
             thresholds::least_touched * group.of_waiting.share)
             groups.push_back(std::move(group));
@@ -149,10 +138,6 @@ Finding waiting_finding(const Evidence& e, const WaitingLoads& group, const std:
         f.evidence.push_back(
             fmt::format("and {} more in this line", group.loads.size() - loads_listed));
     f.evidence.push_back(ratio_text(group.of_waiting) + " of all waiting");
-    if (group.of_time)
-        f.evidence.push_back(fmt::format(
-            "by the clock {} has {} of the time: much of the waiting overlaps with other work",
-            function_label(p, p.at(first.location)), ratio_text(*group.of_time)));
     f.touches = group.touches;
     f.bounds = scaled(group.of_waiting, group.touches);
     return f;

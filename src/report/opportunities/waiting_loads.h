@@ -3,7 +3,7 @@
 // A nanosecond of waiting counts as three instructions, which is what a processor executes in a
 // nanosecond when nothing waits. So a load touches its share of the sum of all instructions and all
 // waiting. Loads were timed one by one. If the waiting of several loads overlaps in the program, it
-// costs the program less.
+// costs the program less; the clock tells (opportunities.cpp).
 #pragma once
 
 #include <map>
@@ -41,8 +41,6 @@ struct WaitingLoads {
     AddressTrail trail;                      // of the first
     Share of_waiting;
     double touches = 0;
-    // What the clock says of their function, if that is much less than what was timed.
-    std::optional<Share> of_time;
 };
 // The loads that wait long enough to matter and whose data, by the model, are outside the near
 // caches. There is a group for each line and kind of trail.

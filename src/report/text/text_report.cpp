@@ -206,7 +206,7 @@ class TextReport {
     void opportunities() {
         const auto findings =
             find_opportunities(p_, symbols_, all_code_ ? Code::all : Code::of_the_user);
-        std::string order = "by the share of instructions, or of waiting time, that they touch";
+        std::string order = "by the share of instructions, or of the time, that they touch";
         if (!all_code_) order += "; not in libraries of the system: --all-code";
         out_ += heading_text("Opportunities", order, width_, paint_);
         if (!weighted_instructions(p_))
