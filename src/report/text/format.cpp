@@ -27,11 +27,14 @@ std::string weights_text(const Profile& profile) {
     if (!weighted || *weighted == profile.coverage.instructions) return {};
     const auto* methods = profile.find<MethodSection>();
     const auto error = methods ? model::relative_error_of(methods->instructions) : 0;
-    const auto by_chance = error > 0
-                               ? fmt::format(" \u00b1 {}", model::share_text(std::min(error, 1.0)))
-                               : std::string();
-    return fmt::format("counts are estimates of the whole run, {} instructions{}",
-                       count_text(*weighted), by_chance);
+    const auto by_chance =
+        error > 0 ? fmt::format(" \u00b1 {} by chance", model::share_text(std::min(error, 1.0)))
+                  : std::string();
+    // docs/results/totals.md
+    return fmt::format(
+        "counts are estimates of the whole run, {} instructions{}; samples begin with cold caches, "
+        "so it may have been twice as many",
+        count_text(*weighted), by_chance);
 }
 
 std::string function_label(const Profile& profile, const Location& l) {
