@@ -135,6 +135,10 @@ inline constexpr Seconds most_time_of_budget{2};
 // longer in the cache, and the new code that it comes to, grow with its length. With 100 µs there
 // were half as many in the same time.
 inline constexpr double usual_burst = 40e3;
+// One of so many is so many times as long, and shows how much the others are disturbed. Those are
+// slow from end to end where a program executes ten instructions a nanosecond.
+inline constexpr std::uint64_t bursts_for_a_long_one = 8;
+inline constexpr double length_of_long_burst = 5;
 
 // --- replicas: how long (kinds/replica_sizing.cpp) -----------------------------------------------
 

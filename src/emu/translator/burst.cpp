@@ -47,6 +47,11 @@ void BurstExperience::learn_of_block(double nanoseconds) {
     has_learned_ = true;
 }
 
+void BurstExperience::learn_disturbance_of_rest(double nanoseconds) {
+    if (!disturbance_of_rest_) disturbance_of_rest_ = nanoseconds;
+    *disturbance_of_rest_ += tuning::followed_disturbance * (nanoseconds - *disturbance_of_rest_);
+}
+
 // Calls take as long as ever. One that was not made from the cache has a beginning and no end: then
 // nothing is known of any.
 void Burst::has_asked(const ThreadArea& area, bool counts) {
@@ -80,12 +85,14 @@ bool Burst::says_much() const {
 void Burst::measure(const Work& done) {
     const auto usual = experience_->of_block();
     const auto least = usual / tuning::most_of_usual_block_time;
-    const auto rest = done - first_part_;
-    if (first_part_.blocks > 0 && is_enough(rest)) {
-        const auto took = lean_ - lean_in_first_part_;
+    const auto& before = as_others_.work.blocks > 0 ? as_others_ : first_part_;
+    const auto rest = done - before.work;
+    if (before.work.blocks > 0 && is_enough(rest)) {
+        const auto took = lean_ - before.lean;
         const auto most = std::max(usual * tuning::most_of_usual_block_time,
                                    of_block_in(rest, took - tuning::most_disturbance_of_rest));
-        of_block_ = std::clamp(of_block_in(rest, took), least, most);
+        const auto disturbed = length_.of_others > 0 ? 0 : experience_->disturbance_of_rest();
+        of_block_ = std::clamp(of_block_in(rest, took - disturbed), least, most);
     } else if (is_enough(done)) {
         of_block_ = std::max(
             std::clamp(usual, of_block_in(done, lean_ - disturbance()), of_block_in(done, lean_)),
@@ -93,8 +100,18 @@ void Burst::measure(const Work& done) {
     }
 }
 
-double Burst::blocks_in_all(double blocks, double instructions) const {
-    if (length_.nanoseconds > 0) return length_.nanoseconds / of_block_;
+// What the rest of a shorter one took longer than what follows says.
+void Burst::show_disturbance() {
+    const auto rest = as_others_.work - first_part_.work;
+    if (as_others_.work.blocks == 0 || !is_enough(rest)) return;
+    const auto took = as_others_.lean - first_part_.lean;
+    const auto excess = of_block_in(rest, took) - of_block_;
+    experience_->learn_disturbance_of_rest(
+        std::clamp(excess * static_cast<double>(rest.blocks), 0.0, took));
+}
+
+double Burst::blocks_in(double nanoseconds, double blocks, double instructions) const {
+    if (nanoseconds > 0) return nanoseconds / of_block_;
     return static_cast<double>(length_.instructions) /
            (blocks > 0 ? instructions / blocks : tuning::usual_instructions_in_block);
 }
@@ -102,15 +119,18 @@ double Burst::blocks_in_all(double blocks, double instructions) const {
 std::uint64_t Burst::blocks_left(const Work& done) {
     measure(done);
     const auto blocks = static_cast<double>(done.blocks);
-    const bool was_first_part = done.blocks > 0 && first_part_.blocks == 0;
-    if (was_first_part) {
-        first_part_ = done;
-        lean_in_first_part_ = lean_;
-    }
-    const auto in_all = blocks_in_all(blocks, static_cast<double>(done.instructions));
-    is_last_part_ = done.blocks > 0;
+    const auto instructions = static_cast<double>(done.instructions);
+    const bool was_first_part = done.blocks > 0 && first_part_.work.blocks == 0;
+    if (was_first_part)
+        first_part_ = {done, lean_};
+    else if (done.blocks > 0 && as_others_.work.blocks == 0 && length_.of_others > 0)
+        as_others_ = {done, lean_};
+    const bool is_as_others = length_.of_others > 0 && as_others_.work.blocks == 0;
+    const auto in_all =
+        blocks_in(is_as_others ? length_.of_others : length_.nanoseconds, blocks, instructions);
+    is_last_part_ = done.blocks > 0 && !is_as_others;
     // The first part tells how long the rest is to be.
-    auto left = is_last_part_ ? in_all - blocks : in_all * tuning::first_part_of_burst;
+    auto left = done.blocks > 0 ? in_all - blocks : in_all * tuning::first_part_of_burst;
     // Where code is new, the rest would pay for that as well, and tell nothing.
     if (was_first_part && !says_much() && waited_ < tuning::most_disturbance)
         left = std::max(left, tuning::blocks_that_tell * tuning::fewest_blocks_to_measure);
@@ -150,7 +170,8 @@ void Burst::ended(const Work& done) {
     // first time, say, in the first part alone.
     const auto least = lean_ - tuning::disturbances_that_tell * disturbance();
     native_ = std::min(std::max(of_block_ * static_cast<double>(done.blocks), least), in_cache_);
-    if (is_enough(done - first_part_) || says_much()) experience_->learn_of_block(of_block_);
+    if (is_enough(done - as_others_.work)) show_disturbance();
+    if (is_enough(done - first_part_.work) || says_much()) experience_->learn_of_block(of_block_);
 }
 
 }  // namespace shadowprof::emu::translator

@@ -8,7 +8,9 @@
 // thread leaves after these, when it would ask next.
 //
 // The first part pays for the code cache's being in no cache of the processor. So it is the rest
-// that tells how fast the program is, unless the first part took so long that this is nothing.
+// that tells how fast the program is, unless the first part took so long that this is nothing. The
+// rest pays, too: how much is shown by bursts that are many times as long, of which there are a
+// few.
 #pragma once
 
 #include <algorithm>
@@ -26,6 +28,8 @@ namespace shadowprof::emu::translator {
 struct BurstLength {
     std::uint64_t instructions = 0;
     double nanoseconds = 0;
+    // How long others are, if this one is to show how much those are disturbed; else 0.
+    double of_others = 0;
 };
 
 // What the bursts of a program have shown, and how fast the clock is that threads read.
@@ -38,6 +42,10 @@ class BurstExperience {
     double of_block() const { return of_block_; }
     void learn_of_block(double nanoseconds);
     bool has_learned() const { return has_learned_; }
+    // What the rest of a burst of the usual length takes longer than natively, besides what is
+    // written down.
+    double disturbance_of_rest() const { return disturbance_of_rest_.value_or(0); }
+    void learn_disturbance_of_rest(double nanoseconds);
     double blocks_in_segment() const { return blocks_in_segment_; }
     void learn_blocks_in_segment(double blocks) { blocks_in_segment_ = blocks; }
     BlocksInUnits& blocks_in_units() { return blocks_in_units_; }  // which windows add to
@@ -48,6 +56,7 @@ class BurstExperience {
     Clock::time_point began_ = Clock::now();
     std::uint64_t began_ticks_ = ticks_now();
     double of_block_, blocks_in_segment_;
+    std::optional<double> disturbance_of_rest_;
     BlocksInUnits blocks_in_units_{};
     bool has_learned_ = false;
 };
@@ -97,14 +106,24 @@ class Burst {
     double in_kernel(double in_user_mode) const;
     double disturbance() const;
     bool says_much() const;
-    double blocks_in_all(double blocks, double instructions) const;
+    // In a burst of so many nanoseconds.
+    double blocks_in(double nanoseconds, double blocks, double instructions) const;
+    double blocks_in_all(double blocks, double instructions) const {
+        return blocks_in(length_.nanoseconds, blocks, instructions);
+    }
+    void show_disturbance();
 
     BurstLength length_;
     BurstExperience* experience_;
     double of_block_;
     bool is_last_part_ = false, is_over_ = false;
-    Work first_part_;
-    double lean_in_first_part_ = 0;
+    // What was executed, and how long it took, up to where it asked.
+    struct Part {
+        Work work;
+        double lean = 0;  // nanoseconds
+    };
+    Part first_part_;
+    Part as_others_;  // with which others are over, if they are shorter
     std::uint64_t calls_ = 0, stops_ = 0;
     std::optional<std::uint64_t> asked_at_;
     std::optional<std::uint64_t> without_processor_;  // before it began

@@ -140,8 +140,12 @@ emu::translator::BurstLength InstantSamples::next_length() const {
     if (const auto& time = place_.options.sample_time)
         return {sample_size_, time->count() * nanoseconds_a_second};
     if (!place_.options.may_be_shorter) return {sample_size_, 0};
-    return {sample_size_, std::min(static_cast<double>(sample_size_) / tuning::most_per_nanosecond,
-                                   tuning::usual_burst)};
+    const auto most = static_cast<double>(sample_size_) / tuning::most_per_nanosecond;
+    if (most < tuning::usual_burst) return {sample_size_, most};
+    // The first ones come to code that is new.
+    const bool is_long = pacer().samples() % tuning::bursts_for_a_long_one == 3;
+    if (!is_long) return {sample_size_, tuning::usual_burst};
+    return {sample_size_, tuning::usual_burst * tuning::length_of_long_burst, tuning::usual_burst};
 }
 
 // What a burst took from the program comes to light when it is over.
