@@ -5,13 +5,15 @@
 
 Prints the overlap (the sum of the lesser of both shares) of the functions themselves and of all that is on the stack
 (there relative to the sum of perf's), what two profiles of so few looks would have by chance if both were right, and
-the functions that differ most. With --row it prints a row of a Markdown table instead. Code without a name counts by
-its file, and the kernel as one. After some ten seconds the command is interrupted."""
+the functions that differ most. With --row it prints a row of a Markdown table, and that to standard error. Code without
+a name counts by its file, the kernel as one, and so does code that was made at run time. Where perf's stacks end for
+want of tables the rest is left out. After some ten seconds the command is interrupted."""
 
 import collections
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -24,12 +26,28 @@ def base(path):
     return os.path.basename(path) or "[anonymous]"
 
 
+RUNTIME_CODE = "[runtime code]"
+UNKNOWN = "[unknown]"
+
+
+def without_return_type(name):
+    """Names of templates' instances have it in one symbol table, and not in another."""
+    depth = 0
+    for i in range(len(name) - 1, -1, -1):
+        depth += (name[i] == ">") - (name[i] == "<")
+        if name[i] == " " and depth == 0 and not name.endswith(("operator new", "operator delete")):
+            return name[i + 1:]
+    return name
+
+
 def name_of(symbol, path):
-    if not symbol or symbol == "[unknown]":
+    if re.search(r"perf-\d+\.map$|^//anon|^\[anon", path):
+        path = RUNTIME_CODE
+    if not symbol or symbol == UNKNOWN:
         return base(path)
     # Of the names that libc has for the same function either may be told, and perf leaves out what is returned.
     name = symbol.split("(")[0].split("@")[0].removeprefix("__GI_").removeprefix("__libc_").removeprefix("void ")
-    return name.replace("__memcpy_", "__memmove_")
+    return without_return_type(name.replace("__memcpy_", "__memmove_").strip())
 
 
 def seen_by_perf(folder):
@@ -68,7 +86,7 @@ def counted(looks):
     own, anywhere = collections.Counter(), collections.Counter()
     for names, count in looks:
         own[names[0]] += count
-        for each in set(names):
+        for each in set(names) - {UNKNOWN}:
             anywhere[each] += count
     return own, anywhere
 
@@ -108,7 +126,7 @@ def main():
     chance = by_chance(theirs, looks, others)
     if row:
         print(f"| {row} | {looks} | {others} | {own:.1%} | {chance:.1%} | {anywhere:.1%} |")
-        return
+        sys.stdout = sys.stderr
     print(f"overlap {own:.1%} (by chance {chance:.1%}), on the stack {anywhere:.1%}, "
           f"of {looks} looks and perf's {others}")
     for title, a, b in ("itself", ours, theirs), ("on the stack", ours_anywhere, theirs_anywhere):

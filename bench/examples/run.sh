@@ -301,7 +301,7 @@ declare -A command=(
   [openssl]='openssl speed -seconds 10 sha256' [perl]='perl tree.pl' [python3]='/usr/bin/python3 words.py'
   [ruby]='ruby objects.rb' [node]='node sort.js' [node-names]='node --perf-basic-prof sort.js' [lua]='lua5.4 strings.lua'
   [java]='java Maps' [java-names]='java -XX:+PreserveFramePointer -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit Maps' [cc1plus]="\$(g++ -print-prog-name=cc1plus) -quiet -O2 all.cpp -o /dev/null"
-  [demo]='./spheres 2500' [planted]='./planted 9000000' [join]='./join' [json]='./json' [sharing]='./sharing'
+  [demo]='./spheres 2500' [planted]='./planted 45000000' [join]='./join' [json]='./json' [sharing]='./sharing'
   [go]='./primes' [rust]='./groups' [list]='./list' [locks]='./locks' [pipeline]='sort -r text | uniq -c | sort -n | tail -1'
   [dd]='dd if=/dev/zero of=/dev/null bs=4k count=30000000' [sleep]='sleep 3' [git]='git fsck --full' [sort]='sort --parallel=2 text text'
   [make]='make -s -j2' [ffmpeg]='ffmpeg -loglevel error -f lavfi -i testsrc2=size=1280x720:rate=30 -t 60 -c:v libx264 -f null -'
@@ -357,5 +357,5 @@ for name in "${names[@]}"; do
     "$shadowprof" report profile.json 2>&1 | head -"$lines" || true; } > "$folder/$name.txt"
   rm -f profile.json*
   [[ -z ${CHECK:-} ]] ||
-    "$root/bench/examples/overlap.py" --row "$name" "$shadowprof" "${run[@]}" 2> /dev/null >> "$folder/overlap.md" || true
+    "$root/bench/examples/overlap.py" --row "$name" "$shadowprof" "${run[@]}" 2>> "$folder/differences.txt" >> "$folder/overlap.md" || true
 done

@@ -29,7 +29,7 @@ struct Mapping {
 struct MappedModule {
     std::string path;        // "[vdso]" for the vDSO
     std::string build_id;    // lower-case hex; empty if none
-    AddressRange range;      // from its first to its last mapping
+    AddressRange range;      // from its first to its last mapping, or a part that is mapped twice
     std::uint64_t bias = 0;  // address = link-time address + bias
 };
 

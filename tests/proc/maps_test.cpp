@@ -166,6 +166,32 @@ TEST_CASE("an ELF file that is mapped as data is no module") {
     munmap(data, 4096);
 }
 
+TEST_CASE("a part of a program's code that it has mapped once more is that code") {
+    const auto own = reinterpret_cast<std::uint64_t>(&module_named);
+    const auto before = Maps::of(getpid());
+    const auto* code = before->mapping_at({own});
+    const auto* image = before->module_at({own});
+    REQUIRE(code);
+    REQUIRE(image);
+    const auto page = own & ~std::uint64_t{page_size - 1};
+    const auto offset = code->file_offset + (page - code->range.begin.value);
+    const int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    auto* copy = mmap(nullptr, page_size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd,
+                      static_cast<off_t>(offset));
+    close(fd);
+    REQUIRE(copy != MAP_FAILED);
+    const Address there{reinterpret_cast<std::uint64_t>(copy) + own - page};
+    const auto maps = Maps::of(getpid());
+    const auto* part = maps->module_at(there);
+    REQUIRE(part);
+    CHECK(part->path == image->path);
+    CHECK(part->build_id == image->build_id);
+    CHECK(there.value - part->bias == own - image->bias);
+    CHECK(part->range.size() == page_size);
+    CHECK(maps->module_at({own})->range == image->range);
+    munmap(copy, page_size);
+}
+
 TEST_CASE("a process that is gone has no maps") {
     CHECK(!Maps::of(0x7ffffff0));
 }

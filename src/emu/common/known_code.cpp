@@ -136,7 +136,8 @@ void KnownCode::look_at(const proc::Maps& maps) {
     mapped_.clear();
     for (const auto& mapped : maps.modules())
         if (auto* const module = module_with(mapped.build_id))
-            if (!module->before.empty()) mapped_.push_back({module, mapped.bias});
+            if (!module->before.empty()) mapped_.push_back({module, mapped.bias, mapped.range});
+    std::ranges::stable_sort(mapped_, std::greater{}, [](const auto& m) { return m.range.size(); });
 }
 
 std::optional<KnownCode::Next> KnownCode::next(const std::shared_ptr<const proc::Maps>& maps) {
@@ -145,13 +146,18 @@ std::optional<KnownCode::Next> KnownCode::next(const std::shared_ptr<const proc:
     const Mapped* chosen = nullptr;
     for (const auto& mapped : mapped_) {
         if (mapped.module->left == 0) continue;
-        if (!chosen || mapped.module == last_asked_for_) chosen = &mapped;
+        if (!chosen || (mapped.module == last_asked_for_ && chosen->module != last_asked_for_))
+            chosen = &mapped;
     }
     if (!chosen) return {};
     auto& module = *chosen->module;
     const auto& place = module.before[module.next];
     module.next = (module.next + 1) % module.before.size();
     --module.left;
+    // Of a part that is mapped once more that is what runs.
+    for (const auto& mapped : mapped_)
+        if (mapped.module == &module && mapped.range.contains({place.offset + mapped.bias}))
+            chosen = &mapped;
     return Next{{place.offset + chosen->bias}, place.is_found};
 }
 

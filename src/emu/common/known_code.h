@@ -74,6 +74,7 @@ class KnownCode {
     struct Mapped {
         Module* module;
         std::uint64_t bias;
+        AddressRange range;
     };
     // Null if nothing is kept of it.
     Module* module_of(const trace::Location& place);
