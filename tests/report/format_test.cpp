@@ -65,6 +65,8 @@ TEST_CASE("values are shown as what they are likely to mean") {
 
 TEST_CASE("names without what hides them") {
     CHECK(without_parameters("main") == "main");
+    CHECK(without_parameters("StubRoutines (2)") == "StubRoutines (2)");
+    CHECK(without_parameters("void (anonymous namespace)::f(int)") == "(anonymous namespace)::f");
     CHECK(without_parameters("std::map<int, f(*)(int)>::at(int const&) const") == "std::map::at");
     CHECK(without_parameters("void ns::f<int>(int)") == "ns::f");
     CHECK(without_parameters("(anonymous namespace)::g(char)") == "(anonymous namespace)::g");

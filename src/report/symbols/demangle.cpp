@@ -122,6 +122,9 @@ std::string without_parameters(std::string_view function) {
             i += size;
         } else if (c == ' ' && !operator_seen) {
             if (rest.starts_with(" [clone")) return out;
+            // Java numbers what its own code is made up of: "StubRoutines (2)".
+            if (rest.starts_with(" (") && bracketed_size(rest.substr(1)) == rest.size() - 1)
+                return out + std::string(rest);
             out.clear();  // it was a return type: "void f<int>(int)"
             ++i;
         } else {
