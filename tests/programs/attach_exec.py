@@ -13,17 +13,20 @@ from vocabulary import SHADOWPROF, check, check_equal, read_profile, run, scratc
 
 ROUNDS = int(os.environ.get("ROUNDS", "12"))
 exec_chain = os.path.abspath(sys.argv[1])
-GENERATIONS = {"shadow": "100", "burst": "100", "full": "20"}  # in mode full each is translated anew
+# In mode full each is translated anew. Where processes are quick so few would be over before we attach.
+GENERATIONS = {"shadow": "200", "burst": "200", "full": "40"}
 
 with scratch():
     profiles = 0
     for n in range(ROUNDS):
         mode = ("shadow", "burst", "full")[n % 3]
         command = [exec_chain, GENERATIONS[mode]]
+        began = time.monotonic()
         expected = run(command)
+        took = time.monotonic() - began
         check_equal("the program's status", expected.status, 7)
         program = subprocess.Popen(command, stdout=subprocess.PIPE)
-        time.sleep(random.uniform(0, 0.1))
+        time.sleep(random.uniform(0, took / 2))
         profiler = start(
             [SHADOWPROF, "attach", "-m", mode, "-q", "-o", "profile.json", str(program.pid)],
             stderr=subprocess.PIPE,
