@@ -71,7 +71,8 @@ def most_of_unseen(samples):
 
 
 def judge(truth, rounds):
-    """Of rounds of (samples, shares). By kind: cases, contained, absent, truth above, truth below, mean error of the largest share."""
+    """Of rounds of (samples, shares), by kind: cases, contained, absent, truth above, truth below, mean error of the
+    largest share."""
     by_kind = collections.defaultdict(lambda: collections.Counter())
     errors = collections.defaultdict(list)
     for samples, sampled in rounds:

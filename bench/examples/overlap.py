@@ -46,7 +46,7 @@ def name_of(symbol, path):
     if not symbol or symbol == UNKNOWN:
         return base(path)
     # Of the names that libc has for the same function either may be told, and perf leaves out what is returned.
-    name = symbol.split("(")[0].split("@")[0].removeprefix("__GI_").removeprefix("__libc_").removeprefix("void ")
+    name = symbol.split("(")[0].split("@")[0].removeprefix("__GI_").removeprefix("__libc_")
     return without_return_type(name.replace("__memcpy_", "__memmove_").strip())
 
 

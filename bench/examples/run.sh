@@ -3,11 +3,12 @@
 # prints first, unedited:
 #   bench/examples/run.sh FOLDER [NAME...]
 # With CHECK=1 it runs each once more, under perf, and writes to FOLDER/overlap.md how near the shares of time are
-# (overlap.py). Uses the build folder BUILD, by default build. Programs that are not installed are left out.
+# (overlap.py), and to FOLDER/differences.txt what differs most. Uses the build folder BUILD, by default build.
+# Programs that are not installed are left out.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 shadowprof=$(cd "${BUILD:-$root/build}" && pwd)/shadowprof
-[[ $# -ge 1 ]] || { sed -n '2,7s/^# \?//p' "$0" >&2; exit 2; }
+[[ $# -ge 1 ]] || { sed -n '2,8s/^# \?//p' "$0" >&2; exit 2; }
 mkdir -p "$1"
 folder=$(cd "$1" && pwd)
 shift

@@ -157,8 +157,8 @@ inline constexpr double usual_nanoseconds_of_block = 0.6;
 inline constexpr double followed_down = 0.4, followed_up = 0.1;
 inline constexpr double most_of_usual_block_time = 4;
 inline constexpr double most_disturbance = 150e3, most_disturbance_of_rest = 20e3;
-// What is known of the disturbance of the rest follows what a long burst shows by this part.
-inline constexpr double followed_disturbance = 0.25;
+// What is known follows what a burst shows by this part (learned.h).
+inline constexpr double followed_of_shown = 0.25;
 // The same for a system call, without sleep.
 inline constexpr double usual_nanoseconds_of_call = 500;
 // The part of a burst, in blocks, after which it is measured how long the rest is to be.

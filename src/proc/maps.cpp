@@ -187,11 +187,11 @@ class ModuleFinder {
             end = std::max(end, round_up_to_page(s.address + module.bias + s.memory_size));
             runs = runs || (s.executable && has_code({s.address + module.bias}, mapping));
         }
-        module.range = {{begin}, {end}};
-        // A tool may have mapped an ELF file as data. A program may have mapped a part of its own
-        // code once more: node does so with what it compiled beforehand.
-        if (!runs && file && here->executable) module.range = mapping.range;
-        if (begin >= end || (!runs && module.range != mapping.range)) return;
+        // A program may have mapped a part of its own code once more: node does so with what it
+        // compiled beforehand. A tool may have mapped an ELF file as data.
+        const bool is_part = !runs && file && here->executable;
+        if (begin >= end || (!runs && !is_part)) return;
+        module.range = is_part ? mapping.range : AddressRange{{begin}, {end}};
         for (const auto& s : segments) {
             if (s.type != PT_NOTE || !module.build_id.empty()) continue;
             std::vector<std::byte> notes(std::min(s.file_size, tuning::most_notes));

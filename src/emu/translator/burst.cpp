@@ -47,11 +47,6 @@ void BurstExperience::learn_of_block(double nanoseconds) {
     has_learned_ = true;
 }
 
-void BurstExperience::learn_disturbance_of_rest(double nanoseconds) {
-    if (!disturbance_of_rest_) disturbance_of_rest_ = nanoseconds;
-    *disturbance_of_rest_ += tuning::followed_disturbance * (nanoseconds - *disturbance_of_rest_);
-}
-
 // Calls take as long as ever. One that was not made from the cache has a beginning and no end: then
 // nothing is known of any.
 void Burst::has_asked(const ThreadArea& area, bool counts) {

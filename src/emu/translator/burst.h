@@ -19,8 +19,8 @@
 
 #include "base/clock.h"
 #include "emu/translator/layout.h"
+#include "emu/translator/learned.h"
 #include "emu/translator/segment_work.h"
-#include "emu/translator/thread_recording.h"
 
 namespace shadowprof::emu::translator {
 
@@ -44,8 +44,8 @@ class BurstExperience {
     bool has_learned() const { return has_learned_; }
     // What the rest of a burst of the usual length takes longer than natively, besides what is
     // written down.
-    double disturbance_of_rest() const { return disturbance_of_rest_.value_or(0); }
-    void learn_disturbance_of_rest(double nanoseconds);
+    double disturbance_of_rest() const { return disturbance_of_rest_.value().value_or(0); }
+    void learn_disturbance_of_rest(double nanoseconds) { disturbance_of_rest_.learn(nanoseconds); }
     double blocks_in_segment() const { return blocks_in_segment_; }
     void learn_blocks_in_segment(double blocks) { blocks_in_segment_ = blocks; }
     BlocksInUnits& blocks_in_units() { return blocks_in_units_; }  // which windows add to
@@ -56,7 +56,7 @@ class BurstExperience {
     Clock::time_point began_ = Clock::now();
     std::uint64_t began_ticks_ = ticks_now();
     double of_block_, blocks_in_segment_;
-    std::optional<double> disturbance_of_rest_;
+    Learned disturbance_of_rest_;
     BlocksInUnits blocks_in_units_{};
     bool has_learned_ = false;
 };
@@ -82,7 +82,7 @@ class Burst {
     // … which is the rest, as far as is known.
     bool is_last_part() const { return is_last_part_; }
     // Before it begins, how many blocks it is expected to have.
-    double expected_blocks() const { return blocks_in_all(0, 0); }
+    double expected_blocks() const { return blocks_in(length_.nanoseconds, 0, 0); }
     void ended(const Work& done);
 
     // For so many nanoseconds the thread had no processor, before it began and when it is over:
@@ -108,9 +108,6 @@ class Burst {
     bool says_much() const;
     // In a burst of so many nanoseconds.
     double blocks_in(double nanoseconds, double blocks, double instructions) const;
-    double blocks_in_all(double blocks, double instructions) const {
-        return blocks_in(length_.nanoseconds, blocks, instructions);
-    }
     void show_disturbance();
 
     BurstLength length_;

@@ -381,19 +381,17 @@ double ThreadRecording::blocks_in_units_of(const CaptureWindow& window) const {
         return std::max(1.0,
                         static_cast<double>(window.blocks) / static_cast<double>(window.units));
     if (!has_one_window()) return fewest_blocks_in_segment;
-    const auto shown = (*shown_)[static_cast<std::size_t>(window.version)];
-    // Nothing is known yet. A window that is too long holds the thread up.
-    return shown > 0 ? shown : static_cast<double>(tuning::most_blocks_in_unit);
+    // As long as nothing is known: a window that is too long holds the thread up.
+    constexpr auto most = static_cast<double>(tuning::most_blocks_in_unit);
+    return (*shown_)[static_cast<std::size_t>(window.version)].value().value_or(most);
 }
 
 void ThreadRecording::learn_blocks_in_units() {
     if (!std::exchange(is_seen_to_end_, false) || !has_one_window() || window_->units <= 0) return;
-    auto& shown = (*shown_)[static_cast<std::size_t>(window_->version)];
     const auto seen =
         std::clamp(static_cast<double>(window_->blocks) / static_cast<double>(window_->units), 1.0,
                    static_cast<double>(tuning::most_blocks_in_unit));
-    constexpr double weight_of_last = 1.0 / 4;
-    shown = shown > 0 ? shown + weight_of_last * (seen - shown) : seen;
+    (*shown_)[static_cast<std::size_t>(window_->version)].learn(seen);
 }
 
 void ThreadRecording::begin_window(CaptureWindow& window) {

@@ -21,6 +21,7 @@
 
 #include "base/random.h"
 #include "emu/common/guest_code.h"
+#include "emu/translator/learned.h"
 #include "emu/translator/segment_work.h"
 #include "emu/translator/shared_memory.h"
 #include "emu/translator/unit.h"
@@ -43,10 +44,6 @@ struct LoadSampling {
     bool timed = true;          // the clock can be used; otherwise only addresses are recorded
     std::uint64_t warm_up = 0;  // blocks before the first window that times loads
 };
-
-// How many blocks the units of each version have on average; 0: not known. It depends on how the
-// program jumps.
-using BlocksInUnits = std::array<double, version_count>;
 
 class ThreadRecording {
   public:

@@ -48,6 +48,15 @@ class Program {
 
 constexpr BurstLength usual{0, 40'000}, longer{0, 200'000, 40'000};
 
+// Its first part, and as much of what follows as others have.
+void executes_two_parts(Program& program, Burst& burst, bool is_long) {
+    CHECK(burst.blocks_left(program.done()) > 0);
+    program.executes(burst, 20'000, 60'000);
+    CHECK(burst.blocks_left(program.done()) > 0);
+    CHECK(burst.is_last_part() == !is_long);
+    program.executes(burst, 60'000, 30'000);
+}
+
 }  // namespace
 
 TEST_CASE("a long burst shows how much others are disturbed") {
@@ -55,11 +64,7 @@ TEST_CASE("a long burst shows how much others are disturbed") {
     Program program(experience);
 
     Burst first(longer, experience);
-    CHECK(first.blocks_left(program.done()) > 0);
-    program.executes(first, 20'000, 60'000);
-    CHECK(first.blocks_left(program.done()) > 0);
-    CHECK_FALSE(first.is_last_part());
-    program.executes(first, 60'000, 30'000);
+    executes_two_parts(program, first, true);
     const auto left = first.blocks_left(program.done());
     CHECK(first.is_last_part());
     CHECK(left > 100'000);  // the long way that is left, whatever a block takes
@@ -70,11 +75,7 @@ TEST_CASE("a long burst shows how much others are disturbed") {
     // One of the usual length, which is disturbed alike.
     program.begins_again();
     Burst second(usual, experience);
-    CHECK(second.blocks_left(program.done()) > 0);
-    program.executes(second, 20'000, 60'000);
-    CHECK(second.blocks_left(program.done()) > 0);
-    CHECK(second.is_last_part());
-    program.executes(second, 60'000, 30'000);
+    executes_two_parts(program, second, false);
     second.ended(program.done());
     CHECK(second.covers(program.done(), 0) ==
           doctest::Approx(Program::of_block * 80'000).epsilon(0.1));
@@ -84,10 +85,7 @@ TEST_CASE("where no burst was long, what a burst says is believed") {
     BurstExperience experience;
     Program program(experience);
     Burst burst(usual, experience);
-    CHECK(burst.blocks_left(program.done()) > 0);
-    program.executes(burst, 20'000, 60'000);
-    CHECK(burst.blocks_left(program.done()) > 0);
-    program.executes(burst, 60'000, 30'000);
+    executes_two_parts(program, burst, false);
     burst.ended(program.done());
     CHECK(experience.disturbance_of_rest() == 0);
     CHECK(burst.covers(program.done(), 0) == doctest::Approx(80'000).epsilon(0.1));
