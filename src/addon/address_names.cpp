@@ -8,9 +8,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <memory>
 #include <optional>
+
+#include "base/input_file.h"
 
 namespace shadowprof::addon {
 
@@ -29,6 +30,16 @@ std::string text_at(const std::string& bytes, std::uint64_t offset) {
     if (offset >= bytes.size()) return {};
     const auto end = std::min(bytes.find('\0', offset), bytes.size());
     return bytes.substr(offset, end - offset);
+}
+
+// Empty if it is none: a program can map a device that has no end.
+std::string bytes_of(const std::string& image) {
+    constexpr std::size_t most = std::size_t{4} << 30;
+    try {
+        return read_whole_file(image, most, Source::file);
+    } catch (const UserError&) {
+        return {};
+    }
 }
 
 std::string readable(const std::string& name) {
@@ -76,8 +87,7 @@ void AddressNames::read_maps() {
 const AddressNames::Image& AddressNames::image_of(const std::string& path) {
     auto& image = images_[path];
     if (std::exchange(image.is_read, true)) return image;
-    std::ifstream file(path, std::ios::binary);
-    const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+    const auto bytes = bytes_of(path);
     const auto head = at<Elf64_Ehdr>(bytes, 0);
     if (!head || std::memcmp(head->e_ident, ELFMAG, SELFMAG) != 0) return image;
     image.first = ~std::uint64_t{0};

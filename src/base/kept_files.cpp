@@ -13,7 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "base/error.h"
+#include "base/folders.h"
 #include "base/output_file.h"
 
 namespace shadowprof {
@@ -22,6 +24,8 @@ namespace {
 
 // A file of a compiler has 400 kB.
 constexpr std::uint64_t most_in_all = 32u << 20;
+
+constexpr auto* name_of_folder = "shadowprof";
 
 std::string parent_folder() {
     const auto variable = [](const char* name) {
@@ -41,30 +45,39 @@ bool is_ours(const struct stat& status) {
 using Folder = std::unique_ptr<DIR, decltype([](DIR* folder) { closedir(folder); })>;
 
 // Null and `why` if it is not there or not to be used.
-Folder open_folder(std::string& why) {
-    const auto path = folder_of_kept_files();
+Folder open_kept(std::string& why) {
     why = "the environment names no home";
-    if (path.empty()) return nullptr;
-    const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (parent_folder().empty()) return nullptr;
+    const auto parent = open_folder(parent_folder());
+    Descriptor opened(parent < 0 ? -1
+                                 : openat(parent, name_of_folder,
+                                          O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     why = errno == ELOOP || errno == ENOTDIR ? "it is no folder" : std::strerror(errno);
-    if (fd < 0) return nullptr;
-    Folder folder{fdopendir(fd)};
-    if (!folder) {
-        close(fd);
-        return nullptr;
-    }
+    if (opened < 0) return nullptr;
     struct stat status {};
     why = "another user owns it or may write there";
-    if (fstat(fd, &status) != 0 || !is_ours(status)) return nullptr;
+    if (fstat(opened, &status) != 0 || !is_ours(status)) return nullptr;
     why.clear();
-    return folder;
+    return Folder{fdopendir(opened.release())};
 }
 
-Folder make_and_open_folder() {
-    mkdir(parent_folder().c_str(), 0700);
-    mkdir(folder_of_kept_files().c_str(), 0700);
+// What we make in another user's folder would be at a place of that user's choice.
+bool may_make_folder_in(int parent) {
+    struct stat status {};
+    return fstat(parent, &status) == 0 && (status.st_uid == geteuid() || status.st_uid == 0);
+}
+
+void make_folder(const std::string& path) {
+    const auto name = path.rfind('/') + 1;
+    const auto parent = open_folder(path.substr(0, name));
+    if (may_make_folder_in(parent)) mkdirat(parent, path.c_str() + name, 0700);
+}
+
+Folder make_and_open_kept() {
+    make_folder(parent_folder());
+    make_folder(folder_of_kept_files());
     std::string why;
-    return open_folder(why);
+    return open_kept(why);
 }
 
 struct Used {
@@ -107,41 +120,40 @@ void drop_oldest(DIR* folder) {
 
 std::string folder_of_kept_files() {
     const auto parent = parent_folder();
-    return parent.empty() ? "" : parent + "/shadowprof";
+    return parent.empty() ? "" : parent + "/" + name_of_folder;
 }
 
 std::optional<KeptFile> read_kept_file(const std::string& name, std::size_t largest) {
     std::string why;
-    const auto folder = open_folder(why);
+    const auto folder = open_kept(why);
     if (!folder) return {};
-    const int fd =
-        openat(dirfd(folder.get()), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) return {};
+    const Descriptor opened(
+        openat(dirfd(folder.get()), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (opened < 0) return {};
     KeptFile file;
     struct stat status {};
-    bool is_sound = fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && is_ours(status) &&
+    bool is_sound = fstat(opened, &status) == 0 && S_ISREG(status.st_mode) && is_ours(status) &&
                     static_cast<std::uint64_t>(status.st_size) <= largest;
     if (is_sound) {
         file.written = status.st_mtim.tv_sec;
         file.contents.resize(static_cast<std::size_t>(status.st_size));
-        is_sound = pread(fd, file.contents.data(), file.contents.size(), 0) == status.st_size;
+        is_sound = pread(opened, file.contents.data(), file.contents.size(), 0) == status.st_size;
         const timespec used_now[2] = {{0, UTIME_NOW}, {0, UTIME_OMIT}};
-        futimens(fd, used_now);
+        futimens(opened, used_now);
     }
-    close(fd);
     if (!is_sound) return {};
     return file;
 }
 
 void write_kept_file(const std::string& name, std::string_view contents) {
-    const auto folder = make_and_open_folder();
+    const auto folder = make_and_open_kept();
     if (!folder) return;
     struct stat status {};
     const bool is_there =
         fstatat(dirfd(folder.get()), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
     if (is_there && !(S_ISREG(status.st_mode) && is_ours(status))) return;
     try {
-        write_file(folder_of_kept_files() + "/" + name, contents, Importance::can_be_made_again);
+        write_file_in(dirfd(folder.get()), name, contents);
     } catch (const UserError&) {  // it is made again next time
     }
     drop_oldest(folder.get());
@@ -149,15 +161,19 @@ void write_kept_file(const std::string& name, std::string_view contents) {
 
 KeptFilesState state_of_kept_files() {
     KeptFilesState state;
-    const auto folder = open_folder(state.why_not);
+    const auto folder = open_kept(state.why_not);
     if (!folder) {
         // One that is not there yet is made when it is needed.
         struct stat status {};
         const auto path = folder_of_kept_files(), parent = parent_folder();
         if (path.empty() || lstat(path.c_str(), &status) == 0) return state;
-        auto place =
-            lstat(parent.c_str(), &status) == 0 ? parent : parent.substr(0, parent.rfind('/') + 1);
-        if (access((place + "/").c_str(), W_OK) == 0) state.why_not.clear();
+        const bool has_parent = lstat(parent.c_str(), &status) == 0;
+        const auto place =
+            open_folder(has_parent ? parent : parent.substr(0, parent.rfind('/') + 1));
+        if (!may_make_folder_in(place))
+            state.why_not = "the folder that it would be in is another user's";
+        else if (faccessat(place, ".", W_OK, AT_EACCESS) == 0)
+            state.why_not.clear();
         return state;
     }
     if (faccessat(dirfd(folder.get()), ".", W_OK, AT_EACCESS) != 0)

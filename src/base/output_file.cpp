@@ -14,7 +14,9 @@
 #include <random>
 #include <utility>
 
+#include "base/descriptor.h"
 #include "base/error.h"
+#include "base/folders.h"
 
 namespace shadowprof {
 
@@ -24,23 +26,6 @@ namespace {
     throw UserError(fmt::format("cannot write {}: {}", path, std::strerror(error)),
                     path.empty() ? ExitStatus::bad_usage : ExitStatus::error);
 }
-
-class Descriptor {
-  public:
-    explicit Descriptor(int number) : number_(number) {}
-    ~Descriptor() { close(); }
-    Descriptor(const Descriptor&) = delete;
-    Descriptor& operator=(const Descriptor&) = delete;
-    operator int() const { return number_; }
-    // The error number, or 0. Some file systems report only now that a write has failed.
-    int close() {
-        const int closing = std::exchange(number_, -1);
-        return closing >= 0 && ::close(closing) != 0 && errno != EINTR ? errno : 0;
-    }
-
-  private:
-    int number_;
-};
 
 // Lets signals wait, so that none ends us before a temporary file is gone.
 class HeldSignals {
@@ -84,17 +69,19 @@ int sync(int fd) {
 // A name in a folder that is open.
 class Place {
   public:
-    explicit Place(const std::string& path, Importance importance = Importance::is_wanted)
-        : is_wanted_(importance == Importance::is_wanted),
+    // `path` is what users know it by; its last part is the name.
+    Place(Descriptor folder, const std::string& path, bool is_wanted = true)
+        : is_wanted_(is_wanted),
           name_(path.substr(path.rfind('/') + 1)),
-          folder_(::open(path.substr(0, path.size() - name_.size()).append(".").c_str(),
-                         O_PATH | O_DIRECTORY | O_CLOEXEC)) {
+          folder_(std::move(folder)) {
         if (path.empty()) fail(path, ENOENT);
         if (folder_ < 0) fail(path, errno);
         if (name_.empty() || name_ == "." || name_ == "..") fail(path, EISDIR);
         is_there_ = ::fstatat(folder_, name_.c_str(), &status_, AT_SYMLINK_NOFOLLOW) == 0;
         if (!is_there_ && errno != ENOENT) fail(path, errno);
     }
+    explicit Place(const std::string& path)
+        : Place(open_folder(path.substr(0, path.rfind('/') + 1)), path) {}
 
     // What is standard output already is written there, behind what is there.
     int stream() const {
@@ -110,7 +97,7 @@ class Place {
 
     int check() const {
         if (stream() >= 0) return 0;
-        if (is_foreign()) return EACCES;
+        if (leads_to_others(folder_, name_)) return EACCES;
         if (is_replaced()) {
             const int error = replace({}, false);
             if (!is_refusal(error)) return error;
@@ -129,7 +116,7 @@ class Place {
 
     int write(std::string_view contents, Old old) const {
         if (const int fd = stream(); fd >= 0) return write_all(fd, contents);
-        if (is_foreign()) return EACCES;
+        if (leads_to_others(folder_, name_)) return EACCES;
         if (is_replaced())
             if (const int error = replace(contents, true, old); !is_refusal(error)) return error;
         Descriptor file(open(O_CREAT | O_TRUNC));
@@ -142,14 +129,6 @@ class Place {
 
   private:
     bool is_replaced() const { return !is_there_ || S_ISREG(status_.st_mode); }
-
-    // Another user put it into a folder that everybody may write to, where it may be a trap.
-    bool is_foreign() const {
-        constexpr mode_t common = S_ISVTX | S_IWOTH;
-        struct stat folder {};
-        return is_there_ && ::fstat(folder_, &folder) == 0 && (folder.st_mode & common) == common &&
-               status_.st_uid != ::geteuid() && status_.st_uid != folder.st_uid;
-    }
 
     // Not allowed here: the folder is not ours to change, or the file is mounted by itself.
     static bool is_refusal(int error) {
@@ -223,9 +202,13 @@ void check_writable(const std::string& path) {
     if (const int error = Place(path).check()) fail(path, error);
 }
 
-void write_file(const std::string& path, std::string_view contents, Importance importance,
-                Old old) {
-    if (const int error = Place(path, importance).write(contents, old)) fail(path, error);
+void write_file(const std::string& path, std::string_view contents, Old old) {
+    if (const int error = Place(path).write(contents, old)) fail(path, error);
+}
+
+void write_file_in(int folder, const std::string& name, std::string_view contents) {
+    const Place place(Descriptor(::fcntl(folder, F_DUPFD_CLOEXEC, 0)), name, false);
+    if (const int error = place.write(contents, Old::replaced)) fail(name, error);
 }
 
 std::optional<std::string> write_elsewhere(std::string_view contents) {

@@ -6,9 +6,9 @@
 // of the old file are kept.
 //
 // All else is written in place, as by a shell's ">": pipes and devices; files in folders where we
-// may create none; and what a symbolic link leads to. We never resolve a link ourselves: the kernel
-// does when it opens the file, so that its rules for whose links may be followed hold. In a folder
-// like /tmp nothing is written to or through what is another user's, however the kernel is set
+// may create none; and what a symbolic link leads to, which the kernel opens, so that its rules for
+// whose links may be followed hold. In a folder like /tmp nothing is written to or through what is
+// another user's, be it the file or a link within its path (folders.h), however the kernel is set
 // (fs.protected_symlinks, fs.protected_regular).
 #pragma once
 
@@ -21,15 +21,16 @@ namespace shadowprof {
 // Before the work, so that it is not lost: throws UserError if the file cannot be written.
 void check_writable(const std::string& path);
 
-// A file that can be made again may be damaged by a crash of the machine, and is ours alone.
-enum class Importance { is_wanted, can_be_made_again };
 // What becomes of a regular file whose place another takes: it may stay as NAME.old, where that can
 // be written.
 enum class Old { replaced, kept };
 
 // Throws UserError.
-void write_file(const std::string& path, std::string_view contents,
-                Importance importance = Importance::is_wanted, Old old = Old::replaced);
+void write_file(const std::string& path, std::string_view contents, Old old = Old::replaced);
+
+// In a folder that was opened before, whatever its path leads to now. The file can be made again:
+// a crash of the machine may damage it, and it is ours alone.
+void write_file_in(int folder, const std::string& name, std::string_view contents);
 
 // For what cannot be made again if write_file() fails: a new file of ours, in the folder for
 // temporary files or else in the current one. Returns its name; nothing if that failed as well.

@@ -28,6 +28,8 @@ std::string file_of(const std::string& name) {
         if (!fs::exists(name, error))
             throw UserError(fmt::format("--module {}: there is no such file", name),
                             ExitStatus::bad_usage);
+        if (!fs::is_regular_file(name, error))  // opening a pipe would wait for its writer
+            throw UserError(fmt::format("--module {}: it is no file", name), ExitStatus::bad_usage);
         return fs::absolute(name, error).string();
     }
     for (const auto& folder : folders()) {

@@ -8,12 +8,11 @@
 #include <csignal>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <functional>
 #include <random>
-#include <sstream>
 
 #include "base/error.h"
+#include "base/input_file.h"
 #include "base/output_file.h"
 #include "cli/completion.h"
 #include "cli/console.h"
@@ -259,7 +258,7 @@ model::RunFacts facts_of(const ProfilingOptions& options, const sampling::Option
 void write_or_save(const model::Profile& profile, const std::string& path) {
     const auto text = model::to_json(profile);
     try {
-        write_file(path, text, Importance::is_wanted, Old::kept);
+        write_file(path, text, Old::kept);
     } catch (const UserError& error) {
         const auto saved = write_elsewhere(text);
         throw UserError(saved ? fmt::format("{}; the profile is in {}", error.what(), *saved)
@@ -269,13 +268,9 @@ void write_or_save(const model::Profile& profile, const std::string& path) {
     }
 }
 
-std::string text_of_file(const std::string& name) {
-    std::ifstream file(name);
-    std::ostringstream text;
-    if (!file || !(text << file.rdbuf()))
-        throw UserError(fmt::format("{}: cannot be read, or is empty", model::printable(name)),
-                        ExitStatus::bad_usage);
-    return text.str();
+std::string text_of_rules(const std::string& file) {
+    constexpr std::size_t most = 1 << 20;
+    return read_whole_file(file, most, Source::file_or_pipe, ExitStatus::bad_usage);
 }
 
 std::string name_of_system_call(std::int32_t number) {
@@ -489,7 +484,7 @@ void ProfilingOptions::add_to(CLI::App& command) {
             "--rules",
             [this](const std::vector<std::string>& files) {
                 for (const auto& file : files)
-                    add_rules(profile::parse_rules_file(file, text_of_file(file)));
+                    add_rules(profile::parse_rules_file(file, text_of_rules(file)));
             },
             "The same from a file")
         ->allow_extra_args(false)

@@ -1,15 +1,11 @@
 #include "model/profile_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "base/error.h"
+#include "base/input_file.h"
 #include "base/output_file.h"
 #include "model/utf8.h"
 
@@ -95,41 +91,6 @@ Profile read(JsonCursor& in, SectionTypes types) {
     p.sections.put_in_order(types);
     if (const auto defect = defect_of(p)) throw JsonError(*defect);
     return p;
-}
-
-struct Descriptor {
-    int number;
-    ~Descriptor() {
-        if (number >= 0) ::close(number);
-    }
-};
-
-std::string contents_of(const std::string& path) {
-    const auto fail = [&](const char* why) {
-        throw UserError(fmt::format("cannot read {}: {}", path, why));
-    };
-    const Descriptor fd{path == "-" ? ::dup(STDIN_FILENO)
-                                    : ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY)};
-    struct stat status {};
-    if (fd.number < 0 || ::fstat(fd.number, &status) != 0) fail(std::strerror(errno));
-    if (!S_ISREG(status.st_mode) && !S_ISFIFO(status.st_mode))
-        fail(S_ISDIR(status.st_mode) ? std::strerror(EISDIR) : "neither a file nor a pipe");
-
-    std::string text;
-    std::size_t used = 0;
-    const auto expected = static_cast<std::size_t>(std::max<off_t>(status.st_size, 0));
-    for (;;) {
-        if (used > largest_file) fail("larger than 4 GiB");
-        if (used == text.size())
-            text.resize(used == 0 ? std::min(expected, largest_file) + 4096 : used + used / 2);
-        const ssize_t n = ::read(fd.number, text.data() + used, text.size() - used);
-        if (n < 0 && errno == EINTR) continue;
-        if (n < 0) fail(std::strerror(errno));
-        if (n == 0) break;
-        used += static_cast<std::size_t>(n);
-    }
-    text.resize(used);
-    return text;
 }
 
 // Definitions that several parts of the schema refer to.
@@ -219,7 +180,7 @@ Profile from_json(std::string_view json, SectionTypes types) {
 }
 
 Profile read_profile(const std::string& path, SectionTypes types) {
-    const std::string text = contents_of(path);
+    const std::string text = read_whole_file(path, largest_file);
     try {
         return from_json(text, types);
     } catch (const JsonError& e) {

@@ -304,6 +304,48 @@ TEST_CASE("root is not led out of a folder that all may write to") {
     CHECK(mode_of(victim) == 0600);
 }
 
+TEST_CASE("root is not led away by a link within the path") {
+    if (::getuid() != 0) return;
+    TemporaryDirectory directory;
+    const auto secret = directory.file("secret"), common = directory.file("common");
+    fs::create_directory(secret);
+    fs::create_directory(common);
+    ::chmod(common.c_str(), 01777);
+    const auto theirs = common + "/theirs";
+    fs::create_directory_symlink("../secret", theirs);
+    REQUIRE(::lchown(theirs.c_str(), nobody, nobody) == 0);
+    // By name, by way of a link of root's own within the path, and of one that is the last part.
+    fs::create_directory_symlink(theirs, directory.file("folder"));
+    fs::create_symlink(theirs + "/profile.json", directory.file("file.json"));
+    for (const auto& path : {theirs + "/profile.json", theirs + "/../secret/profile.json",
+                             directory.file("folder/profile.json"), directory.file("file.json")}) {
+        const auto line = "cannot write " + path + ": Permission denied";
+        CHECK(refusal_of([&] { check_writable(path); }) == line);
+        CHECK(refusal_of([&] { write_file(path, "new"); }) == line);
+    }
+    CHECK(files_in(secret) == 0);
+    // Its own link leads where it leads.
+    fs::create_directory_symlink("../secret", common + "/own");
+    check_writable(common + "/own/profile.json");
+    write_file(common + "/own/profile.json", "new");
+    CHECK(contents_of(secret + "/profile.json") == "new");
+}
+
+TEST_CASE("the kernel's own links are followed, and circles end") {
+    TemporaryDirectory directory;
+    const auto before = fs::current_path();
+    fs::current_path(directory.path());
+    for (const auto* path : {"/proc/self/cwd/a.json", "./b.json", "c.json"}) {
+        check_writable(path);
+        write_file(path, "new");
+    }
+    fs::create_directory_symlink("circle", "circle");
+    CHECK(refusal_of([] { check_writable("circle/d.json"); }) ==
+          "cannot write circle/d.json: Too many levels of symbolic links");
+    CHECK(files_in(".") == 4);
+    fs::current_path(before);
+}
+
 TEST_CASE("the owner of a file that root replaces stays its owner") {
     if (::getuid() != 0) return;
     TemporaryDirectory directory;

@@ -57,6 +57,9 @@ refused(["compare", "--top", "-3", "x", "y"], 2, "'-3' is not a count")
 refused(["run", "--sample-size", "0", "true"], 125, "--sample-size 0 is for --mode step", "--mode full")
 refused(["run", "--sample-size", "2ms", "true"], 125, "--sample-size is a time only with --mode instant")
 refused(["run", "-m", "instant", "--sample-size", "0s", "true"], 125, "'0s' is no time")
+refused(["run", "--rules", "/dev/zero", "true"], 125, "cannot read /dev/zero: neither a file nor a pipe")
+os.mkfifo("pipe.so")
+refused(["run", "--module", "./pipe.so", "true"], 125, "--module ./pipe.so: it is no file")
 refused(["run", "--all-threads", "true"], 125, "--all-threads is for --mode instant")
 
 # An option that takes a list takes one word, not the program.
