@@ -57,4 +57,12 @@ std::unique_ptr<Tracer> Tracer::attach(pid_t pid) {
     return tracer;
 }
 
+std::unique_ptr<Tracer> Tracer::look_at(pid_t pid) {
+    refuse_what_cannot_be_profiled(pid);
+    prepare_tracing_thread();
+    std::unique_ptr<Tracer> tracer{new Tracer(pid, false)};
+    tracer->leave_alone({.kind = EventKind::exec, .thread = &tracer->threads_->add(pid)});
+    return tracer;
+}
+
 }  // namespace shadowprof::ptrace

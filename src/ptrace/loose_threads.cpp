@@ -63,6 +63,11 @@ bool LooseThreads::let_go(const Event& event) {
     return true;
 }
 
+void LooseThreads::leave_alone(Thread& thread) {
+    if (thread.stopped_) thread.release(0);
+    thread.is_loose_ = true;
+}
+
 bool LooseThreads::hold(Thread& thread) {
     if (!seizer_.seize_or_yield_to_exec(thread.tid())) {
         const auto error = errno;

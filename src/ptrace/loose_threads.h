@@ -37,6 +37,8 @@ class LooseThreads {
 
     // The thread is stopped in the delivery of a signal, which it gets. False if it has to be held.
     bool let_go(const Event& event);
+    // Whether it is stopped or was never held, it is not held again.
+    void leave_alone(Thread& thread);
     // False if it is gone, has become another program (which is an event then), or cannot be traced
     // any more.
     bool hold(Thread& thread);

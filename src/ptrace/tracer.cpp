@@ -56,8 +56,7 @@ void Tracer::wake() {
 
 std::optional<Event> Tracer::wait(Clock::time_point deadline) {
     waiting_thread_ = gettid();
-    if (const int signal = reader_->take_unreported_stop(); signal != 0 && when_stopped_)
-        when_stopped_(signal);
+    tell_of_stop();
     if (!reader_->has_kept()) threads_->forget_removed();
     while (alive_ && !wake_requested_.exchange(false)) {
         if (seizer_) seizer_->look_for_missed();
@@ -80,6 +79,30 @@ std::optional<Event> Tracer::wait(Clock::time_point deadline) {
         if (now < Thread::last_asked() + tuning::worth_watching) continue;
         if (now < last_ring_ + tuning::worth_listening) continue;
         sleep(deadline);
+    }
+    return {};
+}
+
+void Tracer::tell_of_stop() {
+    if (const int signal = reader_->take_unreported_stop(); signal != 0 && when_stopped_)
+        when_stopped_(signal);
+}
+
+void Tracer::leave_alone(const Event& exec) {
+    set_bell({});
+    stop_following();
+    be_ready_to_let_go();
+    loose_->leave_alone(*exec.thread);
+    alive_ = false;
+}
+
+std::optional<Event> Tracer::watch(Clock::time_point deadline) {
+    waiting_thread_ = gettid();
+    while (!wake_requested_.exchange(false)) {
+        if (auto gone = loose_->look_at_process()) return gone;
+        tell_of_stop();
+        if (Clock::now() >= deadline) return {};
+        loose_->sleep_until(deadline);
     }
     return {};
 }
@@ -141,24 +164,28 @@ bool Tracer::repair_interrupted_call(Thread& thread) {
     return repair_->repair(thread);
 }
 
-bool Tracer::let_go(const Event& event) {
+void Tracer::be_ready_to_let_go() {
     if (!seizer_) seizer_ = std::make_unique<ThreadSeizer>(*threads_, *reader_, *timer_);
     if (!loose_)
         loose_ = std::make_unique<LooseThreads>(launched_, *threads_, *reader_, *seizer_, *repair_,
                                                 *timer_);
+}
+
+bool Tracer::let_go(const Event& event) {
+    be_ready_to_let_go();
     return loose_->let_go(event);
 }
 
 void Tracer::look_for_births_and_ends() {
-    if (loose_) loose_->look_for_births_and_ends();
+    if (alive_ && loose_) loose_->look_for_births_and_ends();
 }
 
 bool Tracer::ask_to_stop(Thread& thread) {
-    return (!thread.is_loose() || loose_->hold(thread)) && thread.interrupt();
+    return alive_ && (!thread.is_loose() || loose_->hold(thread)) && thread.interrupt();
 }
 
 void Tracer::hold_all() {
-    if (loose_) loose_->hold_all();
+    if (alive_ && loose_) loose_->hold_all();
 }
 
 std::string Tracer::why_not_held() const {

@@ -55,6 +55,9 @@ class Tracer {
     // remedy (ptrace_scope, capability, already traced, not 64-bit, no such process, zombie).
     static std::unique_ptr<Tracer> attach(pid_t pid);
 
+    // Of a running process that must not be traced: nothing but watch() and wake() may be called.
+    static std::unique_ptr<Tracer> look_at(pid_t pid);
+
     // As let_go_of_everything().
     ~Tracer();
     Tracer(const Tracer&) = delete;
@@ -93,6 +96,12 @@ class Tracer {
     // Ends tracing, and nothing else may be called then. The event of the program's end, if that
     // was seen by now, even if whoever it was told to failed.
     std::optional<Event> let_go_of_everything();
+
+    // Lets go of a program that has just begun (`exec`) and must not be traced. For all else it is
+    // as if it had ended: only watch() and wake() are left to be called.
+    void leave_alone(const Event& exec);
+    // As wait(), of a process that is not traced: the only event is its end.
+    std::optional<Event> watch(Clock::time_point deadline);
 
     // Makes wait() return the last event again, for another part of the profiler to deal with.
     void give_back(const Event&);
@@ -152,6 +161,8 @@ class Tracer {
     std::atomic<bool> wake_requested_{false};
     std::atomic<pid_t> waiting_thread_{0};
 
+    void be_ready_to_let_go();
+    void tell_of_stop();
     bool is_rung();
     void sleep(Clock::time_point deadline);
 };

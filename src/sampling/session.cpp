@@ -1,5 +1,6 @@
 #include "sampling/session.h"
 
+#include <fmt/format.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -12,6 +13,7 @@
 #include "base/heap.h"
 #include "machine/host_charges.h"
 #include "proc/process_info.h"
+#include "proc/tracing_programs.h"
 #include "sampling/foothold.h"
 #include "sampling/modes/modes.h"
 #include "sampling/tuning.h"
@@ -30,7 +32,9 @@ std::unique_ptr<ptrace::Tracer> take_hold_of(const Target& target, const Options
     if (const auto* launch = std::get_if<Launch>(&target))
         return ptrace::Tracer::launch(
             launch->command, row_of(options.mode).is_repeatable && !options.randomise_addresses);
-    return ptrace::Tracer::attach(std::get<Attach>(target).pid);
+    const auto pid = std::get<Attach>(target).pid;
+    return proc::variable_of_leak_sanitizer(pid).empty() ? ptrace::Tracer::attach(pid)
+                                                         : ptrace::Tracer::look_at(pid);
 }
 
 std::string text_of(const std::exception_ptr& failure) {
@@ -155,6 +159,10 @@ struct Session::WhileTraced {
 void Session::note_end(const ptrace::Event& gone) {
     if (gone.exit_status_known) result_.exit_status = gone.exit_status;
     result_.ended = true;
+    if (calls_ptrace_ && result_.exit_status.value_or(0) != 0)
+        warn_once(
+            "the program calls ptrace(2), and failed: while it is profiled neither can it have "
+            "itself traced (PTRACE_TRACEME), nor can another program trace it");
 }
 
 void Session::trace_target() {
@@ -183,11 +191,15 @@ void Session::trace_target() {
 
         begin_clock(tracer->pid());
         Random random{options_.seed};
-        trace_chapter(*tracer, random);
-        while (!result_.ended && !result_.stopped_by) {
+        if (tracer->alive())
+            trace_chapter(*tracer, random);
+        else
+            must_be_left_alone();  // which is said
+        while (!result_.ended && !result_.stopped_by && tracer->alive()) {
             begin_next_chapter();
             trace_chapter(*tracer, random.fork());
         }
+        if (!result_.ended && !result_.stopped_by) watch(*tracer);
         end_clock();
         for (const auto& warning : warnings_of_sampling_) warn_once(warning);
     } catch (...) {
@@ -234,6 +246,39 @@ void Session::trace_chapter(ptrace::Tracer& tracer, Random random) {
     warnings_of_sampling_ = sampling->warnings();
 }
 
+// Of a program that has just begun, or that we have come to. It would fail if it were traced.
+bool Session::must_be_left_alone() {
+    const auto variable = proc::variable_of_leak_sanitizer(pid_);
+    if (variable.empty()) return false;
+    warn_once(
+        fmt::format("the program looks for leaks when it ends (LeakSanitizer), which fails where "
+                    "it is traced: no samples were taken; with {}=detect_leaks=0 they are",
+                    variable));
+    return true;
+}
+
+// Of a process that is left alone the clock sees where its time goes.
+void Session::watch(ptrace::Tracer& tracer) {
+    if (is_in_chapters(options_) && proc::program_of(pid_) != chapter_->program)
+        begin_next_chapter();
+    begin_duration();
+    result_.exhaustive = false;
+    while (!result_.ended && !result_.stopped_by) {
+        if (const auto gone = tracer.watch(deadline_))
+            note_end(*gone);
+        else if (stop_requested_)
+            result_.stopped_by = stop_reason_;
+        else if (Clock::now() >= deadline_)
+            result_.stopped_by = "duration";
+    }
+}
+
+// Counted from when sampling can begin.
+void Session::begin_duration() {
+    if (options_.duration && deadline_ == Clock::time_point::max())
+        deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(*options_.duration);
+}
+
 // While nothing has happened; returns soon. False: nothing is left to be done.
 bool Session::work_ahead(const ptrace::Tracer& tracer, Sampling& sampling) {
     for (int n = 0; n < tuning::pieces_of_work_ahead; ++n) {
@@ -245,9 +290,7 @@ bool Session::work_ahead(const ptrace::Tracer& tracer, Sampling& sampling) {
 
 // Until the end of the target, of profiling or of the chapter.
 void Session::run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCode& code) {
-    // Counted from when sampling can begin.
-    if (options_.duration && deadline_ == Clock::time_point::max())
-        deadline_ = Clock::now() + std::chrono::duration_cast<Clock::duration>(*options_.duration);
+    begin_duration();
     while (true) {
         const auto now = Clock::now();
         if (stop_requested_ || now >= deadline_) {
@@ -275,6 +318,11 @@ void Session::run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCod
             return;
         }
         if (event->kind == EventKind::exec) on_exec(code);
+        if (event->kind == EventKind::exec && must_be_left_alone()) {
+            tracer.leave_alone(*event);
+            sampling.wind_up("another program");
+            return;
+        }
         if (event->kind == EventKind::thread_started && clock_) clock_->thread_is_new();
         if (cannot_profile_ || !sampling.take(*event)) tracer.pass_on(*event);
         if (event->kind == EventKind::exec && !std::exchange(is_starting_, false) &&
@@ -295,6 +343,7 @@ std::optional<std::string> Session::reason_to_stop(const Sampling& sampling) con
 void Session::on_exec(emu::GuestCode& code) {
     code.forget_everything();
     if (clock_) clock_->program_is_new();
+    calls_ptrace_ = proc::calls_ptrace(pid_);
     cannot_profile_ = proc::is_32bit(pid_);
     if (cannot_profile_)
         warn_once(

@@ -92,6 +92,9 @@ class Session {
   private:
     void trace_target();
     void trace_chapter(ptrace::Tracer& tracer, Random random);
+    bool must_be_left_alone();
+    void watch(ptrace::Tracer& tracer);
+    void begin_duration();
     static bool work_ahead(const ptrace::Tracer& tracer, Sampling& sampling);
     void run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCode& code);
     void on_exec(emu::GuestCode& code);
@@ -128,6 +131,7 @@ class Session {
     std::unique_ptr<ProgramClock> clock_;
     Clock::time_point deadline_ = Clock::time_point::max();
     bool cannot_profile_ = false;
+    bool calls_ptrace_ = false;
     bool is_starting_ = false;  // it has not executed its program yet
     WithoutPreferredKind without_preferred_;
     std::vector<std::string> warnings_of_sampling_;  // in the last chapter

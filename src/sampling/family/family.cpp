@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "machine/processor_time.h"
 #include "proc/process_info.h"
+#include "proc/tracing_programs.h"
 #include "sampling/schedule/time_source.h"
 #include "sampling/tuning.h"
 
@@ -300,6 +301,10 @@ void Family::let_join() {
         for (auto& process : processes_)
             if (may_join(process) && (!next || process.recent > next->recent)) next = &process;
         if (!next) return;
+        if (proc::calls_ptrace(next->now.parent)) {
+            next->why_never = "its parent, which calls ptrace(2), may want to trace it itself";
+            continue;
+        }
         const auto credit = std::min(tuning::credit_of_member, account_);
         account_ -= credit;
         next->allotment = std::make_shared<Allotment>(tuning::least_part_of_budget, credit);
