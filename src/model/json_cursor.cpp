@@ -59,6 +59,9 @@ bool JsonCursor::take_word(std::string_view word) {
     return true;
 }
 
+// No name, line or argument that we write is that long, and each is shown in many places.
+constexpr std::size_t longest_text = 1 << 20;
+
 std::string JsonCursor::text() {
     expect('"', "a string");
     std::string out;
@@ -68,6 +71,7 @@ std::string JsonCursor::text() {
                static_cast<unsigned char>(text_[at_]) >= 0x20)
             ++at_;
         const std::string_view run = text_.substr(plain, at_ - plain);
+        if (out.size() + run.size() > longest_text) fail("a text of more than 1 MiB");
         if (!is_utf8(run)) fail("a string that is not UTF-8");
         out += run;
         if (at_ >= text_.size() || static_cast<unsigned char>(text_[at_]) < 0x20)

@@ -33,9 +33,11 @@ std::optional<std::string> defect_of(const Profile& profile) {
 }
 
 std::string file_name(const std::string& path) {
+    constexpr std::size_t longest = 255;  // that Linux has
     const auto slash = path.rfind('/');
-    return printable(slash == path.npos || slash + 1 == path.size() ? path
-                                                                    : path.substr(slash + 1));
+    const std::string_view name = path;
+    return printable(shorten_end(
+        slash == path.npos || slash + 1 == path.size() ? name : name.substr(slash + 1), longest));
 }
 
 }  // namespace shadowprof::model

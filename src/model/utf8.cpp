@@ -187,9 +187,13 @@ std::string shorten_name(std::string_view text, std::size_t columns) {
     for (int brackets = 0; end < text.size() && (text[end] != ' ' || brackets > 0); ++end)
         brackets += text[end] == '(' ? 1 : text[end] == ')' ? -1 : 0;
     constexpr std::string_view scope = "::";
-    for (auto at = text.find(scope); at < end; at = text.find(scope, at + scope.size()))
-        if (const auto rest = text.substr(at + scope.size()); columns_of(rest) < columns)
-            return "…" + std::string(rest);
+    auto left = columns_of(text);
+    std::size_t passed = 0;
+    for (auto at = text.find(scope); at < end; at = text.find(scope, passed)) {
+        left -= columns_of(text.substr(passed, at + scope.size() - passed));
+        passed = at + scope.size();
+        if (left < columns) return "…" + std::string(text.substr(passed));
+    }
     return shorten_middle(text, columns);
 }
 

@@ -205,6 +205,9 @@ TEST_CASE("what is no profile is refused and named") {
     CHECK(contains(why_not(std::string("{\"x\": [1 2]}")), "a comma or a closing bracket"));
     CHECK(contains(why_not(std::string("{\"x\": [1}}")), "a comma or a closing bracket"));
     CHECK(contains(why_not(to_json(sample_profile()) + "x"), "something follows"));
+    CHECK(contains(why_not("{\"x\": \"" + std::string(20'000'000, 'a') + "\"}"),
+                   "line 1: a text of more than 1 MiB"));
+    CHECK(contains(why_not("{\"x\": \"" + std::string(1 << 20, 'a') + "\"}"), "is missing"));
 }
 
 TEST_CASE("a key of a profile that is wrong is refused") {

@@ -2,6 +2,11 @@
 
 #include <doctest/doctest.h>
 
+#include <ctime>
+#include <string>
+
+#include "model/run_facts.h"
+
 namespace shadowprof::model {
 
 TEST_CASE("what is UTF-8 and what is not") {
@@ -75,6 +80,21 @@ TEST_CASE("of long names the scopes are cut first") {
             CHECK(columns_of(shorten_name(text, width)) <= width);
             CHECK(is_utf8(shorten_name(text, width)));
         }
+}
+
+TEST_CASE("a long name is cut in a time that its length explains") {
+    std::string name;
+    for (int n = 0; n < 200'000; ++n) name += "a::";
+    const auto began = std::clock();
+    CHECK(shorten_name(name + "function", 20) == "…a::a::a::function");
+    CHECK((std::clock() - began) / CLOCKS_PER_SEC < 5);  // minutes, if each scope were measured
+}
+
+TEST_CASE("a file's name is no longer than files have") {
+    CHECK(file_name("/usr/lib/libc.so.6") == "libc.so.6");
+    const auto name = file_name("/usr/" + std::string(100'000, 'x'));
+    CHECK(columns_of(name) == 255);
+    CHECK(name.ends_with("x…"));
 }
 
 }  // namespace shadowprof::model

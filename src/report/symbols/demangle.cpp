@@ -46,6 +46,8 @@ std::size_t bracketed_size(std::string_view s) {
     return 0;
 }
 
+constexpr std::size_t longest_name = 16384;
+
 // What a symbol stands for can be exponentially longer than the symbol, and take as long to write:
 // a name that is longer than anybody reads is given up.
 class Demangling {
@@ -64,8 +66,6 @@ class Demangling {
     }
 
   private:
-    static constexpr std::size_t longest_name = 16384;
-
     // libiberty is C: nothing in it is to be destroyed on the way out.
     static void append(const char* piece, std::size_t size, void* self) {
         auto& all = *static_cast<Demangling*>(self);
@@ -86,7 +86,7 @@ std::string demangle(const std::string& symbol) {
     std::string plain = symbol.substr(0, symbol.find('@', 1));
     if (plain.starts_with("_R") || plain.starts_with("_Z"))
         if (auto text = Demangling().text_of(plain)) return *std::move(text);
-    return plain;
+    return plain.substr(0, longest_name);
 }
 
 std::string without_parameters(std::string_view function) {
