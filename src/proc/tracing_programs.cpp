@@ -128,4 +128,8 @@ bool calls_ptrace(pid_t pid) {
     return holds(dynamic_strings(pid), '\0', std::string{"ptrace"} + '\0');
 }
 
+bool calls_at_each_access(pid_t pid) {
+    return holds(dynamic_strings(pid), '\0', std::string{"__tsan_init"} + '\0');
+}
+
 }  // namespace shadowprof::proc

@@ -1,4 +1,5 @@
-// Programs that trace themselves, or others: whoever traces them is in their way.
+// Programs that are not as others for whoever traces them, by their dynamic strings: they trace
+// themselves, or others, or call all the time.
 #pragma once
 
 #include <sys/types.h>
@@ -18,5 +19,8 @@ std::string variable_of_leak_sanitizer(pid_t pid);
 
 // Whether its program calls ptrace(2), as debuggers do. Not known of those without dynamic symbols.
 bool calls_ptrace(pid_t pid);
+
+// Whether it makes a call of each access to memory (ThreadSanitizer).
+bool calls_at_each_access(pid_t pid);
 
 }  // namespace shadowprof::proc

@@ -1,5 +1,5 @@
-// Built with LeakSanitizer. Computes for so many seconds in two threads; with another argument it
-// leaks memory, which is told when it ends.
+// Built with a sanitizer. Computes for so many seconds in two threads; with another argument it
+// leaks memory, which LeakSanitizer tells of when it ends.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +7,7 @@
 #include "now.h"
 
 static double until;
-static volatile unsigned long sum;
+static _Thread_local volatile unsigned long sum;
 
 static void* compute(void* unused) {
     (void)unused;
