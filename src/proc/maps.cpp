@@ -12,7 +12,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <ranges>
+#include <iterator>
 
 #include "proc/mapped_elf.h"
 #include "proc/memory.h"
@@ -221,14 +221,21 @@ class ModuleFinder {
 
 // As far as ModuleFinder looks at them. To find them takes ten times as long.
 bool has_same_images(const std::vector<Mapping>& a, const std::vector<Mapping>& b) {
-    const auto may_matter = std::views::filter(
-        [](const Mapping& m) { return m.is_file() || m.executable || m.path == "[vdso]"; });
-    return std::ranges::equal(
-        a | may_matter, b | may_matter, [](const Mapping& m, const Mapping& n) {
-            return m.range == n.range && m.file_offset == n.file_offset && m.inode == n.inode &&
-                   m.device == n.device && m.readable == n.readable && m.path == n.path &&
-                   m.executable == n.executable;
-        });
+    const auto may_matter = [](const Mapping& m) {
+        return m.is_file() || m.executable || m.path == "[vdso]";
+    };
+    auto one = std::find_if(a.begin(), a.end(), may_matter),
+         other = std::find_if(b.begin(), b.end(), may_matter);
+    while (one != a.end() && other != b.end()) {
+        const auto &m = *one, &n = *other;
+        if (m.range != n.range || m.file_offset != n.file_offset || m.inode != n.inode ||
+            m.device != n.device || m.readable != n.readable || m.path != n.path ||
+            m.executable != n.executable)
+            return false;
+        one = std::find_if(std::next(one), a.end(), may_matter);
+        other = std::find_if(std::next(other), b.end(), may_matter);
+    }
+    return one == a.end() && other == b.end();
 }
 
 template <typename Ranged>

@@ -4,6 +4,10 @@
 
 #include <algorithm>
 
+#include "base/page.h"
+#include "proc/open_files.h"
+#include "proc/page_map.h"
+
 namespace shadowprof::proc {
 namespace {
 
@@ -24,6 +28,18 @@ std::size_t Memory::read(Address from, std::span<std::byte> into) const {
         done += static_cast<std::size_t>(got);
     }
     return done;
+}
+
+std::size_t Memory::read_what_is_there(Address from, std::span<std::byte> into) const {
+    const auto end = from + into.size();
+    auto missing = end;
+    PageMap{pid_}.for_each({page_begin(from), {round_up_to_page(end.value)}},
+                           [&](Address page, PageMap::Entry entry) {
+                               if (!entry.exists()) missing = std::min(missing, page);
+                           });
+    if (missing < end && may_serve_page_faults(pid_))
+        into = into.first(missing > from ? missing - from : 0);
+    return read(from, into);
 }
 
 bool Memory::write(Address to, std::span<const std::byte> bytes) const {

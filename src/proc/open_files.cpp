@@ -129,6 +129,22 @@ std::optional<std::vector<int>> open_numbers(pid_t pid) {
     return numbers_in(directory.get());
 }
 
+bool may_serve_page_faults(pid_t pid) {
+    constexpr std::size_t most_looked_at = 1000;
+    constexpr std::string_view wanted = "anon_inode:[userfaultfd]";
+    const auto directory = directory_of(pid);
+    if (!directory) return false;
+    auto numbers = numbers_in(directory.get());
+    numbers.resize(std::min(numbers.size(), most_looked_at));
+    return std::ranges::any_of(numbers, [&](int number) {
+        std::array<char, wanted.size() + 1> text{};
+        const auto size = ::readlinkat(dirfd(directory.get()), std::to_string(number).c_str(),
+                                       text.data(), text.size());
+        return size == static_cast<ssize_t>(wanted.size()) &&
+               std::string_view(text.data(), wanted.size()) == wanted;
+    });
+}
+
 std::optional<std::vector<OpenDescriptor>> OpenFilesWatch::all() {
     if (directory_)
         rewinddir(directory_.get());

@@ -36,6 +36,10 @@ struct OpenDescriptor {
 bool is_same_file(const struct stat& one, const struct stat& other);
 
 std::optional<std::vector<int>> open_numbers(pid_t pid);
+// Whether it may serve page faults itself (userfaultfd(2)): whoever reads a page of its memory that
+// is not there may then wait until it does. Looks at a thousand descriptors, in less than a
+// millisecond.
+bool may_serve_page_faults(pid_t pid);
 // Takes 5 us, and holds the description for a part of that: if its last owner closes it just then,
 // it stays open until the end.
 std::optional<OpenDescriptor::Details> details_of(pid_t pid, int number);

@@ -29,6 +29,11 @@ class PageMap {
       private:
         std::uint64_t bits_ = 0;
     };
+    Entry at(Address page) const {
+        Entry entry;
+        for_each({page, page + page_size}, [&](Address, Entry found) { entry = found; });
+        return entry;
+    }
     // Calls visit(Address, Entry) for one page after the other, as far as they can be read.
     template <typename Visit>
     void for_each(AddressRange range, Visit visit) const {

@@ -91,10 +91,13 @@ class ConstantMemory {
     std::size_t read_file(Address from, std::span<std::byte> into) const {
         const auto* const mapping = mapping_at(from);
         if (!mapping || !mapping->is_file() || mapping->deleted) return 0;
-        const int file = ::open(mapping->path.c_str(), O_RDONLY | O_CLOEXEC);
+        // By now it may be a pipe, which nobody opens.
+        const int file =
+            ::open(mapping->path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
         if (file < 0) return 0;
         struct stat status {};
-        const bool is_same = fstat(file, &status) == 0 && status.st_ino == mapping->inode;
+        const bool is_same =
+            fstat(file, &status) == 0 && S_ISREG(status.st_mode) && status.st_ino == mapping->inode;
         const auto offset = mapping->file_offset + (from - mapping->range.begin);
         const auto count =
             is_same ? pread(file, into.data(), into.size(), static_cast<off_t>(offset)) : 0;
@@ -176,6 +179,7 @@ class ProcessUnwinder {
                             std::size_t most_frames) {
         snapshot_ = &snapshot;
         then_ = then;
+        reads_left_ = most_reads;
         registers_ = snapshot.registers;
         StackWithSignals all{{registers_.rip()}, {}};
         auto& frames = all.frames;
@@ -212,8 +216,10 @@ class ProcessUnwinder {
   private:
     static int access_mem(unw_addr_space_t, unw_word_t address, unw_word_t* value, int write,
                           void* self) {
-        if (write) return -UNW_EINVAL;
-        return static_cast<ProcessUnwinder*>(self)->read_word(address, *value) ? 0 : -UNW_EINVAL;
+        auto& unwinder = *static_cast<ProcessUnwinder*>(self);
+        if (write || unwinder.reads_left_ == 0) return -UNW_EINVAL;
+        --unwinder.reads_left_;
+        return unwinder.read_word(address, *value) ? 0 : -UNW_EINVAL;
     }
 
     static int access_reg(unw_addr_space_t, unw_regnum_t number, unw_word_t* value, int write,
@@ -289,6 +295,9 @@ class ProcessUnwinder {
         }
         return false;
     }
+    // Unwind instructions can jump backwards, and so go on for ever. libunwind reads each anew. The
+    // deepest stacks take some thousand.
+    static constexpr unsigned most_reads = 1'000'000;
     static constexpr std::uint64_t most_between_frames = 1u << 20;
 
     bool read_word(std::uint64_t address, std::uint64_t& value) {
@@ -344,6 +353,7 @@ class ProcessUnwinder {
     // Of the stack that is being unwound.
     const StackSnapshot* snapshot_ = nullptr;
     const proc::Maps* then_ = nullptr;
+    unsigned reads_left_ = 0;
     Registers registers_;
 };
 
@@ -363,7 +373,7 @@ StackSnapshot snapshot_stack(pid_t pid, const Registers& registers) {
     // The thread stands still meanwhile, and most stacks are small: pages for a large buffer would
     // take longer to come by than the stack to copy.
     static thread_local std::array<std::byte, tuning::stack_snapshot_size> buffer;
-    const auto size = proc::Memory{pid}.read(registers.rsp(), buffer);
+    const auto size = proc::Memory{pid}.read_what_is_there(registers.rsp(), buffer);
     return {.pid = pid, .registers = registers, .bytes = {buffer.begin(), buffer.begin() + size}};
 }
 

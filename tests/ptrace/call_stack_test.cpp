@@ -98,6 +98,24 @@ void check_unwinds_to(const Taken& taken, const std::vector<Address>& frames) {
     CHECK(std::equal(taken.returns_to.begin(), taken.returns_to.end(), frames.begin() + 1));
 }
 
+// Calls take(taken). Its unwind instructions jump backwards for ever: an expression (0x0f) of three
+// bytes that goes on three bytes before its end (0x2f).
+extern "C" void call_from_a_loop(Taken& taken, void (*call)(Taken&));
+asm(R"(
+.text
+.globl call_from_a_loop
+.type call_from_a_loop, @function
+call_from_a_loop:
+.cfi_startproc
+.cfi_escape 0x0f, 3, 0x2f, 0xfd, 0xff
+push %rbx
+call *%rsi
+pop %rbx
+ret
+.cfi_endproc
+.size call_from_a_loop, . - call_from_a_loop
+)");
+
 StackWithSignals in_handler;
 
 void nested_handler(int) {
@@ -153,4 +171,13 @@ TEST_CASE("of a stack that is deeper than its copy there is what was copied") {
     CHECK(!frames.empty());
     CHECK(frames.front() == taken.snapshot.registers.rip());
     CHECK(frames.size() <= taken.returns_to.size() + 1);
+}
+
+TEST_CASE("unwind instructions that have no end") {
+    const char room[2 * copied]{};
+    asm volatile("" : : "r"(room) : "memory");
+    Taken taken;
+    call_from_a_loop(taken, take);
+    CHECK(unwind(taken.snapshot).size() <= 2 + 128);
+    CHECK(unwind(taken.snapshot, own_maps()).front() == taken.snapshot.registers.rip());
 }

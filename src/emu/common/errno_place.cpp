@@ -205,13 +205,17 @@ std::optional<Sum> told_by_symbols(pid_t pid, const proc::Maps& maps, const proc
     for (const auto& symbol :
          file.read<Elf64_Sym>(table->sh_offset, table->sh_size / sizeof(Elf64_Sym))) {
         if (symbol.st_name >= names.size() || symbol.st_shndx == SHN_UNDEF) continue;
-        const std::string_view all{names.data(), names.size()};
-        const auto name =
-            all.substr(symbol.st_name, all.find('\0', symbol.st_name) - symbol.st_name);
-        if (ELF64_ST_TYPE(symbol.st_info) == STT_TLS && (name == "errno" || name == "__libc_errno"))
+        // No further than the names that are looked for: there may be no end.
+        const auto name = std::string_view{names.data(), names.size()}.substr(
+            symbol.st_name, function_name.size() + 1);
+        const auto is_called = [&](std::string_view wanted) {
+            return name.starts_with(wanted) && name.substr(wanted.size()).starts_with('\0');
+        };
+        if (ELF64_ST_TYPE(symbol.st_info) == STT_TLS &&
+            (is_called("errno") || is_called("__libc_errno")))
             return in_front_of_fs(symbol, segments);
         // Without a variable of its own (musl) it is a part of what fs points to.
-        if (name != function_name) continue;
+        if (!is_called(function_name)) continue;
         const auto code = std::ranges::find(maps.modules(), file.path(), &proc::MappedModule::path);
         if (code != maps.modules().end())
             place = returned_by(Address{code->bias + symbol.st_value}, memory);

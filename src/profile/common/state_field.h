@@ -42,6 +42,13 @@ std::string state_text(const StateTexts& state);
 
 // `Entry` has `StateTexts state`. Part of what the entry is.
 struct StateField : model::EntryField {
+    // Before its use, for clang.
+    static auto key_of(model::JsonCursor& in, StateTexts& state, StateKey key) {
+        return model::optional(state_key_names[static_cast<std::size_t>(key)], [&in, &state, key] {
+            state.push_back({key, in.text()});
+        });
+    }
+
     template <class Entry, class... Context>
     void write(model::JsonOutput& out, const Entry& e, const Context&...) const {
         for (const auto& [key, text] : e.state)
@@ -71,13 +78,6 @@ struct StateField : model::EntryField {
     template <class From, class FromField, class To, class Map>
     void copy(const From& from, const FromField&, To& to, const Map&) const {
         to.state = from.state;
-    }
-
-  private:
-    static auto key_of(model::JsonCursor& in, StateTexts& state, StateKey key) {
-        return model::optional(state_key_names[static_cast<std::size_t>(key)], [&in, &state, key] {
-            state.push_back({key, in.text()});
-        });
     }
 };
 

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "model/utf8.h"
+#include "report/symbols/dies.h"
 #include "report/symbols/symbol_file.h"
 
 namespace shadowprof::report {
@@ -19,7 +20,7 @@ namespace {
 
 constexpr unsigned discriminator_attribute = 0x2136;  // DW_AT_GNU_discriminator
 
-std::uint32_t number(Dwarf_Die& die, unsigned which) {
+std::uint32_t number_of(Dwarf_Die& die, unsigned which) {
     Dwarf_Attribute attribute;
     Dwarf_Word value = 0;
     const auto found = dwarf_formudata(dwarf_attr_integrate(&die, which, &attribute), &value);
@@ -69,7 +70,7 @@ struct SourceScopes::Tables {
 
     void add_unit(Dwarf_Die unit);
     void add_rows(Dwarf_Die unit);
-    void add_functions(Dwarf_Die parent, bool is_clangs);
+    void add_functions(Dwarf_Die parent, bool is_clangs, unsigned depth = 0);
     const Scope* function_at(std::uint64_t address) const;
     std::vector<ScopeFrame> frames_at(std::uint64_t address, const Row& row) const;
 };
@@ -102,16 +103,18 @@ void SourceScopes::Tables::add_rows(Dwarf_Die unit) {
     }
 }
 
-void SourceScopes::Tables::add_functions(Dwarf_Die parent, bool is_clangs) {
+void SourceScopes::Tables::add_functions(Dwarf_Die parent, bool is_clangs, unsigned depth) {
     Dwarf_Die child;
-    if (dwarf_child(&parent, &child) != 0) return;
+    if (depth == deepest_entry || dwarf_child(&parent, &child) != 0) return;
     do {
         const int tag = dwarf_tag(&child);
-        if (tag == DW_TAG_namespace || tag == DW_TAG_module) add_functions(child, is_clangs);
+        if (tag == DW_TAG_namespace || tag == DW_TAG_module)
+            add_functions(child, is_clangs, depth + 1);
         if (tag != DW_TAG_subprogram) continue;
         Dwarf_Addr base = 0, begin = 0, end = 0;
         for (std::ptrdiff_t at = 0; (at = dwarf_ranges(&child, at, &base, &begin, &end)) > 0;)
-            if (begin < end) functions.push_back({begin, end, child, is_clangs});
+            if (begin < end && functions.size() < most_ranges)
+                functions.push_back({begin, end, child, is_clangs});
     } while (dwarf_siblingof(&child, &child) == 0);
 }
 
@@ -128,7 +131,8 @@ std::vector<ScopeFrame> SourceScopes::Tables::frames_at(std::uint64_t address,
     if (!function) return {};
     std::vector<Dwarf_Die> scopes{function->die};
     Dwarf_Die scope = function->die;
-    for (bool deeper = true; deeper;) {
+    bool deeper = true;
+    for (unsigned depth = 0; deeper && depth < deepest_entry; ++depth) {
         deeper = false;
         Dwarf_Die child;
         if (dwarf_child(&scope, &child) != 0) break;
@@ -145,11 +149,11 @@ std::vector<ScopeFrame> SourceScopes::Tables::frames_at(std::uint64_t address,
     }
     std::vector<ScopeFrame> frames;
     for (std::size_t i = 0; i < scopes.size(); ++i) {
-        const auto declared = number(scopes[i], DW_AT_decl_line);
+        const auto declared = number_of(scopes[i], DW_AT_decl_line);
         const bool is_innermost = i + 1 == scopes.size();
-        const auto line = is_innermost ? row.line : number(scopes[i + 1], DW_AT_call_line);
+        const auto line = is_innermost ? row.line : number_of(scopes[i + 1], DW_AT_call_line);
         const auto discriminator =
-            is_innermost ? row.discriminator : number(scopes[i + 1], discriminator_attribute);
+            is_innermost ? row.discriminator : number_of(scopes[i + 1], discriminator_attribute);
         frames.push_back({linkage_name(scopes[i]),
                           {line_offset(line, declared),
                            base_discriminator(discriminator, function->is_clangs)}});

@@ -3,9 +3,15 @@
 
 #include <elfutils/libdw.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace shadowprof::report {
+
+// Entries within entries are followed so far, and so many pieces of code are taken of a file. Only
+// a hostile one has more.
+inline constexpr unsigned deepest_entry = 200;
+inline constexpr std::size_t most_ranges = 4'000'000;
 
 // Until `visit` returns false.
 template <class Visit>

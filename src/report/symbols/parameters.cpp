@@ -20,11 +20,25 @@ using Kind = Parameter::Kind;
 constexpr std::size_t most_integers = 6, most_vectors = 8, most_enumerators = 64;
 constexpr std::uint64_t word = 8;
 
+// Names and qualifications of a type lead to it, and not back to themselves: libdw would follow
+// them for ever.
+bool is_finite(Dwarf_Die type) {
+    constexpr unsigned most_steps = 100;
+    for (unsigned n = 0; n < most_steps; ++n) {
+        Dwarf_Attribute attribute;
+        Dwarf_Die next;
+        if (!dwarf_formref_die(dwarf_attr_integrate(&type, DW_AT_type, &attribute), &next))
+            return true;
+        type = next;
+    }
+    return false;
+}
+
 std::optional<Dwarf_Die> type_of(Dwarf_Die& die) {
     Dwarf_Attribute attribute;
     Dwarf_Die named, type;
     if (!dwarf_formref_die(dwarf_attr_integrate(&die, DW_AT_type, &attribute), &named)) return {};
-    if (dwarf_peel_type(&named, &type) != 0) return {};
+    if (!is_finite(named) || dwarf_peel_type(&named, &type) != 0) return {};
     return type;
 }
 
@@ -45,7 +59,7 @@ class Words {
     // Which of its two words have anything but floating-point numbers. False: it is in memory.
     bool add(Dwarf_Die type, std::uint64_t at) {
         const auto size = size_of(type);
-        if (at + size > 2 * word) return false;
+        if (at > 2 * word || size > 2 * word - at || ++parts_ > most_parts) return false;
         switch (dwarf_tag(&type)) {
             case DW_TAG_structure_type:
             case DW_TAG_class_type:
@@ -99,6 +113,9 @@ class Words {
         return fits;
     }
 
+    // Classes that contain themselves, as no compiler makes them, have no end.
+    static constexpr unsigned most_parts = 1000;
+    unsigned parts_ = 0;
     std::array<bool, 2> floats_{}, others_{};
 };
 
@@ -145,13 +162,14 @@ bool copies_or_destroys(Dwarf_Die& function, Dwarf_Die& type) {
 }
 
 // If not, it is passed and returned by its address, which compilers do not say everywhere.
-bool is_copied_by_bytes(Dwarf_Die type, unsigned depth = 0) {
+bool is_copied_by_bytes(Dwarf_Die type, unsigned& parts, unsigned depth = 0) {
+    constexpr unsigned deepest = 50, most_parts = 10'000;
+    if (depth == deepest || ++parts > most_parts) return true;
     if (dwarf_tag(&type) == DW_TAG_array_type) {
         const auto element = type_of(type);
-        return !element || is_copied_by_bytes(*element, depth);
+        return !element || is_copied_by_bytes(*element, parts, depth + 1);
     }
-    constexpr unsigned deepest = 50;
-    if (!is_class(type) || depth == deepest) return true;
+    if (!is_class(type)) return true;
     bool is = true;
     each_child(type, [&](Dwarf_Die child) {
         const int tag = dwarf_tag(&child);
@@ -160,7 +178,7 @@ bool is_copied_by_bytes(Dwarf_Die type, unsigned depth = 0) {
         const bool is_part = tag == DW_TAG_inheritance ||
                              (tag == DW_TAG_member && !dwarf_hasattr(&child, DW_AT_external));
         const auto part = is && is_part ? type_of(child) : std::nullopt;
-        if (part) is = is_copied_by_bytes(*part, depth + 1);
+        if (part) is = is_copied_by_bytes(*part, parts, depth + 1);
         return is;
     });
     return is;
@@ -168,8 +186,10 @@ bool is_copied_by_bytes(Dwarf_Die type, unsigned depth = 0) {
 
 Passing passing_of_class(Dwarf_Die type) {
     const auto convention = number(type, DW_AT_calling_convention);
-    const bool is_copied = convention == DW_CC_pass_by_value ||
-                           (convention != DW_CC_pass_by_reference && is_copied_by_bytes(type));
+    unsigned parts = 0;
+    const bool is_copied =
+        convention == DW_CC_pass_by_value ||
+        (convention != DW_CC_pass_by_reference && is_copied_by_bytes(type, parts));
     if (!is_copied) return {.integers = 1, .is_returned_by_address = true};
     Words words;
     return words.add(type, 0) ? words.passing() : Passing{.is_returned_by_address = true};

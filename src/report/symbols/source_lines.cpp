@@ -42,16 +42,17 @@ SourceLines::SourceLines(Dwfl_Module* module) {
 void SourceLines::add_ranges(DieRanges& to, Dwarf_Die die) {
     Dwarf_Addr base = 0, begin = 0, end = 0;
     for (std::ptrdiff_t at = 0; (at = dwarf_ranges(&die, at, &base, &begin, &end)) > 0;)
-        if (begin < end) to.push_back({begin, end, die});
+        if (begin < end && to.size() < most_ranges) to.push_back({begin, end, die});
 }
 
-void SourceLines::add_functions(DieRanges& to, Dwarf_Die parent) {
+void SourceLines::add_functions(DieRanges& to, Dwarf_Die parent, unsigned depth) {
+    if (depth == deepest_entry) return;
     each_child(parent, [&](Dwarf_Die child) {
         const int tag = dwarf_tag(&child);
         if (tag == DW_TAG_subprogram)
             add_ranges(to, child);
         else if (tag == DW_TAG_namespace || tag == DW_TAG_module)
-            add_functions(to, child);
+            add_functions(to, child, depth + 1);
         return true;
     });
 }
@@ -73,7 +74,8 @@ std::vector<InlinedFrame> SourceLines::inlined_at(Dwarf_Die unit, Dwarf_Die func
                                                   std::uint64_t address) {
     std::vector<InlinedFrame> frames;  // outermost first, while we descend
     Dwarf_Die scope = function;
-    for (bool deeper = true; deeper;) {
+    bool deeper = true;
+    for (unsigned depth = 0; deeper && depth < deepest_entry; ++depth) {
         deeper = false;
         each_child(scope, [&](Dwarf_Die child) {
             const int tag = dwarf_tag(&child);

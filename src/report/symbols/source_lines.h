@@ -40,7 +40,7 @@ class SourceLines {
     };
     using DieRanges = std::vector<DieRange>;
     static void add_ranges(DieRanges& to, Dwarf_Die die);
-    static void add_functions(DieRanges& to, Dwarf_Die parent);
+    static void add_functions(DieRanges& to, Dwarf_Die parent, unsigned depth = 0);
     static void sort(DieRanges& ranges);
     Dwarf_Die* function_at(Dwarf_Die& unit, std::uint64_t address);
     static Dwarf_Die* find_in(DieRanges& ranges, std::uint64_t address);

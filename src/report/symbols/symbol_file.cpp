@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
+#include <string_view>
 
 namespace shadowprof::report {
 
@@ -30,6 +32,28 @@ bool is_x86_64(Elf* elf) {
            header.e_ident[EI_CLASS] == ELFCLASS64;
 }
 
+// libdw would unpack a compressed file, to any size, before anybody asks what is in it.
+bool begins_as_elf(int fd) {
+    std::array<char, SELFMAG> bytes{};
+    return ::pread(fd, bytes.data(), bytes.size(), 0) == static_cast<ssize_t>(bytes.size()) &&
+           std::equal(bytes.begin(), bytes.end(), ELFMAG);
+}
+
+bool is_no_file(const std::string& path) {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode);
+}
+
+// As libdwfl has it, which opens whatever has the right name: a pipe would keep it waiting. Folders
+// for debug files are the user's own, but a link may also lead to the binary's.
+int find_debug_file(Dwfl_Module* module, void** user_data, const char* name, Dwarf_Addr base,
+                    const char* file, const char* link, GElf_Word checksum, char** found) {
+    const std::string folder = file ? std::string(file, std::string_view(file).rfind('/') + 1) : "";
+    for (const auto* const before : {"", ".debug/"})
+        if (link && is_no_file((*link == '/' ? "" : folder + before) + link)) return -1;
+    return dwfl_standard_find_debuginfo(module, user_data, name, base, file, link, checksum, found);
+}
+
 // The vDSO is an ELF image whose length is not recorded. It ends after its section headers, which
 // come last.
 std::size_t size_of_image(const std::byte* image) {
@@ -45,7 +69,7 @@ std::unique_ptr<ElfImage> ElfImage::open(const std::string& path, const std::str
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return nullptr;
     struct stat status {};
-    if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode)) {
+    if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || !begins_as_elf(fd)) {
         ::close(fd);
         return nullptr;
     }
@@ -74,7 +98,7 @@ std::unique_ptr<ElfImage> ElfImage::from_descriptor(int fd, const std::string& p
     image->debug_path_ = ":.debug" + image->debug_path_;
     image->debug_path_pointer_ = image->debug_path_.data();
     image->callbacks_.find_elf = dwfl_build_id_find_elf;
-    image->callbacks_.find_debuginfo = dwfl_standard_find_debuginfo;
+    image->callbacks_.find_debuginfo = find_debug_file;
     image->callbacks_.debuginfo_path = &image->debug_path_pointer_;
     image->session_ = dwfl_begin(&image->callbacks_);
     if (image->session_) {
@@ -108,6 +132,9 @@ std::vector<SymbolCandidate> ElfImage::variables() const {
 }
 
 std::vector<SymbolCandidate> ElfImage::symbols_in(bool code) const {
+    // Names may share their bytes, so that a small file can have any amount of them.
+    constexpr std::size_t most_bytes_of_names = std::size_t{1} << 30;
+    std::size_t bytes_of_names = 0;
     std::vector<SymbolCandidate> found;
     const int count = dwfl_module_getsymtab(module_);
     for (int i = 1; i < count; ++i) {
@@ -129,6 +156,8 @@ std::vector<SymbolCandidate> ElfImage::symbols_in(bool code) const {
         if (code != bool(section.sh_flags & SHF_EXECINSTR) || address >= section_end) continue;
         const auto size = std::min<std::uint64_t>(symbol.st_size, section_end - address);
         found.push_back({name, address, size, section_end, is_function || is_variable, is_global});
+        bytes_of_names += found.back().symbol.size();
+        if (bytes_of_names > most_bytes_of_names) break;
     }
     return found;
 }
@@ -191,9 +220,14 @@ std::vector<std::byte> ElfImage::bytes(std::uint64_t address, std::size_t size) 
             continue;
         if (address < segment.p_vaddr || address - segment.p_vaddr >= segment.p_filesz) continue;
         const auto skipped = address - segment.p_vaddr;
-        std::vector<std::byte> out(std::min<std::uint64_t>(size, segment.p_filesz - skipped));
-        const auto got =
-            ::pread(file_, out.data(), out.size(), static_cast<off_t>(segment.p_offset + skipped));
+        const auto from = segment.p_offset + skipped;
+        struct stat status {};
+        if (::fstat(file_, &status) != 0 || from >= static_cast<std::uint64_t>(status.st_size))
+            return {};
+        const auto left = static_cast<std::uint64_t>(status.st_size) - from;
+        std::vector<std::byte> out(
+            std::min<std::uint64_t>({size, segment.p_filesz - skipped, left}));
+        const auto got = ::pread(file_, out.data(), out.size(), static_cast<off_t>(from));
         out.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
         return out;
     }
