@@ -2,44 +2,61 @@
 
 #include <cxxabi.h>
 #include <elf.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <memory>
-#include <optional>
-
-#include "base/input_file.h"
+#include <tuple>
+#include <utility>
 
 namespace shadowprof::addon {
 
 namespace {
 
-// A structure of the file; nothing beyond its end.
-template <class T>
-std::optional<T> at(const std::string& bytes, std::uint64_t offset) {
-    T value;
-    if (offset > bytes.size() || bytes.size() - offset < sizeof value) return {};
-    std::memcpy(&value, bytes.data() + offset, sizeof value);
-    return value;
-}
-
-std::string text_at(const std::string& bytes, std::uint64_t offset) {
-    if (offset >= bytes.size()) return {};
-    const auto end = std::min(bytes.find('\0', offset), bytes.size());
-    return bytes.substr(offset, end - offset);
-}
-
-// Empty if it is none: a program can map a device that has no end.
-std::string bytes_of(const std::string& image) {
-    constexpr std::size_t most = std::size_t{4} << 30;
-    try {
-        return read_whole_file(image, most, Source::file);
-    } catch (const UserError&) {
-        return {};
+// What a process has mapped may be anything by now: only regular files are read, and of these what
+// is needed.
+class File {
+  public:
+    explicit File(const std::string& path)
+        : fd_(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)) {
+        struct stat status {};
+        if (fd_ >= 0 && (::fstat(fd_, &status) != 0 || !S_ISREG(status.st_mode))) {
+            ::close(fd_);
+            fd_ = -1;
+        }
     }
+    ~File() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    File(const File&) = delete;
+    File& operator=(const File&) = delete;
+
+    // Those that it has of as many.
+    template <class T>
+    std::vector<T> read(std::uint64_t offset, std::uint64_t count) const {
+        constexpr std::uint64_t most_bytes = 64u << 20;
+        std::vector<T> all(std::min<std::uint64_t>(count, most_bytes / sizeof(T)));
+        const auto got =
+            ::pread(fd_, all.data(), all.size() * sizeof(T), static_cast<off_t>(offset));
+        all.resize(got < 0 ? 0 : static_cast<std::size_t>(got) / sizeof(T));
+        return all;
+    }
+
+  private:
+    int fd_;
+};
+
+std::string text_in(const std::vector<char>& names, std::uint64_t offset) {
+    constexpr std::size_t longest = 1024;
+    if (offset >= names.size()) return {};
+    return {names.data() + offset,
+            ::strnlen(names.data() + offset, std::min(names.size() - offset, longest))};
 }
 
 std::string readable(const std::string& name) {
@@ -87,32 +104,28 @@ void AddressNames::read_maps() {
 const AddressNames::Image& AddressNames::image_of(const std::string& path) {
     auto& image = images_[path];
     if (std::exchange(image.is_read, true)) return image;
-    const auto bytes = bytes_of(path);
-    const auto head = at<Elf64_Ehdr>(bytes, 0);
-    if (!head || std::memcmp(head->e_ident, ELFMAG, SELFMAG) != 0) return image;
+    const File file{path};
+    const auto heads = file.read<Elf64_Ehdr>(0, 1);
+    if (heads.empty() || std::memcmp(heads[0].e_ident, ELFMAG, SELFMAG) != 0) return image;
     image.first = ~std::uint64_t{0};
-    for (std::size_t n = 0; n < head->e_phnum; ++n) {
-        const auto segment = at<Elf64_Phdr>(bytes, head->e_phoff + n * sizeof(Elf64_Phdr));
-        if (!segment || segment->p_type != PT_LOAD) continue;
-        image.first = std::min<std::uint64_t>(image.first, segment->p_vaddr & ~std::uint64_t{4095});
-        image.end = std::max<std::uint64_t>(image.end, segment->p_vaddr + segment->p_memsz);
+    for (const auto& segment : file.read<Elf64_Phdr>(heads[0].e_phoff, heads[0].e_phnum)) {
+        if (segment.p_type != PT_LOAD) continue;
+        image.first = std::min<std::uint64_t>(image.first, segment.p_vaddr & ~std::uint64_t{4095});
+        image.end = std::max<std::uint64_t>(image.end, segment.p_vaddr + segment.p_memsz);
     }
-    for (std::size_t n = 0; n < head->e_shnum; ++n) {
-        const auto section = at<Elf64_Shdr>(bytes, head->e_shoff + n * sizeof(Elf64_Shdr));
-        if (!section || (section->sh_type != SHT_SYMTAB && section->sh_type != SHT_DYNSYM))
-            continue;
-        const auto names =
-            at<Elf64_Shdr>(bytes, head->e_shoff + section->sh_link * sizeof(Elf64_Shdr));
-        if (!names) continue;
-        for (std::uint64_t s = 0; s + sizeof(Elf64_Sym) <= section->sh_size;
-             s += sizeof(Elf64_Sym)) {
-            const auto symbol = at<Elf64_Sym>(bytes, section->sh_offset + s);
-            if (!symbol) break;
-            if (ELF64_ST_TYPE(symbol->st_info) != STT_OBJECT || symbol->st_size == 0 ||
-                symbol->st_shndx == SHN_UNDEF)
+    const auto sections = file.read<Elf64_Shdr>(heads[0].e_shoff, heads[0].e_shnum);
+    for (const auto type : {SHT_SYMTAB, SHT_DYNSYM}) {
+        const auto section = std::ranges::find(sections, type, &Elf64_Shdr::sh_type);
+        if (section == sections.end() || section->sh_link >= sections.size()) continue;
+        const auto& text = sections[section->sh_link];
+        const auto names = file.read<char>(text.sh_offset, text.sh_size);
+        for (const auto& symbol :
+             file.read<Elf64_Sym>(section->sh_offset, section->sh_size / sizeof(Elf64_Sym))) {
+            if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_size == 0 ||
+                symbol.st_shndx == SHN_UNDEF)
                 continue;
-            image.variables.push_back({symbol->st_value, symbol->st_value + symbol->st_size,
-                                       text_at(bytes, names->sh_offset + symbol->st_name)});
+            image.variables.push_back({symbol.st_value, symbol.st_value + symbol.st_size,
+                                       text_in(names, symbol.st_name)});
         }
     }
     std::sort(image.variables.begin(), image.variables.end(),

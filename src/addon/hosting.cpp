@@ -113,6 +113,7 @@ class Tallies {
 
     // Of its text: keys of one text are one.
     std::uint32_t number_of(std::uint64_t key) {
+        if (numbers_.size() >= tuning::most_entries && !numbers_.contains(key)) return none;
         const auto [found, is_new] = numbers_.try_emplace(key);
         if (!is_new) return found->second;
         std::string text;
@@ -131,7 +132,7 @@ class Tallies {
     std::uint32_t entry_of(const Key& key) {
         const auto known = index_.find(key);
         if (known != index_.end()) return known->second;
-        if (entries_.size() >= tuning::most_entries) return none;
+        if (key.key == none || entries_.size() >= tuning::most_entries) return none;
         entries_.push_back({key, {}, {}});
         return index_[key] = static_cast<std::uint32_t>(entries_.size() - 1);
     }
@@ -152,6 +153,7 @@ struct Hosting {
     const shadowprof_module* module = nullptr;
     std::string arguments;
     int socket = -1;
+    pid_t process = ::getpid();
     std::atomic<std::uint64_t>* steps = nullptr;
     bool is_open = false, is_opening = false;
     std::string refusal;
@@ -243,6 +245,8 @@ void send(MessageKind kind, std::string_view bytes) {
 }
 
 void read_all(char* into, std::size_t size) {
+    // A copy of this process that the module has made takes nothing away from it.
+    if (::getpid() != hosting->process) ::_exit(0);
     while (size != 0) {
         const auto got = ::read(hosting->socket, into, size);
         if (got <= 0) ::_exit(0);

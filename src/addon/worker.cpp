@@ -14,12 +14,14 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
+#include <fstream>
 #include <new>
 #include <utility>
 
 #include "addon/hosting.h"
 #include "addon/tuning.h"
 #include "base/error.h"
+#include "base/page.h"
 #include "model/utf8.h"
 
 namespace shadowprof::addon {
@@ -29,6 +31,12 @@ namespace {
 std::string signal_name(int signal) {
     const char* const name = sigabbrev_np(signal);
     return name ? fmt::format("SIG{}", name) : fmt::format("signal {}", signal);
+}
+
+std::uint64_t own_address_space() {
+    std::uint64_t pages = 0;
+    std::ifstream{"/proc/self/statm"} >> pages;
+    return pages * page_size;
 }
 
 // A name that stands in lines of text and in options.
@@ -105,7 +113,7 @@ Worker::Worker(std::string file, std::string arguments)
 
 Worker::~Worker() {
     if (::getpid() == owner_ && pid_ > 0) {
-        ::kill(pid_, SIGKILL);
+        kill_all();
         ::waitpid(pid_, nullptr, 0);
     }
     if (socket_ >= 0) ::close(socket_);
@@ -132,6 +140,14 @@ void Worker::run_module(int socket) {
     ::setsid();
     const rlimit none{0, 0};
     ::setrlimit(RLIMIT_CORE, &none);
+    const auto most = own_address_space() + tuning::most_memory;
+    const rlimit memory{most, most};
+    ::setrlimit(RLIMIT_AS, &memory);
+    // Where memory is short all the same, it is not the program that has to go.
+    if (const int score = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC); score >= 0) {
+        static_cast<void>(::write(score, "1000", 4));
+        ::close(score);
+    }
     for (int number = 1; number < SIGRTMIN; ++number) ::signal(number, SIG_DFL);
     sigset_t signals;
     sigemptyset(&signals);
@@ -186,13 +202,29 @@ std::string Worker::ended() const {
 
 void Worker::end(const std::string& why) {
     if (!is_alive()) return;
-    ::kill(pid_, SIGKILL);
+    kill_all();
     ::waitpid(pid_, nullptr, 0);
     pid_ = -1;
     ended_ = why;
 }
 
+// With the processes that it has started, unless they have left its group.
+void Worker::kill_all() const {
+    ::kill(pid_, SIGKILL);
+    ::kill(-pid_, SIGKILL);
+}
+
+// Its end of the connection is closed. It may live on, if it did that itself.
 void Worker::has_ended_itself() {
+    siginfo_t ended{};
+    const auto deadline = std::chrono::steady_clock::now() + tuning::longest_end;
+    while (::waitid(P_PID, static_cast<id_t>(pid_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+           ended.si_pid == 0) {
+        if (std::chrono::steady_clock::now() >= deadline)
+            return end("closed its connection, and was ended");
+        ::poll(nullptr, 0, 1);
+    }
+    ::kill(-pid_, SIGKILL);  // what it has started
     int status = 0;
     if (::waitpid(pid_, &status, 0) != pid_) status = 0;
     pid_ = -1;

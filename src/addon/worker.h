@@ -96,6 +96,7 @@ class Worker {
     std::optional<std::string> receive(MessageKind& kind);
     bool transfer(bool writes, char* data, std::size_t size);
     void end(const std::string& why);
+    void kill_all() const;
     void has_ended_itself();
     bool is_alive() const;
 

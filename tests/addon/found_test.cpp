@@ -1,4 +1,7 @@
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "addon/address_names.h"
@@ -64,6 +67,15 @@ TEST_CASE("addresses are named by variables, heaps and stacks") {
     CHECK(names.name(variable + 1).ends_with("+0x1"));
     CHECK(names.name(reinterpret_cast<std::uintptr_t>(&names)).starts_with("[stack]+"));
     CHECK(names.name(8) == "0x8");
+
+    // A mapping of a device has the device's name, and reading that has no end.
+    const int zeroes = ::open("/dev/zero", O_RDONLY | O_CLOEXEC);
+    auto* const mapped = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE, zeroes, 0);
+    REQUIRE(mapped != MAP_FAILED);
+    CHECK(names.name(reinterpret_cast<std::uintptr_t>(mapped)) ==
+          fmt::format("{:#x}", reinterpret_cast<std::uintptr_t>(mapped)));
+    ::munmap(mapped, 4096);
+    ::close(zeroes);
 }
 
 }  // namespace shadowprof::addon

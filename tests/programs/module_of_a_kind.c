@@ -23,6 +23,17 @@ static void go_wrong(void) {
         for (;;) pause();
     if (strcmp(way, "exit") == 0) exit(5);
     if (strcmp(way, "abort") == 0) abort();
+    if (strcmp(way, "fork") == 0) fork();
+    if (strcmp(way, "close") == 0) {
+        int file;
+        for (file = 3; file < 100; ++file) close(file);
+        for (;;) pause();
+    }
+    if (strcmp(way, "allocate") == 0) {
+        while (malloc(1 << 28) != NULL)
+            ;
+        abort();
+    }
 }
 
 static int open_module(const struct shadowprof_host* with, const char* arguments) {

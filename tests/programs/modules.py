@@ -186,6 +186,15 @@ def check_good(extra):
     check_equal("the calls of the module", part(profile, "calls")["total"], calls + profile["calls"]["unknown"])
 
 
+def check_forks():
+    """A copy of the module's process takes nothing away from it, and does not outlive it."""
+    totals = []
+    for way in "", ":fork":
+        profiled([customised], "-m", "full", "-p", "module", "--module", of_a_kind + way, "--limit", "0")
+        totals.append(part(read_profile(), "calls")["total"])
+    check_equal("what a module counts that forks", totals[1], totals[0])
+
+
 with scratch():
     check_refusals()
     check_known()
@@ -197,6 +206,9 @@ with scratch():
     check_wrong("crash", "crashed (SIGSEGV)", 60)
     check_wrong("abort", "crashed (SIGABRT)", 60)
     check_wrong("exit", "ended itself (exit 5)", 60)
+    check_wrong("allocate", "crashed (SIGABRT)", 60)
+    check_wrong("close", "closed its connection", 60)
+    check_forks()
     check_wrong("loop", "computed for 3 s without any progress", 90)
     check_wrong("wait", "made no progress for 15 s", 120)
     check_samples()
