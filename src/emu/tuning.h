@@ -217,5 +217,8 @@ inline constexpr double nanoseconds_of_counting = 1.2;
 // Attempts to make room for the cache in a running program, each of another thread or at another
 // moment, before it is given up.
 inline constexpr unsigned attempts_to_take_over = 100;
+// Bytes that the program's control group must have left (memory.max). With a cache for samples in
+// place program and profiler take some 40 MB more; in mode full it grows with what is executed.
+inline constexpr double least_memory_left_in_bursts = 96e6, least_memory_left = 384e6;
 
 }  // namespace shadowprof::emu::tuning

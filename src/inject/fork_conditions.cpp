@@ -228,8 +228,10 @@ std::optional<Obstacle> obstacle_now(pid_t pid) {
                                     std::max(room, 0.0)),
                         true};
     const auto wanted = number_in(status, "RssAnon");
-    const auto available = number_in(proc::read_proc_file("/proc/meminfo"), "MemAvailable");
     constexpr long kilobytes_in_megabyte = 1024;
+    const auto on_machine = number_in(proc::read_proc_file("/proc/meminfo"), "MemAvailable");
+    const auto available = static_cast<long>(std::min<double>(
+        static_cast<double>(on_machine), proc::memory_left_in_groups(pid) / kilobytes_in_megabyte));
     if (wanted <= available) return {};
     return Obstacle{fmt::format("only {} MB of memory are available, and it has {} MB of its own",
                                 available / kilobytes_in_megabyte, wanted / kilobytes_in_megabyte),

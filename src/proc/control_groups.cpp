@@ -44,4 +44,38 @@ double tightest_limit(pid_t pid, std::string_view controller, const LimitOfGroup
     return limit;
 }
 
+namespace {
+
+// Infinite where there is a word instead.
+double number_in(const std::string& path) {
+    double number = 0;
+    return std::istringstream{read_proc_file(path)} >> number
+               ? number
+               : std::numeric_limits<double>::infinity();
+}
+
+double number_behind(const std::string& key, const std::string& path) {
+    std::istringstream lines{read_proc_file(path)};
+    std::string word;
+    for (double number = 0; lines >> word >> number;)
+        if (word == key) return number;
+    return 0;
+}
+
+}  // namespace
+
+double memory_left_in_groups(pid_t pid) {
+    const auto left = [](const char* most_in, const char* used_in, const char* files) {
+        return [=](const std::string& folder) {
+            const auto most = number_in(folder + most_in);
+            if (most > 1e15) return std::numeric_limits<double>::infinity();
+            const auto can_go = number_behind(files, folder + "/memory.stat");
+            return most - number_in(folder + used_in) + can_go;
+        };
+    };
+    return tightest_limit(
+        pid, "memory", left("/memory.max", "/memory.current", "inactive_file"),
+        left("/memory.limit_in_bytes", "/memory.usage_in_bytes", "total_inactive_file"));
+}
+
 }  // namespace shadowprof::proc

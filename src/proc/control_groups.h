@@ -17,4 +17,8 @@ using LimitOfGroup = std::function<double(const std::string& folder)>;
 double tightest_limit(pid_t pid, std::string_view controller, const LimitOfGroup& in_version_2,
                       const LimitOfGroup& in_version_1);
 
+// How many bytes more the process's groups let it have before somebody in them is killed for it.
+// Files that are only kept in memory can go.
+double memory_left_in_groups(pid_t pid);
+
 }  // namespace shadowprof::proc

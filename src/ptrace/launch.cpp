@@ -72,21 +72,6 @@ std::string find_program(const std::string& name) {
     return {};
 }
 
-// A program that would gain privileges by being executed does not get them if it is traced, and the
-// kernel does not report that.
-bool would_lose_privileges(const std::string& program) {
-    struct stat file {};
-    struct statvfs file_system {};
-    if (program.empty() || may_trace_anything() || stat(program.c_str(), &file) != 0) return false;
-    if (statvfs(program.c_str(), &file_system) == 0 && (file_system.f_flag & ST_NOSUID) != 0)
-        return false;
-    const bool sets_user = (file.st_mode & S_ISUID) != 0 && file.st_uid != geteuid();
-    const bool sets_group =
-        (file.st_mode & S_ISGID) != 0 && (file.st_mode & S_IXGRP) != 0 && file.st_gid != getegid();
-    return sets_user || sets_group ||
-           getxattr(program.c_str(), "security.capability", nullptr, 0) > 0;
-}
-
 bool is_elf(const std::string& path) {
     std::array<char, 4> magic{};
     return std::ifstream{path, std::ios::binary}.read(magic.data(), magic.size()) &&
@@ -123,6 +108,19 @@ bool is_elf(const std::string& path) {
 }
 
 }  // namespace
+
+bool would_lose_privileges(const std::string& program) {
+    struct stat file {};
+    struct statvfs file_system {};
+    if (program.empty() || may_trace_anything() || stat(program.c_str(), &file) != 0) return false;
+    if (statvfs(program.c_str(), &file_system) == 0 && (file_system.f_flag & ST_NOSUID) != 0)
+        return false;
+    const bool sets_user = (file.st_mode & S_ISUID) != 0 && file.st_uid != geteuid();
+    const bool sets_group =
+        (file.st_mode & S_ISGID) != 0 && (file.st_mode & S_IXGRP) != 0 && file.st_gid != getegid();
+    return sets_user || sets_group ||
+           getxattr(program.c_str(), "security.capability", nullptr, 0) > 0;
+}
 
 std::unique_ptr<Tracer> Tracer::launch(const std::vector<std::string>& command,
                                        bool fixed_addresses) {

@@ -43,6 +43,10 @@ class ThreadSeizer;
 class TracedThreads;
 class WaitTimer;
 
+// A program that would gain privileges by being executed does not get them if we trace it, and the
+// kernel does not report that.
+bool would_lose_privileges(const std::string& program);
+
 class Tracer {
   public:
     // Starts a program as the shell would (PATH search, inherited files, signal dispositions as

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/heap.h"
 #include "machine/host_charges.h"
+#include "model/utf8.h"
 #include "proc/process_info.h"
 #include "proc/tracing_programs.h"
 #include "sampling/foothold.h"
@@ -344,6 +345,12 @@ void Session::on_exec(emu::GuestCode& code) {
     code.forget_everything();
     if (clock_) clock_->program_is_new();
     calls_ptrace_ = proc::calls_ptrace(pid_);
+    // Nobody is asked before.
+    if (ptrace::would_lose_privileges(fmt::format("/proc/{}/exe", pid_)))
+        warn_once(
+            fmt::format("it executed {}, which did not get the privileges of its set-user-id "
+                        "bit or file capabilities, because it is traced",
+                        model::printable(proc::program_of(pid_))));
     cannot_profile_ = proc::is_32bit(pid_);
     if (cannot_profile_)
         warn_once(

@@ -285,6 +285,11 @@ inline constexpr double shrinks_by = 4, grows_at_first_by = 2;
 // up to. A thread that asks by memory waits for one piece at most.
 inline constexpr int pieces_of_work_ahead = 16;
 
+// --- steps (kinds/step_samples.cpp) --------------------------------------------------------------
+
+// A sample takes some 10 ms, and on a busy machine ten times as long.
+inline constexpr Seconds longest_stepped{0.5};
+
 // --- the clock (clock/program_clock.cpp; bench/clock) --------------------------------------------
 
 // Nanoseconds that a thread runs from one look to the next, at least; and the part of a thread's

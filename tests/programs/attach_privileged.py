@@ -1,5 +1,5 @@
-"""A user may not attach to a program that has more rights than the user has (setuid): shadowprof says so in one
-line, and the program runs on."""
+"""A user may not attach to a program that has more rights than the user has (setuid), and a traced one does not get
+them: shadowprof says so in one line, and the program runs on."""
 
 import os
 import shutil
@@ -39,5 +39,13 @@ with scratch() as folder:
         line = outcome.own_lines()[0]
         check("root" in line and str(program.pid) in line, f"{line!r} does not tell the remedy")
         check(program.poll() is None, "the program has ended")
+        # A program that has long been traced is asked by nobody before it becomes another one.
+        with open("becomes", "w", encoding="ascii") as script:
+            script.write(f"i=0; while [ $i -lt 30000 ]; do i=$((i + 1)); done; exec {folder}/sleeper 0.1\n")
+        outcome = run(
+            [SHADOWPROF, "run", "-o", "/dev/null", "sh", "becomes"], user=NOBODY, group=NOBODY, extra_groups=[]
+        )
+        check_equal("the status", outcome.status, 0)
+        check(any("privileges" in line for line in outcome.own_lines()), f"nothing is said: {outcome.own_lines()}")
     finally:
         stop(program)

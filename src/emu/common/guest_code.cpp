@@ -15,13 +15,6 @@ bool same_code(const proc::Mapping& a, const proc::Mapping& b) {
            a.inode == b.inode && a.device == b.device && a.file_offset == b.file_offset;
 }
 
-// Code of an image has not changed unless the mapping is Mapping::changed_code. Other files that
-// are mapped as code may be written by their program at any time (a Lisp writes to its core, where
-// its own functions are).
-bool is_fixed(const proc::Maps& maps, const proc::Mapping& mapping) {
-    return mapping.is_file() && !mapping.writable && maps.module_at(mapping.range.begin);
-}
-
 }  // namespace
 
 trace::Location locate(const proc::Maps& maps, trace::ModuleTable& modules, Address at) {
@@ -46,6 +39,26 @@ bool GuestCode::forget_if(Known first, Known last, Predicate is_gone) {
     while (first != last)
         first = is_gone(first->first, first->second) ? forget(first) : std::next(first);
     return by_address_.size() != before;
+}
+
+// Code of an image has not changed unless the mapping is Mapping::changed_code. Other files that
+// are mapped as code may be written by their program at any time (a Lisp writes to its core, where
+// its own functions are). And where an image has gone once others come and go, without our being
+// told: a thread in a code cache must not execute what was there before.
+bool GuestCode::is_fixed(const proc::Maps& maps, const proc::Mapping& mapping) const {
+    return mapping.is_file() && !mapping.writable && maps.module_at(mapping.range.begin) &&
+           std::ranges::none_of(places_of_gone_code_, [&](const AddressRange& gone) {
+               return gone.begin < mapping.range.end && mapping.range.begin < gone.end;
+           });
+}
+
+void GuestCode::has_gone(AddressRange range) {
+    std::erase_if(places_of_gone_code_, [&](const AddressRange& gone) {
+        if (range.end < gone.begin || gone.end < range.begin) return false;
+        range = {std::min(range.begin, gone.begin), std::max(range.end, gone.end)};
+        return true;
+    });
+    places_of_gone_code_.push_back(range);
 }
 
 const trace::Block* GuestCode::block_at(Address at, trace::CodeSource& memory) {
@@ -176,6 +189,7 @@ void GuestCode::forget_everything() {
     generation_of_page_.clear();
     fixed_code_.clear();
     distrusted_pages_.clear();
+    places_of_gone_code_.clear();
     last_mapping_ = {};
     maps_.reset();
     maps_are_current_ = false;
@@ -287,6 +301,7 @@ void GuestCode::forget_fixed_code_in(AddressRange range, const FixedCode* unless
             continue;
         }
         forget_blocks_in(known->second.range);
+        has_gone(known->second.range);
         ++epoch_;
         known = fixed_code_.erase(known);
     }

@@ -120,6 +120,8 @@ class GuestCode : public trace::CodeSource {
         std::uint64_t bias;  // address = place in the file + bias
     };
     void take_over(std::shared_ptr<const proc::Maps> fresh, bool is_copy);
+    bool is_fixed(const proc::Maps& maps, const proc::Mapping& mapping) const;
+    void has_gone(AddressRange range);
     void know_as_fixed(FixedCode code);
     void forget_fixed_code_in(AddressRange range, const FixedCode* unless_of_file_of = nullptr);
     std::map<Address, FixedCode>::iterator first_fixed_code_in(AddressRange range);
@@ -163,6 +165,7 @@ class GuestCode : public trace::CodeSource {
     // Pages of fixed code that the process or a copy has changed, or could have, and the pages
     // before them, where blocks begin that reach into them.
     std::unordered_set<std::uint64_t> distrusted_pages_;
+    std::vector<AddressRange> places_of_gone_code_;  // which was fixed
     std::uint64_t epoch_ = 0;
     std::vector<KnownPage> pages_;  // each has one place, by its number
     std::map<Address, Entry> by_address_;

@@ -5,6 +5,8 @@
 
 #include <cstring>
 
+#include "proc/open_files.h"
+
 namespace shadowprof::emu {
 
 namespace {
@@ -35,6 +37,22 @@ GuestPages::GuestPages(bool shares_our_clocks) {
             if (is_clock_page(mapping)) our_clock_pages_.push_back(mapping);
 }
 
+void GuestPages::use(proc::Memory memory, std::shared_ptr<const proc::Maps> maps) {
+    if (!page_map_ || memory.pid() != memory_.pid()) page_map_.emplace(memory.pid());
+    memory_ = memory;
+    maps_ = std::move(maps);
+    serves_page_faults_.reset();
+}
+
+// A page that is not there may be served by the guest itself, in a thread that is stopped or comes
+// to a stop that only we can end: we would wait for each other for ever.
+bool GuestPages::may_have_to_wait_for(Address page, const proc::Mapping& mapping) {
+    const bool can_be_served = !mapping.is_file() || mapping.writable || mapping.shared;
+    if (!can_be_served || page_map_->at(page).exists()) return false;
+    if (!serves_page_faults_) serves_page_faults_ = proc::may_serve_page_faults(memory_.pid());
+    return *serves_page_faults_;
+}
+
 PageSource::Fetched GuestPages::fetch(Address page, std::byte* into, std::size_t begin,
                                       std::size_t end) {
     const auto* mapping = maps_->mapping_at(page);
@@ -44,6 +62,7 @@ PageSource::Fetched GuestPages::fetch(Address page, std::byte* into, std::size_t
         const bool copied = fetch_clock_page(*mapping, page, into);
         return {.readable = copied, .writable = false, .is_all = copied};
     }
+    if (may_have_to_wait_for(page, *mapping)) return {};
     if (memory_.read(page + begin, {into + begin, end - begin}) != end - begin) return {};
     return {.readable = true, .writable = mapping->writable};
 }

@@ -1,13 +1,16 @@
 #include "emu/translator/program_cache.h"
 
+#include <fmt/format.h>
 #include <sys/personality.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <array>
 
 #include "emu/syscalls/table.h"
 #include "emu/tuning.h"
 #include "inject/planned_calls.h"
+#include "proc/control_groups.h"
 #include "proc/process_info.h"
 
 namespace shadowprof::emu::translator {
@@ -26,6 +29,19 @@ ProgramCache::ProgramCache(ptrace::Tracer& tracer, GuestCode& code, trace::Segme
       asking_(asking) {}
 
 bool ProgramCache::make(ptrace::Thread& thread, std::string& why) {
+    const auto wanted = asking_ == Asking::in_bursts ? tuning::least_memory_left_in_bursts
+                                                     : tuning::least_memory_left;
+    const auto left = proc::memory_left_in_groups(tracer_.pid());
+    if (left < wanted) {
+        why = fmt::format("its control group has only {:.0f} MB of memory left (memory.max)",
+                          std::max(left, 0.0) / 1e6);
+        return false;
+    }
+    confinement_ = inject::confinement_of(tracer_.pid(), thread.tid());
+    if (confinement_ && confinement_->shadow_stack) {
+        why = "it uses shadow stacks (CET)";
+        return false;
+    }
     memory_ = SharedMemory::create(tracer_, thread, why);
     is_in_program_ = memory_ != nullptr;
     if (!memory_) return false;
@@ -35,7 +51,6 @@ bool ProgramCache::make(ptrace::Thread& thread, std::string& why) {
         drop();
         return false;
     }
-    confinement_ = inject::confinement_of(tracer_.pid(), thread.tid());
     if (asking_ == Asking::in_bursts) {
         thread.resume();
         went_on_at_ = Clock::now();

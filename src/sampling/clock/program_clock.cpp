@@ -242,7 +242,7 @@ void ProgramClock::look_at_sleeper(pid_t tid, Thread& of, std::uint64_t nanoseco
     stack.registers.raw.rsp = of.sleeps_in->stack.value;
     stack.is_of_sleeper = true;
     stack.bytes.resize(tuning::clock_stack_size);
-    stack.bytes.resize(proc::Memory{pid_}.read(of.sleeps_in->stack, stack.bytes));
+    stack.bytes.resize(proc::Memory{pid_}.read_what_is_there(of.sleeps_in->stack, stack.bytes));
     seen.stack = std::move(stack);
     looks_.push_back(std::move(seen));
     if (maps_ && !maps_->mapping_at(of.sleeps_in->at)) maps_are_old_ = true;

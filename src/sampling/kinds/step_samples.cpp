@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "ptrace/call_stack.h"
 #include "sampling/kinds/kind_parts.h"
+#include "sampling/tuning.h"
 
 namespace shadowprof::sampling {
 
@@ -27,6 +28,9 @@ bool StepSamples::take(const ptrace::Event& event) {
     if (!stepper_ || &stepper_->thread() != event.thread) return false;
     const bool was_in_system_call = stepper_->in_system_call();
     const bool gone = event.kind == ptrace::EventKind::thread_gone;
+    // An instruction that repeats itself is stopped each time, and may do so a million times.
+    if (!was_in_system_call && held_ + (Clock::now() - stopped_since_) > tuning::longest_stepped)
+        stepper_->request_end("one instruction takes too long");
     const auto state = stepper_->on_event(event);
     const auto now = Clock::now();
     if (was_in_system_call) stopped_since_ = now;

@@ -1,8 +1,10 @@
 #include "emu/common/guest_code.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,6 +40,41 @@ class Copy {
 };
 
 }  // namespace
+
+TEST_CASE("where code has gone once, what comes there may change") {
+    // The first page of this program and what follows, as if it were mapped once more.
+    const int file = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    struct stat status {};
+    REQUIRE((file >= 0 && fstat(file, &status) == 0));
+    const auto size = round_up_to_page(static_cast<std::uint64_t>(status.st_size));
+    const auto map_code = [&](void* at, int fixed) {
+        return mmap(at, size, PROT_READ | PROT_EXEC, MAP_PRIVATE | fixed, file, 0);
+    };
+    auto* const place = map_code(nullptr, 0);
+    REQUIRE(place != MAP_FAILED);
+    const Address code_there{reinterpret_cast<std::uint64_t>(place) + page_size};
+    trace::BlockTable blocks;
+    trace::ModuleTable modules;
+    emu::GuestCode code{getpid(), blocks, modules, {}};
+    CHECK(!code.may_change(code_there));
+    const auto epoch = code.epoch();
+
+    munmap(place, size);
+    code.mappings_may_have_changed();
+    code.maps();
+    CHECK(code.epoch() != epoch);
+    REQUIRE(map_code(place, MAP_FIXED) == place);
+    code.mappings_may_have_changed();
+    CHECK(code.may_change(code_there));
+    CHECK(!code.may_change({reinterpret_cast<std::uint64_t>(&getpid)}));
+    // Nothing is derived from it that would be void when it goes again.
+    const auto trusting_nothing = code.epoch();
+    munmap(place, size);
+    code.mappings_may_have_changed();
+    code.maps();
+    CHECK(code.epoch() == trusting_nothing);
+    close(file);
+}
 
 TEST_CASE("a copy that was killed says nothing of the code that the others have") {
     auto* const page = mmap(nullptr, page_size, PROT_READ | PROT_WRITE | PROT_EXEC,
