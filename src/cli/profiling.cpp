@@ -584,11 +584,10 @@ Profiled profile_target(const ProfilingOptions& options, sampling::Target target
     };
     // Before any thread is started, so that all block these signals.
     if (!attach) ignore_what_the_program_sends();
-    std::optional<WaitsIfWeFail> waits;
+    WaitsIfWeFail waits;
     if (auto* const launch = std::get_if<sampling::Launch>(&target)) {
-        waits.emplace();
         launch->about_to_run = [&](pid_t program) {
-            waits->wait_for(program);
+            waits.wait_for(program);
             if (!options.quiet && sampling.mode == sampling::Mode::full &&
                 proc::calls_at_each_access(program))
                 say("a program with ThreadSanitizer calls a function at each access: mode full "
@@ -635,8 +634,8 @@ Profiled profile_target(const ProfilingOptions& options, sampling::Target target
                 "processes that the program starts are not looked at: " + describe_error(error);
         }
         wait_for_end(session, family.get(), sampling.most_samples, with_progress);
-        if (const auto ending = session.how_it_ended(); waits && ending.exit_status)
-            waits->program_ended(*ending.exit_status);
+        if (const auto ending = session.how_it_ended(); ending.exit_status)
+            waits.program_ended(*ending.exit_status);
         control.end();
         sampling::Family::Told told;
         if (family) {

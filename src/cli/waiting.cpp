@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "cli/console.h"
 #include "cli/profiling.h"
+#include "ptrace/stepped_threads.h"
 
 namespace shadowprof::cli {
 
@@ -27,6 +28,7 @@ constexpr const char* word_for_waiting = "--wait-for-program";
 
 // What is needed when nothing can be relied on any more. Zero while nobody is waited for.
 std::atomic<pid_t> process_that_waits{0};
+std::atomic<pid_t> thread_that_failed{0};
 std::array<char, 16> text_of_program, text_of_status, text_of_signal;
 
 // Only async-signal-safe functions are called.
@@ -59,12 +61,18 @@ void wait_for_program(int signal) {
 }
 
 void on_signal(int signal) {
+    pid_t nobody = 0;
+    thread_that_failed.compare_exchange_strong(nobody, gettid());
+    ptrace::let_go_of_stepped(signal);
     wait_for_program(signal);
+    // Others are asked to let go of what they step, and to do nothing more.
+    while (thread_that_failed != gettid()) pause();
     ::signal(signal, SIG_DFL);
     raise(signal);
 }
 
 void on_exit() {
+    ptrace::let_go_of_stepped(SIGABRT);
     wait_for_program(0);
 }
 

@@ -16,7 +16,8 @@ std::optional<int> await_end_of(pid_t program);
 // While it has a program to wait for, a failure that would end this process (a crash, an exception
 // that nobody catches, a library that calls exit) makes it execute itself anew, to wait for the
 // program and do nothing else. The kernel then ends all our threads, and with them all holds on the
-// program, as when shadowprof is killed; but the program stays our child.
+// program, as when shadowprof is killed; but the program stays our child. With or without such a
+// program, threads that are stepped are let go of first (ptrace/stepped_threads.h).
 class WaitsIfWeFail {
   public:
     // To be called before anything else that deals with faults.

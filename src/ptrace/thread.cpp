@@ -1,5 +1,8 @@
 #include "ptrace/thread.h"
 
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "proc/process_info.h"
 #include "ptrace/seize.h"
 #include "ptrace/system.h"
@@ -40,6 +43,10 @@ bool Thread::send(int signal) {
     return tgkill(process_, tid_, signal) == 0;
 }
 
+bool Thread::send_again(siginfo_t info) {
+    return syscall(SYS_rt_tgsigqueueinfo, process_, tid_, info.si_signo, &info) == 0;
+}
+
 bool Thread::will_be_heard_of() const {
     const auto stat = proc::thread_stat(process_, tid_);
     return stat && stat->state != 'Z' && stat->state != 'X';
@@ -65,10 +72,13 @@ bool Thread::go(Motion motion, int signal) {
     ++times_let_go_;
     held_signal_ = 0;
     motion_ = motion;
+    if (motion == Motion::step) stepped_mark_.set(tid_);
     const auto how = motion == Motion::step             ? PTRACE_SINGLESTEP
                      : motion == Motion::to_system_call ? PTRACE_SYSCALL
                                                         : PTRACE_CONT;
-    return request(how, tid_, static_cast<std::uint64_t>(signal)) == 0;
+    const bool goes_on = request(how, tid_, static_cast<std::uint64_t>(signal)) == 0;
+    if (motion != Motion::step) stepped_mark_.clear();
+    return goes_on;
 }
 
 bool Thread::listen() {
@@ -95,7 +105,9 @@ bool Thread::stop_again(int signal) {
 bool Thread::release(int signal) {
     stopped_ = false;
     motion_ = Motion::run;
-    return request(PTRACE_DETACH, tid_, static_cast<std::uint64_t>(signal)) == 0;
+    const bool is_released = request(PTRACE_DETACH, tid_, static_cast<std::uint64_t>(signal)) == 0;
+    stepped_mark_.clear();
+    return is_released;
 }
 
 }  // namespace shadowprof::ptrace

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "ptrace/event.h"
 #include "ptrace/registers.h"
+#include "ptrace/stepped_threads.h"
 
 namespace shadowprof::ptrace {
 
@@ -36,6 +37,9 @@ class Thread {
     bool report_exit();
     // Sends the thread a signal.
     bool send(int signal);
+    // … with this information. The kernel allows that only for information that no process could
+    // have (a negative code), and not for another one's SI_TKILL.
+    bool send_again(siginfo_t);
 
     // All of these need a stopped thread and let it go on; `signal` is delivered first.
     bool resume(int signal = 0);
@@ -96,6 +100,7 @@ class Thread {
     EventKind stop_kind_ = EventKind::interrupted;  // of the current or last stop
     int held_signal_ = 0;                           // while stopped in a signal's delivery
     Motion motion_ = Motion::run;
+    SteppedMark stepped_mark_;
     std::uint64_t times_let_go_ = 0;
     bool interrupt_wanted_ = false;  // interrupt() is still to be answered
     bool is_started_ = true;         // false until thread_started was reported

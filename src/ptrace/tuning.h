@@ -62,6 +62,9 @@ inline constexpr int enough_sleeps = 3;
 // After how many stops to look where the stepped thread runs: looking costs as much as a step.
 inline constexpr unsigned stops_between_looks = 256;
 
+// How many threads are stepped at once of which a crash lets go (stepped_threads.h).
+inline constexpr std::size_t most_stepped_threads = 1024;
+
 // --- call stacks (call_stack.h) ------------------------------------------------------------------
 
 // Bytes of stack that a snapshot copies: enough for all but the deepest recursion.

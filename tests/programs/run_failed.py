@@ -6,10 +6,23 @@ import os
 import signal
 import subprocess
 
-from vocabulary import SHADOWPROF, check, check_equal, scratch, shell_status, tracer_of, wait_until
+from vocabulary import (
+    SHADOWPROF,
+    check,
+    check_equal,
+    scratch,
+    shell_status,
+    start,
+    state_of,
+    stop,
+    tracer_of,
+    wait_until,
+)
 
 SCRIPT = "echo $$; while [ ! -e stop ]; do i=$((i + 1)); done; echo computed; exit {status}"
 FATAL = (signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS)
+# One sample takes seconds.
+STEPS_ALWAYS = ("-m", "step", "--sample-size", "1000000", "--overhead", "90%")
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -23,12 +36,17 @@ def executes_anew(profiler):
         return b"--wait-for-program" in file.read()
 
 
+def is_stepped(thread):
+    """It is seen stopped again and again."""
+    return sum(state_of(thread) == "t" for _ in range(200)) > 20
+
+
 def fail(mode, number, which, status):
     """A thread of shadowprof gets a fatal signal: the first one or the one that traces."""
     if os.path.exists("stop"):
         os.remove("stop")
     with subprocess.Popen(
-        [SHADOWPROF, "run", "-m", mode, "-o", "profile.json", "--", "sh", "-c", SCRIPT.format(status=status)],
+        [SHADOWPROF, "run", *mode, "-o", "profile.json", "--", "sh", "-c", SCRIPT.format(status=status)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -37,6 +55,7 @@ def fail(mode, number, which, status):
         try:
             # Between samples nobody may trace it.
             wait_until(lambda: tracer_of(program), "nobody traces it")
+            wait_until(lambda: mode != STEPS_ALWAYS or is_stepped(program), "nobody steps it")
             tracing_thread = max(tracer_of(program) or {profiler.pid})
             thread = tracing_thread if which == "tracing" else profiler.pid
             signal_thread(profiler.pid, thread, number)
@@ -47,16 +66,41 @@ def fail(mode, number, which, status):
             with open("stop", "w", encoding="ascii"):
                 pass
         said, errors = profiler.communicate(timeout=60)
-    case = f"{mode}, {signal.Signals(number).name}"
+    case = f"{' '.join(mode)}, {signal.Signals(number).name}"
     check_equal(f"what the program printed ({case})", said, b"computed\n")
     check(b"shadowprof itself failed" in errors, f"nothing was said ({case}): {errors}")
     check_equal(f"the status ({case})", shell_status(profiler.returncode), status or 125)
     check(not os.path.exists("profile.json"), "half a profile was left")
 
 
+def fail_while_attached(number, which):
+    """It steps the program, and nobody waits for that."""
+    os.remove("stop")
+    program = start(["sh", "-c", SCRIPT.format(status=7)], stdout=subprocess.PIPE)
+    profiler = start([SHADOWPROF, "attach", *STEPS_ALWAYS, "-o", "profile.json", str(program.pid)])
+    try:
+        program.stdout.readline()
+        wait_until(lambda: is_stepped(program.pid), "nobody steps it")
+        thread = max(tracer_of(program.pid)) if which == "tracing" else profiler.pid
+        signal_thread(profiler.pid, thread, number)
+        check_equal(f"the status of attach ({which})", profiler.wait(60), -number)
+        with open("stop", "w", encoding="ascii"):
+            pass
+        said, _ = program.communicate(timeout=60)
+        check_equal(f"how the program ends ({which})", (program.returncode, said), (7, b"computed\n"))
+    finally:
+        stop(program)
+        stop(profiler)
+
+
 with scratch():
-    for mode in ("auto", "shadow", "burst", "instant", "full", "step"):
+    for mode in ("auto", "shadow", "burst", "instant", "full"):
         for number in FATAL:
             for thread in ("first", "tracing"):
-                fail(mode, number, thread, 7)
-    fail("auto", signal.SIGSEGV, "first", 0)
+                fail(("-m", mode), number, thread, 7)
+    for number in FATAL:
+        for thread in ("first", "tracing"):
+            fail(STEPS_ALWAYS, number, thread, 7)
+    fail(("-m", "auto"), signal.SIGSEGV, "first", 0)
+    for thread in ("first", "tracing"):
+        fail_while_attached(signal.SIGSEGV, thread)
