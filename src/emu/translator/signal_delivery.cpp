@@ -52,9 +52,17 @@ std::optional<siginfo_t> SignalDelivery::next_of_its_kind(GuestThread& guest,
 
 void SignalDelivery::on_signal(GuestThread& guest, const ptrace::Event& event) {
     auto registers = guest.thread->registers();
-    const auto sets = proc::signal_sets(tracer_.pid(), guest.thread->tid());
-    if (!registers || !sets) return;
+    if (!registers) return;
     traffic_.look_whether_astray(guest, *registers);
+    // Before anything else: until the thread has its own registers, nobody may kill us.
+    if (guest.in_cache() && is_fault(event)) {
+        // A breakpoint's signal arrives after the instruction.
+        const auto at = event.signal == SIGTRAP ? registers->rip() - 1 : registers->rip();
+        if (const auto position = cache_.translator().locate(at))
+            return on_fault(guest, *registers, *position, event);
+    }
+    const auto sets = proc::signal_sets(tracer_.pid(), guest.thread->tid());
+    if (!sets) return;
     const bool caught = sets->caught >> (event.signal - 1) & 1;
     auto info = event.info;
     if (caught && !is_fault(event)) {
@@ -74,16 +82,13 @@ void SignalDelivery::on_signal(GuestThread& guest, const ptrace::Event& event) {
         guest.in_system_call = native.in_system_call();
         return on_signal_outside(guest, event, native, caught);
     }
-    // A breakpoint's signal arrives after the instruction.
-    const auto at = event.signal == SIGTRAP ? registers->rip() - 1 : registers->rip();
-    const auto position = cache_.translator().locate(at);
-    if (position && is_fault(event)) return on_fault(guest, *registers, *position, event);
     if (!caught) {
         tracer_.repair_interrupted_call(*guest.thread);
         guest.thread->resume(event.signal);
         return;
     }
-    if (position && position->at_entry && event.signal != SIGTRAP) {
+    const auto position = cache_.translator().locate(registers->rip());
+    if (position && position->at_entry) {
         auto native = guest_registers(cache_.read_area(*guest.area), *registers);
         native.raw.rip = position->unit->start().value;
         native.raw.orig_rax = no_system_call;
