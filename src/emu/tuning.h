@@ -212,6 +212,19 @@ inline constexpr std::size_t most_candidates_for_landmark = 16;
 inline constexpr double shortest_between_visits = 60;
 inline constexpr double nanoseconds_of_counting = 1.2;
 
+// ---- Translator: what comes too often (overload.h)
+
+// After so many deliveries, and milliseconds, it is looked how much of the thread's time they took;
+// beyond the share it goes on natively. By reasoning: signals that come at once say nothing, and
+// each one that interrupts the others takes three kilobytes of the thread's stack.
+inline constexpr unsigned deliveries_until_judged = 100;
+inline constexpr unsigned milliseconds_until_judged = 100;
+inline constexpr double most_time_for_deliveries = 0.5;
+// The same after so many changes of code that the thread came to, unless it computed for so many
+// nanoseconds for each of them: one takes 50 to 200 µs.
+inline constexpr unsigned changes_until_judged = 2000;
+inline constexpr std::uint64_t least_computed_for_change = 100'000;
+
 // ---- Translator: taking over a program
 
 // Attempts to make room for the cache in a running program, each of another thread or at another

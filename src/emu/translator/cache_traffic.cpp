@@ -14,10 +14,17 @@ namespace shadowprof::emu::translator {
 
 using ptrace::Registers;
 
+namespace {
+
+constexpr auto* signals_too_often = "signals come faster than they can be delivered there";
+
+}  // namespace
+
 void CacheTraffic::enter(GuestThread& guest, const Registers& native) {
     guest.state = GuestThread::State::native;
     if (is_closed_) return go_on_outside(guest, native);
     if (guest.recording->is_spoilt()) return run_natively(guest, native, program_wrote_into_it);
+    if (guest.signal_load.is_too_much()) return leave_for_signals(guest, native);
     if (!native.is_64bit()) return run_natively(guest, native, "32-bit code");
     const bool is_first = !guest.area;
     if (is_first && !cache_.has_same_confinement(*guest.thread))
@@ -47,6 +54,27 @@ std::optional<Address> CacheTraffic::entry_for(const GuestThread& guest, Address
 
 void CacheTraffic::look_whether_to_empty() {
     if (cache_.is_outdated() || cache_.translator().is_full()) begin_emptying();
+}
+
+// The kernel takes back with all their information those that a timer has sent, and they are
+// delivered natively. Of other signals but real-time ones it keeps one of each kind.
+void CacheTraffic::give_timers_signals_back(GuestThread& guest) {
+    std::bitset<most_signals> is_kept;
+    std::erase_if(guest.held, [&](const siginfo_t& info) {
+        const auto signal = static_cast<std::size_t>(info.si_signo);
+        const bool is_again = info.si_signo < SIGRTMIN && is_kept[signal];
+        is_kept[signal] = true;
+        return is_again || (info.si_code == SI_TIMER && guest.thread->send_again(info));
+    });
+}
+
+// Others that are held come one at a time, whatever their handlers may interrupt.
+void CacheTraffic::leave_for_signals(GuestThread& guest, const Registers& native) {
+    give_timers_signals_back(guest);
+    if (const auto next = deliverable(guest)) return send_held_signal(guest, native, *next);
+    if (!guest.awaits_signals()) return run_on_unprofiled(guest, native, signals_too_often);
+    guest.thread->set_registers(native);
+    guest.thread->resume_to_system_call();
 }
 
 void CacheTraffic::go_on_outside(GuestThread& guest, const Registers& native) {
@@ -191,6 +219,12 @@ void CacheTraffic::run_natively(GuestThread& guest, const Registers& native,
             fmt::format("a thread runs on unprofiled: {}", program_wrote_into_it));
     threads_.end(guest, guest.recording->is_spoilt() ? program_wrote_into_it : why, false);
     guest.thread->resume();
+}
+
+void CacheTraffic::run_on_unprofiled(GuestThread& guest, const Registers& native,
+                                     const std::string& why) {
+    notes_.warnings.push_back("a thread runs on unprofiled: " + why);
+    run_natively(guest, native, why);
 }
 
 bool CacheTraffic::look_whether_astray(GuestThread& guest, Registers& registers) {

@@ -49,6 +49,11 @@ class CacheTraffic {
     void await_signals_outside(GuestThread& guest);
     // The thread goes on untranslated for the rest of its life.
     void run_natively(GuestThread& guest, const ptrace::Registers& native, const std::string& why);
+    // The same, and the user is told.
+    void run_on_unprofiled(GuestThread& guest, const ptrace::Registers& native,
+                           const std::string& why);
+    // Of a thread whose signals come too often: what need not be delivered by us.
+    static void give_timers_signals_back(GuestThread& guest);
     // If the thread was taken to be in the cache, and is elsewhere, the program has changed what
     // only we change. Then it is native, with these registers, and true is returned.
     bool look_whether_astray(GuestThread& guest, ptrace::Registers& registers);
@@ -77,6 +82,7 @@ class CacheTraffic {
     // Where the thread would enter at `pc`. Nothing if there is no code, or the cache is being
     // emptied.
     std::optional<Address> entry_for(const GuestThread& guest, Address pc);
+    void leave_for_signals(GuestThread& guest, const ptrace::Registers& native);
     void go_on_outside(GuestThread& guest, const ptrace::Registers& native);
     static void send_again(GuestThread& guest, std::size_t number);
     void send_held_signal(GuestThread& guest, const ptrace::Registers& native, std::size_t number);

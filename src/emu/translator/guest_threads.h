@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "emu/translator/burst.h"
+#include "emu/translator/overload.h"
 #include "emu/translator/program_cache.h"
 #include "emu/translator/thread_recording.h"
 #include "ptrace/tracer.h"
@@ -44,6 +45,8 @@ struct ThreadSituation {
     std::optional<siginfo_t> redelivered;
     // Signals that we have sent it for such as were held, and that have not arrived.
     std::bitset<most_signals> sent_again;
+    SignalLoad signal_load;
+    ChangeLoad change_load;
     std::optional<ptrace::Registers> parked;  // native, while the cache is being emptied
 
     std::optional<Burst> burst;

@@ -1,5 +1,6 @@
 #include "emu/translator/signal_delivery.h"
 
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +20,20 @@ namespace {
 // The sender's pid is 0 if the program is in another namespace.
 bool is_ours(const siginfo_t& info) {
     return info.si_code == SI_TKILL && (info.si_pid == getpid() || info.si_pid == 0);
+}
+
+// A thread that sends itself signals waits for each, so they never come too fast.
+bool sends_signals(const Registers& registers) {
+    switch (registers.raw.orig_rax) {
+        case SYS_kill:
+        case SYS_tkill:
+        case SYS_tgkill:
+        case SYS_rt_sigqueueinfo:
+        case SYS_rt_tgsigqueueinfo:
+            return true;
+        default:
+            return false;
+    }
 }
 
 }  // namespace
@@ -73,6 +88,7 @@ void SignalDelivery::on_signal(GuestThread& guest, const ptrace::Event& event) {
         }
         info = *next;
         guest.thread->set_signal_info(info);
+        if (!sends_signals(*registers)) guest.signal_load.arrived();
     }
     if (!guest.in_cache()) return on_signal_outside(guest, event, *registers, caught);
     const auto* const fixed = cache_.translator().fixed_code_at(registers->rip());
@@ -138,7 +154,12 @@ void SignalDelivery::on_handler(GuestThread& guest, const Registers& registers,
     threads_.read_stream(guest);
     guest.recording->discontinuity(from.continuation, {registers.rsp().value, from.stack});
     guest.in_system_call = false;
-    traffic_.enter(guest, registers);
+    guest.signal_load.delivered(guest.awaits_signals());
+    if (guest.signal_load.is_too_much()) CacheTraffic::give_timers_signals_back(guest);
+    if (guest.signal_load.is_too_much() && guest.awaits_signals())
+        guest.thread->resume_to_system_call();  // the next one is sent when the handler returns
+    else
+        traffic_.enter(guest, registers);
 }
 
 }  // namespace shadowprof::emu::translator

@@ -99,8 +99,14 @@ void TranslatedProcess::take_known(GuestThread& guest, const ptrace::Event& even
         default:
             break;
     }
+    if (guest.untranslated && traffic_.is_closed() && event.kind == EventKind::interrupted)
+        return leave_for_good(*event.thread);
     if (guest.untranslated || (guest.arriving && !guest.called)) {
-        tracer_.pass_on(event);
+        // Signals that come all the time are not traced any more.
+        if (guest.signal_load.is_too_much() && !traffic_.is_closed() && tracer_.let_go(event))
+            has_let_go_of_threads_ = true;
+        else
+            tracer_.pass_on(event);
         return;
     }
     switch (event.kind) {
@@ -254,7 +260,8 @@ bool TranslatedProcess::work_ahead() {
 void TranslatedProcess::on_request(GuestThread& guest) {
     const auto area = cache_.read_area(*guest.area);
     const bool has_to_stop = traffic_.is_closed() || !guest.held.empty() ||
-                             area.request == Request::call || area.request == Request::unsupported;
+                             guest.change_load.is_too_much() || area.request == Request::call ||
+                             area.request == Request::unsupported;
     if (guest.burst) guest.burst->has_asked(area, guest.recording->version() == Version::lean);
     const bool has_had_enough = takes_too_long(guest);
     if (!has_to_stop && !has_had_enough) serve(guest, area);
@@ -296,6 +303,8 @@ void TranslatedProcess::serve(GuestThread& guest, const ThreadArea& area) {
             if (traffic_.may_enter()) translator.find({area.pc}, version);
             break;
         case Request::changed:
+            if (!guest.burst)
+                guest.change_load.code_has_changed(tracer_.pid(), guest.thread->tid());
             guest.recording->cut_before(translator.unit(static_cast<std::uint32_t>(area.exit)),
                                         {area.pc});
             if (traffic_.may_enter()) translator.renew({area.pc}, version);
@@ -331,6 +340,8 @@ void TranslatedProcess::on_stop_while_waiting(GuestThread& guest, const Register
         guest.thread->resume();
         return;
     }
+    if (guest.change_load.is_too_much())
+        return traffic_.run_on_unprofiled(guest, native, "its code changes too often");
     if (request == Request::call) {
         guest.thread->resume_to_system_call();
         return;

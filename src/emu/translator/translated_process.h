@@ -93,6 +93,8 @@ class TranslatedProcess {
     bool take(const ptrace::Event& event);
     // Every thread goes on natively.
     void let_go(const std::string& reason);
+    // What those do is not heard of (Tracer::look_for_births_and_ends).
+    bool has_let_go_of_threads() const { return has_let_go_of_threads_; }
     // The process has ended.
     void process_gone() { threads_.remove_all(); }
 
@@ -143,6 +145,7 @@ class TranslatedProcess {
     SignalDelivery signals_;
     ProgramTakeover takeover_;
     std::uint64_t misses_ = 0;
+    bool has_let_go_of_threads_ = false;
 };
 
 }  // namespace shadowprof::emu::translator

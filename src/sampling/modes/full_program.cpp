@@ -18,14 +18,24 @@ FullProgram::FullProgram(SamplerContext place)
       has_processor_of_its_own_(proc::processors_for(place_.tracer.pid()) > 1),
       next_tick_(place_.tracer.launched() ? Clock::time_point::max() : Clock::time_point::min()) {}
 
-// Threads that were being born when we attached are found later.
+// Threads that were being born when we attached are found later, and so are those that threads have
+// started that were let go of.
 void FullProgram::tick() {
+    place_.tracer.look_for_births_and_ends();
     process_.take_over();
     next_tick_ = Clock::now() + (process_.has_begun() ? std::chrono::milliseconds{1000}
                                                       : std::chrono::milliseconds{10});
 }
 
+bool FullProgram::take(const ptrace::Event& event) {
+    const bool is_ours = process_.take(event);
+    constexpr auto never = Clock::time_point::max();
+    if (process_.has_let_go_of_threads() && next_tick_ == never) next_tick_ = Clock::now();
+    return is_ours;
+}
+
 void FullProgram::wind_up(const std::string& reason) {
+    if (place_.tracer.alive()) place_.tracer.hold_all();
     if (place_.tracer.alive())
         process_.let_go(reason);
     else

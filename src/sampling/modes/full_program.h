@@ -16,7 +16,7 @@ class FullProgram : public Sampling {
     void tick() override;
     void answer() override { process_.answer(); }
     bool work_ahead() override { return has_processor_of_its_own_ && process_.work_ahead(); }
-    bool take(const ptrace::Event& event) override { return process_.take(event); }
+    bool take(const ptrace::Event& event) override;
     void wind_up(const std::string& reason) override;
     Cost cost() const override { return cost_; }
     bool saw_everything() const override { return process_.saw_everything(); }

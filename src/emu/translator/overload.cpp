@@ -1,0 +1,41 @@
+#include "emu/translator/overload.h"
+
+#include "emu/tuning.h"
+#include "proc/process_info.h"
+
+namespace shadowprof::emu::translator {
+
+void SignalLoad::arrived() {
+    if (on_their_way_since_) return;
+    on_their_way_since_ = Clock::now();
+    if (deliveries_ == 0) began_ = *on_their_way_since_;
+}
+
+void SignalLoad::delivered(bool others_are_on_their_way) {
+    if (!on_their_way_since_) return;
+    const auto now = Clock::now();
+    taken_ += now - *on_their_way_since_;
+    if (others_are_on_their_way)
+        on_their_way_since_ = now;
+    else
+        on_their_way_since_.reset();
+    if (++deliveries_ < tuning::deliveries_until_judged ||
+        now - began_ < std::chrono::milliseconds{tuning::milliseconds_until_judged})
+        return;
+    is_too_much_ |= taken_ > tuning::most_time_for_deliveries * (now - began_);
+    deliveries_ = 0;
+    taken_ = {};
+    began_ = now;
+}
+
+void ChangeLoad::code_has_changed(pid_t pid, pid_t tid) {
+    if (changes_++ != 0 && changes_ < tuning::changes_until_judged) return;
+    const auto computed = proc::thread_cpu_time(pid, tid);
+    if (!computed) return;
+    is_too_much_ |= changes_ == tuning::changes_until_judged &&
+                    *computed - computed_ < changes_ * tuning::least_computed_for_change;
+    computed_ = *computed;
+    changes_ = 1;
+}
+
+}  // namespace shadowprof::emu::translator

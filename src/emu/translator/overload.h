@@ -1,0 +1,49 @@
+// What comes so often to a thread that runs from the code cache that it had better run natively.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+
+#include "base/clock.h"
+
+namespace shadowprof::emu::translator {
+
+// How much of a thread's time the delivery of its signals takes.
+//
+// A delivery takes some five stops. Where signals come faster than that, those that are held never
+// end: nothing of the program is executed any more, or, if handlers interrupt themselves, each is
+// interrupted before its first instruction until there is no stack left. Natively the kernel keeps
+// one signal of each timer; here each is taken out of its way, so that the next one can come.
+class SignalLoad {
+  public:
+    void arrived();
+    // The thread is at a handler's first instruction, and others may be on their way to it.
+    void delivered(bool others_are_on_their_way);
+    // From then on for ever.
+    bool is_too_much() const { return is_too_much_; }
+
+  private:
+    std::optional<Clock::time_point> on_their_way_since_;
+    Clock::time_point began_{};
+    Clock::duration taken_{};  // since then, by deliveries that are over
+    unsigned deliveries_ = 0;
+    bool is_too_much_ = false;
+};
+
+// How little a thread executes between two changes of code that it comes to, for each of which it
+// waits.
+class ChangeLoad {
+  public:
+    void code_has_changed(pid_t pid, pid_t tid);
+    // From then on for ever.
+    bool is_too_much() const { return is_too_much_; }
+
+  private:
+    unsigned changes_ = 0;
+    std::uint64_t computed_ = 0;  // nanoseconds, before them
+    bool is_too_much_ = false;
+};
+
+}  // namespace shadowprof::emu::translator
