@@ -10,7 +10,6 @@
 namespace shadowprof::inject {
 namespace {
 
-constexpr std::uint64_t trap_flag = 0x100;
 constexpr std::uint64_t no_system_call = ~std::uint64_t{0};
 
 // The sequence that the thread was in last, by its own word. (The kernel reports the place of that
@@ -70,8 +69,7 @@ std::optional<ThreadState> state_if_movable_with_signal(const ptrace::Thread& th
     const auto mask = thread.signal_mask();
     if (!registers || !mask) return {};
     const bool in_kernel_half = registers->raw.rip >> 63 != 0;  // the vsyscall page
-    if (!registers->is_64bit() || in_kernel_half || (registers->raw.eflags & trap_flag) != 0)
-        return {};
+    if (!registers->is_64bit() || in_kernel_half || registers->steps_itself()) return {};
     if (registers->will_call_again() || ptrace::answered_eintr(*registers) ||
         dispatches_system_calls(thread.tid()))
         return {};

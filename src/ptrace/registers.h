@@ -13,12 +13,16 @@
 
 namespace shadowprof::ptrace {
 
+// The processor traps behind each instruction, which is a SIGTRAP.
+inline constexpr std::uint32_t trap_flag = 1u << 8;
+
 struct Registers {
     user_regs_struct raw{};
 
     Address rip() const { return {raw.rip}; }
     Address rsp() const { return {raw.rsp}; }
     bool is_64bit() const { return raw.cs == 0x33; }
+    bool steps_itself() const { return (raw.eflags & trap_flag) != 0; }
     // By hardware number: rax 0, rcx 1, rdx 2, rbx 3, rsp 4, rbp 5, rsi 6, rdi 7, r8 … r15.
     std::uint64_t general(unsigned number) const;
     void set_general(unsigned number, std::uint64_t value);

@@ -31,6 +31,7 @@ void CacheTraffic::enter(GuestThread& guest, const Registers& native) {
         return run_natively(guest, native, "seccomp");
     if (!threads_.admit(guest)) return run_natively(guest, native, "too many threads");
     if (const auto next = deliverable(guest)) return send_held_signal(guest, native, *next);
+    if (native.steps_itself()) return run_natively(guest, native, steps_itself);
 
     const auto place = entry_for(guest, native.rip());
     if (is_emptying_) {
@@ -217,6 +218,8 @@ void CacheTraffic::run_natively(GuestThread& guest, const Registers& native,
     if (guest.recording->is_spoilt())
         notes_.warnings.push_back(
             fmt::format("a thread runs on unprofiled: {}", program_wrote_into_it));
+    if (why == steps_itself)
+        notes_.warnings.push_back("a thread runs on unprofiled: it steps itself (trap flag)");
     threads_.end(guest, guest.recording->is_spoilt() ? program_wrote_into_it : why, false);
     guest.thread->resume();
 }

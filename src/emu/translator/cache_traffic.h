@@ -16,6 +16,9 @@
 
 namespace shadowprof::emu::translator {
 
+// Why a thread runs on natively that has set the trap flag.
+inline constexpr const char* steps_itself = "trap flag";
+
 // What a user should know about the run.
 struct RunNotes {
     bool saw_everything = true;

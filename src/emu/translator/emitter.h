@@ -146,10 +146,14 @@ class Emitter : public HostAssembler {
         if (size == 2) raw(value, value >> 8);
         if (size == 4) imm32(value);
     }
-    // Changes flags: not zero if the 8 bytes at [reg + offset] have one of these bits.
-    void test_memory(HostRegister reg, std::int32_t offset, std::uint32_t bits) {
-        memory_operand(true, 0xf7, 0, reg, offset);
-        imm32(bits);
+    // Changes flags: not zero if the 8 bytes, or 2, at [reg + offset] have one of these bits.
+    void test_memory(HostRegister reg, std::int32_t offset, std::uint32_t bits, unsigned size = 8) {
+        if (size == 2) raw(0x66);
+        memory_operand(size == 8, 0xf7, 0, reg, offset);
+        if (size == 2)
+            raw(bits, bits >> 8);
+        else
+            imm32(bits);
     }
     // The low 64 bits of a vector register to [reg + offset].
     void store_vector(HostRegister reg, std::int32_t offset, std::uint8_t vector, bool has_avx) {

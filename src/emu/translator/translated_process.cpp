@@ -33,6 +33,16 @@ bool has_confined_itself(const Registers& after_call) {
             (raw.rdi == SECCOMP_SET_MODE_STRICT || raw.rdi == SECCOMP_SET_MODE_FILTER));
 }
 
+// It sets the trap flag: otherwise it would have been translated.
+bool is_popf(const Unit& unit, Address place) {
+    for (const auto* block : unit.blocks)
+        for (const auto& instruction : block->instructions)
+            if (instruction.address == place)
+                return instruction.mnemonic == decoder::Mnemonic::popf ||
+                       instruction.mnemonic == decoder::Mnemonic::popfq;
+    return false;
+}
+
 const char* why_over(const GuestThread& guest) {
     if (!guest.burst->takes_too_long()) return burst_is_complete;
     return guest.burst->stops() > tuning::most_stops_in_burst ? too_many_stops : too_much_new_code;
@@ -350,6 +360,7 @@ void TranslatedProcess::on_stop_while_waiting(GuestThread& guest, const Register
         const auto& unit = cache_.translator().unit(static_cast<std::uint32_t>(area.exit));
         threads_.read_stream(guest);
         guest.recording->cut_before(unit, native.rip());
+        if (is_popf(unit, native.rip())) return traffic_.run_natively(guest, native, steps_itself);
         notes_.warnings.push_back(
             "a thread runs on unprofiled: an instruction cannot be translated");
         return traffic_.run_natively(guest, native, "unsupported instruction");

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "ptrace/registers.h"
+
 namespace shadowprof::emu::translator {
 
 using decoder::Instruction;
@@ -12,6 +14,7 @@ using decoder::Operand;
 using decoder::OperandKind;
 using decoder::RegisterKind;
 using decoder::Segment;
+using ptrace::trap_flag;
 
 namespace {
 
@@ -46,6 +49,7 @@ bool touches_gs(const Instruction& instruction) {
 }
 
 void InstructionWriter::write(const Instruction& instruction) {
+    if (instruction.mnemonic == Mnemonic::popf) return write_popf(instruction);
     if (instruction.mnemonic == Mnemonic::popfq) return write_popfq(instruction);
     if (instruction.mnemonic == Mnemonic::pushfq) return write_pushfq(instruction);
     const auto* memory = explicit_memory(instruction);
@@ -85,18 +89,36 @@ void InstructionWriter::write(const Instruction& instruction) {
     }
 }
 
+// In the cache the trap flag would stop the thread behind each of our instructions, so who sets it
+// goes on natively. The test reads all that the instruction reads, so that what faults does so
+// while the flags are still the guest's.
+void InstructionWriter::write_popf(const Instruction& instruction) {
+    constexpr unsigned size = 2;
+    a_.test_memory(decoder::rsp, 0, trap_flag, size);
+    leave_if_nonzero(instruction);
+    a_.bytes(instruction.encoding());
+}
+
+void InstructionWriter::leave_if_nonzero(const Instruction& instruction) {
+    w_.late([this, &instruction, jump = a_.jump_if(Condition::ne)] {
+        a_.join(jump);
+        w_.ask_within(Request::unsupported, instruction.address);
+    });
+}
+
 // The flag for alignment checks is kept in the thread's area and never set in the cache. Java sets
-// it to find out whether the processor has it. The test reads all that the instruction reads, so
-// that what faults does so while the flags are still the guest's.
+// it to find out whether the processor has it.
 void InstructionWriter::write_popfq(const Instruction& instruction) {
     constexpr auto rax = decoder::rax, rsp = decoder::rsp;
     constexpr int size = 8;
-    a_.test_memory(rsp, 0, alignment_check_flag);
+    a_.test_memory(rsp, 0, alignment_check_flag | trap_flag);
     auto* const sets_it = a_.jump_if(Condition::ne);
     a_.store_area_constant(offsetof(ThreadArea, alignment_check), 0);
     a_.bytes(instruction.encoding());
     w_.late([this, &instruction, sets_it, back = a_.position()] {
         a_.join(sets_it);
+        a_.test_memory(rsp, 0, trap_flag);
+        leave_if_nonzero(instruction);
         a_.store_area(slot_for(rax), rax);
         w_.mark(rax);
         a_.load_from(rax, rsp, 0, size);

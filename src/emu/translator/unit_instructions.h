@@ -13,6 +13,9 @@ class InstructionWriter {
     void write(const decoder::Instruction& instruction);
 
   private:
+    void write_popf(const decoder::Instruction& instruction);
+    // A test before the instruction has said that it cannot be executed in the cache.
+    void leave_if_nonzero(const decoder::Instruction& instruction);
     void write_popfq(const decoder::Instruction& instruction);
     void write_pushfq(const decoder::Instruction& instruction);
     // Its memory operand is at the address in a borrowed register, which is given back.

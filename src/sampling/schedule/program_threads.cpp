@@ -35,7 +35,7 @@ std::optional<ptrace::Registers> ProgramThreads::place_to_begin(ptrace::Thread& 
                                                                 bool may_be_behind_call) {
     tracer_.repair_interrupted_call(thread);
     const auto registers = thread.registers();
-    if (!registers || !registers->is_64bit()) return {};
+    if (!registers || !registers->is_64bit() || registers->steps_itself()) return {};
     if (!comes_from_kernel(thread, *registers)) return registers;
     if (!may_be_behind_call || inject::rest_of_call(tracer_.pid(), thread)) return {};
     const auto state = inject::state_if_movable(thread);

@@ -250,12 +250,15 @@ void Differential::make_state() {
     }
     for (const auto& step : steps_) {
         if (step.instruction.mnemonic != popf && step.instruction.mnemonic != popfq) continue;
-        // Without trap and alignment-check flags, in every place it may be popped from.
-        constexpr std::byte harmless{0};
-        for (const auto offset : {0, 1, 2, 3})
-            for (std::int64_t at = -64; at < 64; at += 2)
-                arena_.put({s.general[decoder::rsp] + static_cast<std::uint64_t>(at + offset)},
-                           {&harmless, offset == 1 || offset == 2 ? 1u : 0u});
+        // Without the alignment-check flag, and seldom with the trap flag, in every place it may be
+        // popped from.
+        constexpr std::byte harmless{0}, trap_flag{1};
+        const auto second = random_.chance(0.1) ? trap_flag : harmless;
+        for (std::int64_t at = -64; at < 64; at += 2) {
+            const auto place = s.general[decoder::rsp] + static_cast<std::uint64_t>(at);
+            arena_.put({place + 1}, {&second, 1});
+            arena_.put({place + 2}, {&harmless, 1});
+        }
     }
 }
 
