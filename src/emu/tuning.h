@@ -178,6 +178,9 @@ inline constexpr double longest_wait_in_burst = 1e6;
 // The same of stops, for signals (five for each) and calls that have to be seen (three). Where
 // signals come more often than they can be handled, a burst would never end.
 inline constexpr std::uint64_t most_stops_in_burst = 20;
+// Milliseconds. A thread that may not ring is looked at often, and that for this long if it sleeps:
+// by reasoning, a look takes 10 µs, and few calls of programs that compute sleep longer.
+inline constexpr int longest_sleep_in_burst = 3;
 // Nanoseconds: a thread that says it was longer in the cache without asking was not on a processor.
 inline constexpr double longest_part_of_burst = 1e9;
 

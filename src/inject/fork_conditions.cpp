@@ -22,6 +22,7 @@
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -101,7 +102,9 @@ struct Tried {
     const auto file = static_cast<int>(syscall(SYS_memfd_create, "shadowprof", MFD_CLOEXEC));
     void* area = mmap(nullptr, page_size, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     if (area == MAP_FAILED || mprotect(area, page_size, PROT_READ | PROT_EXEC) != 0) _exit(1);
+    madvise(area, page_size, MADV_DONTFORK);
     munmap(area, page_size);
+    personality(static_cast<unsigned long>(personality(0xffffffff)));
     unsigned long gs = 0;
     syscall(SYS_arch_prctl, ARCH_GET_GS, &gs);
     int does_adopt = 0;
@@ -138,6 +141,16 @@ bool may_make_calls(bool launched) {
     return status == 0;
 }
 
+// Filters can only be added, and ours stay what they are.
+bool may_make_calls_as_we_do(bool launched) {
+    if (launched) {
+        static const bool as_siblings = may_make_calls(true);
+        return as_siblings;
+    }
+    static const bool as_grandchildren = may_make_calls(false);
+    return as_grandchildren;
+}
+
 // The limit does not bind the real user 0. It is read from /proc, for prlimit(2) reports other
 // processes' limits only with CAP_SYS_RESOURCE, which containers lack.
 bool may_have_few_processes(pid_t pid) {
@@ -164,7 +177,9 @@ double room_in_groups(pid_t pid) {
     return proc::tightest_limit(pid, "pids", room, room);
 }
 
-std::string why_confined(pid_t pid, pid_t tid, bool launched) {
+}  // namespace
+
+std::string why_never_to_call(pid_t pid, pid_t tid, bool launched) {
     const auto theirs = confinement_of(pid, tid);
     const auto ours = confinement_of(getpid(), getpid());
     if (!theirs || !ours) return "it has ended";
@@ -174,20 +189,18 @@ std::string why_confined(pid_t pid, pid_t tid, bool launched) {
         theirs->seccomp_filters != ours->seccomp_filters ||
         (!launched && !is_in_our_container(pid)))
         return "it has a seccomp filter that shadowprof is not under itself, which might end it";
-    if (!may_make_calls(launched))
+    if (!may_make_calls_as_we_do(launched))
         return "the seccomp filter that it and shadowprof are under does not allow the system "
                "calls that are needed";
     return {};
 }
-
-}  // namespace
 
 std::string why_never_to_fork(pid_t pid, pid_t tid, bool launched) {
     const auto status = proc::read_proc_file(fmt::format("/proc/{}/status", pid));
     if (last_word(proc::status_field(status, "NSpid")) == "1")
         return "it is the init of its pid namespace";
     if (!ChildrensNamespace{pid}.is_its_own(tid)) return ChildrensNamespace::is_another;
-    return why_confined(pid, tid, launched);
+    return why_never_to_call(pid, tid, launched);
 }
 
 ChildrensNamespace::ChildrensNamespace(pid_t pid) : pid_(pid), own_(namespace_of(pid, "pid")) {}

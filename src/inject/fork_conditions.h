@@ -21,6 +21,9 @@ inline constexpr const char* because_it_dispatches_its_calls =
 inline constexpr const char* because_of_tiles =
     "it uses AMX's tiles, which the kernel does not copy when a process forks";
 
+inline constexpr const char* because_it_confined_itself =
+    "it has a seccomp filter that it had not when profiling began";
+
 // What forbids a fork at some later moment.
 struct Obstacle {
     std::string why;
@@ -63,6 +66,8 @@ struct Confinement {
 
     bool operator==(const Confinement&) const = default;
 };
+// One clause that says why a thread must not make system calls of ours; empty if it may.
+std::string why_never_to_call(pid_t pid, pid_t tid, bool launched);
 std::optional<Confinement> confinement_of(pid_t pid, pid_t tid);
 // From the text of its file "status"; nothing if that is empty.
 std::optional<Confinement> confinement_in(std::string_view status);

@@ -33,6 +33,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include <cstring>
 #include <utility>
 
 #include "base/page.h"
@@ -126,7 +127,8 @@ std::optional<PendingReplica> ForkSite::fork(ptrace::Thread& stopped) {
     if (place().contains(state->registers.rip()) ||
         is_about_to_resume_a_sleep(stopped, state->registers))
         return {};
-    const auto& [status, obstacle] = obstacles_.look_at(stopped, *state);
+    const auto& [status, obstacle, is_confined] =
+        obstacles_.look_at(stopped, state->was_in_system_call);
     obstacle_ = obstacle;
     if (obstacle_ || status.empty()) return {};
     for (auto& visit : visits_) visit.end_if_by(stopped.tid());
@@ -180,7 +182,10 @@ std::optional<Obstacle> ForkSite::claim(std::uint32_t index, const ptrace::Threa
     slot.to_reap = 0;
     const auto place_of_slot = area_->place_of_slot(index);
     const auto seen = ptrace::word_at(stopped.tid(), place_of_slot + offsetof(StubSlot, number));
-    const bool is_there = seen && static_cast<std::uint32_t>(*seen) == forks_;
+    std::uint64_t code = 0;
+    std::memcpy(&code, stub().code.data(), sizeof code);
+    const bool is_there = seen && static_cast<std::uint32_t>(*seen) == forks_ &&
+                          ptrace::word_at(stopped.tid(), place().begin) == code;
     const auto to_reap = std::as_bytes(std::span{&slot.to_reap, 1});
     if (is_there &&
         proc::Memory{stopped.tid()}.write(place_of_slot + offsetof(StubSlot, to_reap), to_reap))
@@ -189,6 +194,17 @@ std::optional<Obstacle> ForkSite::claim(std::uint32_t index, const ptrace::Threa
     return Obstacle{is_there ? "it has made shadowprof's memory read-only"
                     : seen   ? "it has put something else in the place of shadowprof's memory"
                              : "its memory cannot be read (any more)"};
+}
+
+bool ForkSite::is_confined_anew(const ptrace::Thread& stopped) {
+    const auto registers = stopped.registers();
+    return obstacles_.look_at(stopped, !registers || registers->in_system_call()).is_confined_anew;
+}
+
+// The filter has let the call pass, but may judge it by where it comes from, too.
+bool ForkSite::finish_call(ptrace::Thread& stopped, RestOfCall rest) {
+    return may_be_removed_by(stopped) && area_->is_there() &&
+           finisher_.finish(stopped, std::move(rest));
 }
 
 // Of the thread that used the slot last.

@@ -60,9 +60,11 @@ class ForkSite {
 
     // Lets the stopped thread make the rest of a call that our interruption broke off half-way,
     // when it goes on. False if that is impossible: the thread is as it was.
-    bool finish_call(ptrace::Thread& stopped, RestOfCall rest) {
-        return finisher_.finish(stopped, std::move(rest));
-    }
+    bool finish_call(ptrace::Thread& stopped, RestOfCall rest);
+
+    // Whether a filter of system calls (seccomp) has come over a stopped thread since the area was
+    // put in. Whoever wants it to execute code of ours asks that first.
+    bool is_confined_anew(const ptrace::Thread& stopped);
 
     // Takes the area out of the stopped thread's process; the thread stays stopped. False, and
     // nothing was done, if that is impossible at this moment: a thread is still in the area, or

@@ -16,8 +16,7 @@ void ObstacleWatch::look_around() {
 
 // Each of these is likely to be against any other thread's fork too, and at any other time.
 std::optional<Obstacle> ObstacleWatch::obstacle_to(pid_t tid, std::string_view status) {
-    if (const auto confinement = confinement_in(status); confinement && confinement != confinement_)
-        return Obstacle{"it has a seccomp filter that it had not when profiling began"};
+    if (last_.is_confined_anew) return Obstacle{because_it_confined_itself};
     // A copy of such a page needs another one, and there may be none.
     if (const auto huge = proc::status_field(status, "HugetlbPages");
         !huge.empty() && !huge.starts_with("0 "))
@@ -30,6 +29,8 @@ void ObstacleWatch::look(const ptrace::Thread& thread) {
     last_tid_ = thread.tid();
     last_times_let_go_ = thread.times_let_go();
     last_.status = status_.of(process_, thread.tid());
+    const auto confinement = confinement_in(last_.status);
+    last_.is_confined_anew = confinement && confinement != confinement_;
     last_.obstacle = obstacle_to(thread.tid(), last_.status);
 }
 
@@ -40,14 +41,14 @@ void ObstacleWatch::look_ahead(const ptrace::Thread& asked) {
 // What was seen then still holds if the thread has made no system call since, for nothing else
 // changes it. A thread that was asked to stop can have made one, behind which it has stopped. (What
 // another thread can change, it can change until the clone as well.)
-bool ObstacleWatch::still_holds(const ptrace::Thread& stopped, const ThreadState& state) const {
+bool ObstacleWatch::still_holds(const ptrace::Thread& stopped, bool was_in_system_call) const {
     return last_tid_ == stopped.tid() && last_times_let_go_ == stopped.times_let_go() &&
-           !state.was_in_system_call;
+           !was_in_system_call;
 }
 
 const ObstacleWatch::Finding& ObstacleWatch::look_at(const ptrace::Thread& stopped,
-                                                     const ThreadState& state) {
-    if (!still_holds(stopped, state)) look(stopped);
+                                                     bool was_in_system_call) {
+    if (!still_holds(stopped, was_in_system_call)) look(stopped);
     return last_;
 }
 

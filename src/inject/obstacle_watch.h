@@ -30,16 +30,17 @@ class ObstacleWatch {
     struct Finding {
         std::string_view status;  // what /proc/…/status says; empty if the thread is gone
         std::optional<Obstacle> obstacle;
+        bool is_confined_anew = false;
     };
     // Looks while a thread that was asked to stop is on its way there.
     void look_ahead(const ptrace::Thread& asked);
     // Of a stopped thread, by looking ahead if that was done and still holds.
-    const Finding& look_at(const ptrace::Thread& stopped, const ThreadState& state);
+    const Finding& look_at(const ptrace::Thread& stopped, bool was_in_system_call);
 
   private:
     void look(const ptrace::Thread& thread);
     std::optional<Obstacle> obstacle_to(pid_t tid, std::string_view status);
-    bool still_holds(const ptrace::Thread& stopped, const ThreadState& state) const;
+    bool still_holds(const ptrace::Thread& stopped, bool was_in_system_call) const;
 
     pid_t process_;
     Confinement confinement_;

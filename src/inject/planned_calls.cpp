@@ -13,7 +13,11 @@
 //   2. set the registers            from here on the thread completes the calls by itself
 //   3. block its signals            only then: if we died between the two, they would stay blocked
 //   4. let it go from call to call  and look at what they return
-//   5. at rt_sigprocmask, set the mask, then the registers, then take the code away
+//   5. behind the last one, set the mask, then the registers, then take the code away
+//
+// Its last call, rt_sigprocmask, is therefore made only if we die. (To skip it at its entry would
+// be no way: a filter of system calls would be asked about the call that is none.) Whether there is
+// a filter that might end the thread is asked before the first call, and behind each.
 //
 // A signal can come between 2 and 3 only if we die there. It finds the program's stack as it was;
 // its handler returns, or leaves by longjmp, as ever.
@@ -30,6 +34,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "inject/fork_conditions.h"
 #include "inject/movable.h"
 #include "proc/maps.h"
 #include "proc/memory.h"
@@ -278,6 +283,9 @@ bool carry_out(ptrace::Tracer& tracer, ptrace::Thread& thread, const Plan& plan,
     const auto back = state_if_movable(thread);
     why.clear();
     if (!back) return false;
+    const auto confinement = confinement_of(tracer.pid(), thread.tid());
+    why = why_never_to_call(tracer.pid(), thread.tid(), tracer.launched());
+    if (!why.empty()) return false;
     // The code is shorter only at a place below 4 GB, whose address takes fewer bytes.
     const auto longest = compile(plan, *back, {~0ull - 4096}).bytes.size();
     const auto place = find_padding(tracer.pid(), longest);
@@ -297,28 +305,27 @@ bool carry_out(ptrace::Tracer& tracer, ptrace::Thread& thread, const Plan& plan,
     if (!thread.set_registers(there) || !thread.set_signal_mask(ptrace::all_signals)) return false;
 
     ptrace::EventKind which{};
-    for (std::size_t call = 0;;) {
+    bool is_confined_anew = false;
+    for (std::size_t call = 0; call < plan.calls.size() && !is_confined_anew;) {
         if (!thread.resume_to_system_call() ||
             !wait_for(tracer, thread, ptrace::EventKind::system_call_entry,
                       ptrace::EventKind::system_call_exit, which))
             return false;
-        if (which == ptrace::EventKind::system_call_entry) {
-            if (call == plan.calls.size()) break;
-            continue;
-        }
+        if (which == ptrace::EventKind::system_call_entry) continue;
         const auto after = thread.registers();
         if (!after) return false;
         returned(call++, after->result());
+        is_confined_anew = confinement_of(tracer.pid(), thread.tid()) != confinement;
     }
-    // The thread stands before rt_sigprocmask, which does not happen: its orig_rax says so.
+    // It stands behind the last call, and goes on from there as it was.
     if (!thread.set_signal_mask(back->signal_mask) || !thread.set_registers(back->registers))
         return false;
     poke(thread.tid(), *place, zeros);
     if (!thread.stop_again() || !wait_for(tracer, thread, ptrace::EventKind::interrupted,
                                           ptrace::EventKind::interrupted, which))
         return false;
-    why.clear();
-    return true;
+    why = is_confined_anew ? because_it_confined_itself : "";
+    return why.empty();
 }
 
 }  // namespace shadowprof::inject

@@ -140,6 +140,8 @@ bool SharedArea::is_there() const {
     for (auto at = place_.begin; at < place_.end;) {
         const auto* const mapping = maps->mapping_at(at);
         if (mapping == nullptr || mapping->inode != ours.st_ino || !mapping->shared) return false;
+        const bool is_code = at == place_.begin;
+        if (is_code ? !mapping->executable : !mapping->writable) return false;
         at = mapping->range.end;
     }
     return true;

@@ -15,6 +15,7 @@ enum class CallInCache : std::uint8_t {
     seen,       // outside of the cache, and the profiler stops the thread before and after it
     alone,      // from the cache; the profiler does not hear of it
     undivided,  // the same, and it is not interrupted, because a part of it may have been done
+    bounded,    // the same as alone, unless it is about memory of ours: then it is seen
     hinted,     // from the cache, and the profiler hears of it afterwards: it may change mappings
 };
 

@@ -31,6 +31,7 @@ void CacheTraffic::enter(GuestThread& guest, const Registers& native) {
         return run_natively(guest, native, "seccomp");
     if (!threads_.admit(guest)) return run_natively(guest, native, "too many threads");
     if (const auto next = deliverable(guest)) return send_held_signal(guest, native, *next);
+    if (abandoned_) return run_natively(guest, native, abandoned_);
     if (native.steps_itself()) return run_natively(guest, native, steps_itself);
 
     const auto place = entry_for(guest, native.rip());
@@ -135,6 +136,7 @@ void CacheTraffic::send_again(GuestThread& guest, std::size_t number) {
 void CacheTraffic::enter_at(GuestThread& guest, const Registers& native, Address place) {
     cache_.memory().area(*guest.area).sleeps = 0;
     auto& memory = cache_.memory();
+    if (guest.burst) threads_.tell_whether_to_call();
     const auto stream = guest.recording->stream();
     // Otherwise it was killed while it was stopped, and has the registers that it had.
     const bool is_inside = guest.thread->set_registers(
@@ -221,6 +223,8 @@ void CacheTraffic::run_natively(GuestThread& guest, const Registers& native,
     if (why == steps_itself)
         notes_.warnings.push_back("a thread runs on unprofiled: it steps itself (trap flag)");
     threads_.end(guest, guest.recording->is_spoilt() ? program_wrote_into_it : why, false);
+    // They are blocked, and arrive when they are no longer.
+    for (const auto& signal : std::exchange(guest.held, {})) guest.thread->send(signal.si_signo);
     guest.thread->resume();
 }
 

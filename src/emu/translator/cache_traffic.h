@@ -75,10 +75,14 @@ class CacheTraffic {
     void look_whether_to_empty();
     void empty_if_nobody_is_inside();
     void stop_emptying() { is_emptying_ = false; }
-    // Nobody enters any more.
+    // Nobody enters any more: the program is let go.
     void close() { is_closed_ = true; }
     bool is_closed() const { return is_closed_; }
-    bool may_enter() const { return !is_emptying_ && !is_closed_; }
+    // The same, for this reason: whoever leaves goes on untranslated.
+    void abandon(const char* why) { abandoned_ = why; }
+    const char* why_abandoned() const { return abandoned_; }
+    bool calls_everybody_out() const { return is_closed_ || abandoned_ != nullptr; }
+    bool may_enter() const { return !is_emptying_ && !calls_everybody_out(); }
 
   private:
     void go_on_at(GuestThread& guest, Address place);
@@ -96,6 +100,7 @@ class CacheTraffic {
     RunNotes& notes_;
     bool is_emptying_ = false;
     bool is_closed_ = false;
+    const char* abandoned_ = nullptr;
 };
 
 }  // namespace shadowprof::emu::translator

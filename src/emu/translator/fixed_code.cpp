@@ -6,7 +6,10 @@
 #include <sys/syscall.h>
 
 #include <cstddef>
+#include <initializer_list>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "emu/translator/code_arena.h"
 #include "emu/translator/emitter.h"
@@ -27,12 +30,14 @@ using decoder::rsi;
 
 class Writer {
   public:
-    Writer(CodeArena& arena, Asking asking, std::uint32_t areas, std::uint32_t exchange)
+    Writer(CodeArena& arena, Asking asking, std::uint32_t areas, std::uint32_t exchange,
+           std::span<const AddressRange> shared)
         : arena_(arena),
           fixed_(arena.fixed),
           asking_(asking),
           areas_(areas),
           exchange_(exchange),
+          shared_(shared),
           a_(arena.begin(), arena.end()) {}
 
     void write() {
@@ -87,9 +92,12 @@ class Writer {
             note_time(offsetof(ThreadArea, asked_at));
             a_.compare_area_half(offsetof(ThreadArea, is_last), 0);
             auto* const goes_on = a_.jump_if(Condition::e);
+            a_.compare_area_half(offsetof(ThreadArea, is_last), ThreadArea::whatever_it_asks);
+            auto* const is_dismissed = a_.jump_if(Condition::e);
             a_.compare_area_half(offsetof(ThreadArea, request),
                                  static_cast<std::int8_t>(Request::look));
             auto* const asks = a_.jump_if(Condition::ne);
+            a_.join(is_dismissed);
             // The guest's flag for alignment checks cannot be restored here.
             a_.compare_area_half(offsetof(ThreadArea, alignment_check), 0);
             is_last = a_.jump_if(Condition::e);
@@ -102,6 +110,7 @@ class Writer {
         a_.increment_low_atomically(of_exchange(offsetof(Exchange, bell)));
         a_.compare_low_half(of_exchange(offsetof(Exchange, profiler_sleeps)), 0);
         auto* const is_awake = a_.jump_if(Condition::e);
+        auto* const may_not_ring = jump_unless_it_may_call();
         a_.move_imm(rdi, of_exchange(offsetof(Exchange, bell)));
         a_.move_imm(rsi, FUTEX_WAKE);
         a_.move_imm(rdx, 1);
@@ -111,8 +120,10 @@ class Writer {
         auto* const was_rung = a_.jump_if(Condition::ns);
         a_.store_low_half(of_exchange(offsetof(Exchange, bell_is_mute)), 1);
         a_.join(is_awake);
+        a_.join(may_not_ring);
         a_.join(was_rung);
 
+        const auto* const look_again = a_.position();
         a_.load_low(rcx, of_exchange(offsetof(Exchange, rounds)));
         const auto* const spin = a_.position();
         a_.compare_area_half(offsetof(ThreadArea, answered), not_yet);
@@ -122,8 +133,10 @@ class Writer {
         a_.jump_to_if(Condition::ne, spin);
 
         const auto* const sleep = a_.position();
-        a_.store_area_half(offsetof(ThreadArea, sleeps), 1);
         auto* const dead_meanwhile = jump_if_dead();
+        a_.compare_low_half(of_exchange(offsetof(Exchange, may_call)), 0);
+        a_.jump_to_if(Condition::e, look_again);
+        a_.store_area_half(offsetof(ThreadArea, sleeps), 1);
         a_.load_area(rdi, offsetof(ThreadArea, place));
         a_.lea(rdi, rdi, Emitter::none, 1, offsetof(ThreadArea, answered));
         a_.move_imm(rsi, FUTEX_WAIT);
@@ -159,6 +172,7 @@ class Writer {
         fixed_.go_native = here();
         a_.load_area(stream_register, offsetof(ThreadArea, place));
         a_.store_area_half(offsetof(ThreadArea, answered), has_left);
+        a_.increment_low_atomically(of_exchange(offsetof(Exchange, bell)));
         load_by_stream_register(rsi, offsetof(ThreadArea, guest_gs));
         if (may_set_gs()) {
             a_.set_gs(rsi);
@@ -208,6 +222,10 @@ class Writer {
         return getauxval(AT_HWCAP2) & fsgsbase;
     }
 
+    std::uint8_t* jump_unless_it_may_call() {
+        a_.compare_low_half(of_exchange(offsetof(Exchange, may_call)), 0);
+        return a_.jump_if(Condition::e);
+    }
     std::uint8_t* jump_if_dead() {
         a_.test_death(fixed_.life);
         return a_.jump_if(Condition::ne);
@@ -259,6 +277,10 @@ class Writer {
         auto* const is_hinted = a_.jump_if(Condition::e);
         a_.compare_imm(rcx, static_cast<int>(CallInCache::seen), false);
         auto* const is_seen = a_.jump_if(Condition::e);
+        a_.compare_imm(rcx, static_cast<int>(CallInCache::bounded), false);
+        auto* const is_unbounded = a_.jump_if(Condition::ne);
+        const auto advises_about_ours = jumps_if_about_ours();
+        a_.join(is_unbounded);
         load_flags();
         a_.load_area(rax, offsetof(ThreadArea, rax));
         a_.store_area_half(offsetof(ThreadArea, in_call), 1);
@@ -277,6 +299,7 @@ class Writer {
 
         a_.join(is_hinted);
         fixed_.before_hinted.begin = here();
+        const auto changes_ours = jumps_if_about_ours();
         load_flags();
         a_.load_area(rax, offsetof(ThreadArea, rax));
         a_.store_area(offsetof(ThreadArea, exit), rax);
@@ -288,11 +311,33 @@ class Writer {
         a_.join(was_called);
         a_.join(is_unknown);
         a_.join(is_seen);
+        for (auto* const jump : advises_about_ours) a_.join(jump);
+        for (auto* const jump : changes_ours) a_.join(jump);
         load_flags();
         for (const auto& [reg, slot] : lost_in_call) a_.load_area(reg, slot);
         ask(Request::call);
     }
 
+    // Calls that change mappings have a place and a size in rdi and rsi, or also in r8 and rdx.
+    // What others have there seldom looks like that, and then the profiler sees a call in vain.
+    // Changes rax, rcx and flags.
+    std::vector<std::uint8_t*> jumps_if_about_ours() {
+        constexpr HostRegister r8 = 8;
+        std::vector<std::uint8_t*> jumps;
+        for (const auto& [place, size] :
+             std::initializer_list<std::pair<HostRegister, HostRegister>>{{rdi, rsi}, {r8, rdx}})
+            for (const auto& ours : shared_) {
+                a_.move_imm(rcx, ours.end.value);
+                a_.compare(place, rcx);
+                auto* const is_behind = a_.jump_if(Condition::ae);
+                a_.lea(rax, place, size, 1, 0);
+                a_.move_imm(rcx, ours.begin.value);
+                a_.compare(rax, rcx);
+                jumps.push_back(a_.jump_if(Condition::a));
+                a_.join(is_behind);
+            }
+        return jumps;
+    }
     // As the system call does, it leaves the address in rcx.
     void move_pc_behind_call() {
         a_.load_area(rcx, offsetof(ThreadArea, pc));
@@ -324,14 +369,15 @@ class Writer {
     FixedCode& fixed_;
     Asking asking_;
     std::uint32_t areas_, exchange_;
+    std::span<const AddressRange> shared_;
     Emitter a_;
 };
 
 }  // namespace
 
-void write_fixed_code(CodeArena& arena, Asking asking, std::uint32_t areas,
-                      std::uint32_t exchange) {
-    Writer{arena, asking, areas, exchange}.write();
+void write_fixed_code(CodeArena& arena, Asking asking, std::uint32_t areas, std::uint32_t exchange,
+                      std::span<const AddressRange> shared) {
+    Writer{arena, asking, areas, exchange, shared}.write();
 }
 
 }  // namespace shadowprof::emu::translator

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "base/address.h"
 #include "emu/translator/layout.h"
@@ -62,7 +63,8 @@ struct FixedCode {
     Address way_out(std::uint32_t area) const { return ways_out + area * way_out_size; }
 };
 
-// `areas` and `exchange` are places in the target.
-void write_fixed_code(CodeArena& arena, Asking asking, std::uint32_t areas, std::uint32_t exchange);
+// `areas` and `exchange` are places in the target, and `shared` all that is shared with it.
+void write_fixed_code(CodeArena& arena, Asking asking, std::uint32_t areas, std::uint32_t exchange,
+                      std::span<const AddressRange> shared);
 
 }  // namespace shadowprof::emu::translator

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "emu/syscalls/table.h"
+#include "emu/tuning.h"
 #include "proc/process_info.h"
 
 namespace shadowprof::emu::translator {
@@ -58,6 +59,7 @@ GuestThread& GuestThreads::add_burst(ptrace::Thread& thread, const trace::TraceS
     guest.trace = start.trace;
     guest.has_open_trace = true;
     guest.burst = burst;
+    guest.burst_began = Clock::now();
     guest.recording.emplace(place_, start.sample, start.trace);
     guest.recording->belongs_to(start);
     if (!area) return guest;
@@ -80,6 +82,28 @@ void GuestThreads::note_beginning(GuestThread& guest) const {
         const std::chrono::nanoseconds was_awake{now.nanoseconds - before->nanoseconds};
         guest.burst->is_awake(std::min(was_awake / Seconds{now.at - before->at}, 1.0));
     }
+}
+
+void GuestThreads::tell_whether_to_call() {
+    auto& exchange = cache_.memory().exchange();
+    exchange.may_call = tracer_.threads().size() == 1;
+    if (exchange.may_call == 0) exchange.bell_is_mute = 1;
+}
+
+void GuestThreads::look_at_silent() {
+    if (!cache_.exists() || cache_.memory().exchange().may_call != 0) return;
+    const auto began_long_ago =
+        Clock::now() - std::chrono::milliseconds{tuning::longest_sleep_in_burst};
+    bool may_any_ask = false;
+    for (auto& [tid, guest] : guests_) {
+        if (!guest.burst || !guest.in_cache()) continue;
+        auto& area = cache_.memory().area(*guest.area);
+        if (std::atomic_ref{area.in_call}.load() != 0 && guest.burst_began < began_long_ago &&
+            makes_ask_behind_call(guest))
+            area.is_last = ThreadArea::whatever_it_asks;
+        may_any_ask |= area.is_last != ThreadArea::whatever_it_asks;
+    }
+    cache_.memory().exchange().bell_is_mute = may_any_ask;
 }
 
 bool GuestThreads::admit(GuestThread& guest) {

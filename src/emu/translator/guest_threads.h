@@ -41,7 +41,8 @@ struct ThreadSituation {
         std::uint64_t stack = 0;
     };
     std::optional<Interrupted> entering_handler;
-    std::deque<siginfo_t> held;  // signals, until the thread leaves the cache
+    std::optional<std::uint64_t> refused_length;  // of rseq(2), which is made to fail
+    std::deque<siginfo_t> held;                   // signals, until the thread leaves the cache
     std::optional<siginfo_t> redelivered;
     // Signals that we have sent it for such as were held, and that have not arrived.
     std::bitset<most_signals> sent_again;
@@ -70,6 +71,7 @@ struct GuestThread : ThreadSituation {
         std::uint64_t nanoseconds;
     };
     std::optional<Awake> awake;
+    Clock::time_point burst_began;
 
     void has_become_another_program() { static_cast<ThreadSituation&>(*this) = {}; }
 };
@@ -91,6 +93,12 @@ class GuestThreads {
     // Of a burst.
     void note_beginning(GuestThread& guest) const;
     void note_displacement(GuestThread& guest) const;
+    // Of bursts. Another thread of the program may put a filter on all of them at any time
+    // (SECCOMP_FILTER_FLAG_TSYNC). A single one cannot have it done without our hearing of it.
+    void tell_whether_to_call();
+    // Threads that cannot ring are looked at often, as long as they may ask. One that sleeps for
+    // long in a call of the program's leaves by itself when that is over.
+    void look_at_silent();
     // Reads what the thread has written into its stream since the last time.
     void read_stream(GuestThread& guest);
     // Of bursts: what they have executed says which code is hot. That waits until there is time.

@@ -88,7 +88,8 @@ struct alignas(64) ThreadArea {
     std::uint32_t in_call;  // it makes a system call from the cache, whose number is in `rax`
 
     // The rest is for bursts.
-    std::uint32_t is_last;     // at the next look its burst is over: it leaves instead
+    std::uint32_t is_last;  // at the next look its burst is over: it leaves instead; or this:
+    static constexpr std::int8_t whatever_it_asks = 2;
     std::uint64_t went_on_at;  // when it was last answered, and asked: the time stamp counter
     std::uint64_t asked_at;
     // Since then, of its system calls that were made from the cache: the sum of the times when they
@@ -117,7 +118,11 @@ struct Exchange {
     std::uint32_t bell_is_mute;
     std::int64_t patience[2];  // a timespec: a sleeping thread looks so often whether it is alive
     std::uint64_t rounds;      // for which a thread looks for an answer before it sleeps
+    // No filter of system calls (seccomp) can have come over a thread in the cache. Otherwise it
+    // makes none of ours: it goes on looking, and the profiler looks by itself.
+    std::uint32_t may_call;
     CallInCache calls[most_calls];  // by number
+    std::uint64_t sign;             // that the program has put nothing else here; not 0
 };
 
 inline constexpr std::size_t areas_at = version_count * table_size;

@@ -58,7 +58,7 @@ bool ProgramCache::make(ptrace::Thread& thread, std::string& why) {
     translator_ = std::make_unique<Translator>(code_, segments_, memory_->tables(),
                                                memory_->tables_place(), asking_, &known_);
     for (const auto& arena : memory_->arenas())
-        translator_->add_arena(arena.ours, arena.place, arena.size);
+        translator_->add_arena(arena.ours, arena.place, arena.size, memory_->places());
     hot_code_ = std::make_unique<HotCode>(*translator_, segments_);
     if (nothing_random_ && !remove_randomness(thread, why)) return false;
     code_.mappings_may_have_changed();
@@ -71,6 +71,7 @@ void ProgramCache::open_exchange() {
     auto& exchange = memory_->exchange();
     exchange.patience[1] = tuning::patience_for_answer;
     exchange.rounds = tuning::spins_for_answer;
+    exchange.may_call = asking_ == Asking::by_memory;
     for (const auto& row : system_call_rows())
         if (static_cast<std::size_t>(row.number) < most_calls)
             exchange.calls[row.number] = row.in_cache;

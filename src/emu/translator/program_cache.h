@@ -55,6 +55,8 @@ class ProgramCache {
 
     // Whether the thread is confined (seccomp) just as the first one was when the cache was made.
     bool has_same_confinement(const ptrace::Thread& thread) const;
+    // It is under a filter of system calls, which is ours, too.
+    bool is_filtered() const { return confinement_ && confinement_->seccomp_mode != 0; }
 
     // Whether code has come or gone since this was last asked, so that the cache must be emptied.
     bool is_outdated();

@@ -3,7 +3,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
+#include <sys/shm.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -174,6 +177,12 @@ std::unique_ptr<SharedMemory> SharedMemory::create(ptrace::Tracer& tracer, ptrac
         const bool fine = ours >= 0 && ftruncate(ours, static_cast<off_t>(memory->size_)) == 0 &&
                           fcntl(ours, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) == 0 &&
                           memory->open(ours, 0);
+        struct stat status {};
+        if (fine && fstat(ours, &status) == 0) {
+            memory->inode_ = status.st_ino;
+            memory->exchange().sign = 1;
+            memory->ours_[data_size - 1] = 1;
+        }
         if (!fine)
             failure = fmt::format("shared memory: {}",
                                   std::strerror(file < 0 ? static_cast<int>(-file) : errno));
@@ -258,8 +267,87 @@ bool SharedMemory::has_room_in(const proc::Maps& maps) const {
 
 std::vector<AddressRange> SharedMemory::places() const {
     std::vector<AddressRange> places;
-    for (const auto& piece : pieces_) places.push_back({{piece.place}, {piece.place + piece.size}});
+    for (const auto& piece : pieces_) places.push_back(piece.range());
     return places;
+}
+
+bool SharedMemory::Piece::is_in(const proc::Maps& maps, std::uint64_t inode) const {
+    for (auto at = range().begin; at < range().end;) {
+        const auto* const found = maps.mapping_at(at);
+        if (found == nullptr || !found->shared || found->inode != inode ||
+            found->file_offset + (at - found->range.begin) != offset + (at - range().begin) ||
+            found->readable != ((protection & PROT_READ) != 0) ||
+            found->writable != ((protection & PROT_WRITE) != 0) ||
+            found->executable != ((protection & PROT_EXEC) != 0))
+            return false;
+        at = found->range.end;
+    }
+    return true;
+}
+
+bool SharedMemory::is_there(const proc::Maps& maps) const {
+    return std::ranges::all_of(pieces_,
+                               [&](const Piece& piece) { return piece.is_in(maps, inode_); });
+}
+
+// The tables are only read, and arenas begin with code.
+constexpr std::size_t SharedMemory::word_of(std::size_t piece) {
+    constexpr std::size_t data = 1, streams_again = 2;
+    if (piece == data)
+        return (exchange_at - areas_at + offsetof(Exchange, sign)) / sizeof(std::uint64_t);
+    return piece == streams_again ? streams_size / sizeof(std::uint64_t) - 1 : 0;
+}
+
+// One word of each piece has the same value for them and for us, and can be written where that has
+// to be possible. It is 0 if the program has given the pages back (MADV_REMOVE).
+bool SharedMemory::is_there(pid_t thread) const {
+    std::array<std::uint64_t, most_pieces> seen{};
+    std::array<iovec, most_pieces> ours{}, theirs{};
+    const auto value_of = [this](std::size_t n) {
+        return reinterpret_cast<const std::uint64_t*>(ours_ + pieces_[n].offset) + word_of(n);
+    };
+    const auto count = pieces_.size();
+    for (std::size_t n = 0; n < count; ++n) {
+        ours[n] = {&seen[n], sizeof seen[n]};
+        theirs[n] = {reinterpret_cast<void*>(pieces_[n].place + word_of(n) * sizeof seen[n]),
+                     sizeof seen[n]};
+    }
+    const auto bytes = static_cast<ssize_t>(count * sizeof seen[0]);
+    if (process_vm_readv(thread, ours.data(), count, theirs.data(), count, 0) != bytes)
+        return false;
+    for (std::size_t n = 0; n < count; ++n)
+        if (seen[n] == 0 || seen[n] != *value_of(n)) return false;
+    // The tables come first, and are only read.
+    constexpr std::size_t first = 1, writable = 2;
+    return process_vm_writev(thread, &ours[first], writable, &theirs[first], writable, 0) ==
+           static_cast<ssize_t>(writable * sizeof seen[0]);
+}
+
+bool SharedMemory::is_changed_by(const ptrace::Registers& call) const {
+    constexpr std::uint64_t x32 = 0x4000'0000;
+    const auto& raw = call.raw;
+    const auto concerns = [&](std::uint64_t begin, std::uint64_t size) {
+        return std::ranges::any_of(pieces_, [&](const Piece& piece) {
+            return piece.place < begin + size && begin < piece.place + piece.size;
+        });
+    };
+    switch (raw.orig_rax & ~x32) {
+        case SYS_munmap:
+        case SYS_mprotect:
+        case SYS_pkey_mprotect:
+        case SYS_madvise:
+        case SYS_remap_file_pages:
+            return concerns(raw.rdi, raw.rsi);
+        case SYS_mmap:
+            return (raw.r10 & MAP_FIXED) != 0 && concerns(raw.rdi, raw.rsi);
+        case SYS_mremap:
+            return concerns(raw.rdi, raw.rsi) ||
+                   ((raw.r10 & MREMAP_FIXED) != 0 && concerns(raw.r8, raw.rdx));
+        case SYS_shmat:
+            return (raw.rdx & SHM_REMAP) != 0;
+        default:
+            return false;
+    }
 }
 
 SharedMemory::~SharedMemory() {
@@ -267,8 +355,12 @@ SharedMemory::~SharedMemory() {
 }
 
 bool SharedMemory::remove(ptrace::Tracer& tracer, ptrace::Thread& thread) {
+    // Something of the program's may be in its place by now.
+    const auto maps = proc::Maps::without_modules(tracer.pid());
     std::vector<inject::PlannedCall> calls;
-    for (const auto& piece : pieces_) calls.push_back({SYS_munmap, {piece.place, piece.size}});
+    for (const auto& piece : pieces_)
+        if (maps && piece.is_in(*maps, inode_))
+            calls.push_back({SYS_munmap, {piece.place, piece.size}});
     std::string why;
     return carry_out_all(
         tracer, thread, calls, [](std::size_t, std::int64_t) {}, why);

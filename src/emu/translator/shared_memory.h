@@ -25,6 +25,7 @@ namespace shadowprof::emu::translator {
 
 // Why profiling of a thread, or a sample, ends.
 using inject::program_wrote_into_it;
+inline constexpr const char* program_took_it = "the program took shadowprof's memory away";
 
 class SharedMemory {
     static constexpr std::size_t most_pieces = 7, most_arenas = 4;
@@ -50,6 +51,13 @@ class SharedMemory {
     ~SharedMemory();
     SharedMemory(const SharedMemory&) = delete;
     SharedMemory& operator=(const SharedMemory&) = delete;
+
+    // Whether it is still in the program as it was put there, for this stopped thread. Programs can
+    // unmap what they find in their list of mappings, and may put something else in its place.
+    bool is_there(pid_t thread) const;
+    bool is_there(const proc::Maps& maps) const;
+    // Whether this system call, if it is made, changes that.
+    bool is_changed_by(const ptrace::Registers& call) const;
 
     // Takes it out again; no thread is inside. False, and nothing was done, if this stopped thread
     // cannot do so at this moment.
@@ -136,11 +144,17 @@ class SharedMemory {
         std::size_t size;
         std::uint64_t offset;
         int protection;
+
+        AddressRange range() const { return {{place}, {place + size}}; }
+        bool is_in(const proc::Maps& maps, std::uint64_t inode) const;
     };
     SharedMemory() = default;
+    // In each piece, the number of a word that is not 0.
+    static constexpr std::size_t word_of(std::size_t piece);
 
     std::uint8_t* ours_ = nullptr;
     std::size_t size_ = 0;
+    std::uint64_t inode_ = 0;
     std::uint64_t data_place_ = 0;
     std::vector<Piece> pieces_;
     std::vector<Arena> arenas_;

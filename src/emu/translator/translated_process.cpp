@@ -1,9 +1,11 @@
 #include "emu/translator/translated_process.h"
 
+#include <fmt/format.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <utility>
@@ -18,19 +20,33 @@ namespace shadowprof::emu::translator {
 
 namespace {
 
-constexpr auto *burst_is_complete = "sample size", *too_much_new_code = "too much new code",
-               *too_many_stops = "too many stops";
+constexpr auto *seccomp = "seccomp", *burst_is_complete = "sample size",
+               *too_much_new_code = "too much new code", *too_many_stops = "too many stops";
 
 using ptrace::EventKind;
 using ptrace::Registers;
 
+std::uint64_t number_of(const Registers& call) {
+    constexpr std::uint64_t x32 = 0x4000'0000;
+    return call.raw.orig_rax & ~x32;
+}
+
 // A thread that has confined itself may not make the calls by which code leaves the cache.
 bool has_confined_itself(const Registers& after_call) {
     const auto& raw = after_call.raw;
-    if (after_call.result() != 0) return false;
-    return (raw.orig_rax == SYS_prctl && raw.rdi == PR_SET_SECCOMP) ||
-           (raw.orig_rax == SYS_seccomp &&
+    const bool has_listener =
+        number_of(after_call) == SYS_seccomp && (raw.rsi & SECCOMP_FILTER_FLAG_NEW_LISTENER) != 0;
+    if (after_call.result() != 0 && !(has_listener && after_call.result() > 0)) return false;
+    return (number_of(after_call) == SYS_prctl && raw.rdi == PR_SET_SECCOMP) ||
+           (number_of(after_call) == SYS_seccomp &&
             (raw.rdi == SECCOMP_SET_MODE_STRICT || raw.rdi == SECCOMP_SET_MODE_FILTER));
+}
+
+// Every thread, if the call succeeds.
+bool confines_everybody(const Registers& call) {
+    const auto& raw = call.raw;
+    return number_of(call) == SYS_seccomp && raw.rdi == SECCOMP_SET_MODE_FILTER &&
+           (raw.rsi & SECCOMP_FILTER_FLAG_TSYNC) != 0;
 }
 
 // It sets the trap flag: otherwise it would have been translated.
@@ -202,25 +218,67 @@ void TranslatedProcess::on_exiting(GuestThread& guest) {
 // ---- System calls and requests
 
 void TranslatedProcess::on_system_call_entry(GuestThread& guest) {
+    const auto tid = guest.thread->tid();
     auto registers = guest.thread->registers();
     if (!registers) return;
     traffic_.look_whether_astray(guest, *registers);
     guest.expected = registers->rip();
     guest.in_system_call = true;
+    if (const auto* const why = why_to_leave_before(*registers)) {
+        have_everybody_leave(why);
+        if (threads_.find(tid) != &guest) return;
+    }
     if (registers->raw.orig_rax == SYS_rseq && tracer_.launched() && !in_bursts_) {
         // The kernel moves a thread out of a critical section that it recognises, and it would not
         // recognise the translated one. So the call answers ENOSYS, as older kernels do. (In a
         // program that we attached to, other threads have made the call before, and the C library
-        // would not stand that answer.)
-        registers->raw.orig_rax = no_system_call;
+        // would not stand that answer.) A filter would be asked about a call that is none.
+        if (cache_.is_filtered())
+            guest.refused_length = std::exchange(registers->raw.rsi, 0);
+        else
+            registers->raw.orig_rax = no_system_call;
         guest.thread->set_registers(*registers);
     }
     guest.thread->resume_to_system_call();
 }
 
+const char* TranslatedProcess::why_to_leave_before(const Registers& call) const {
+    if (!cache_.exists()) return nullptr;
+    if (confines_everybody(call)) return seccomp;
+    return cache_.memory().is_changed_by(call) ? program_took_it : nullptr;
+}
+
+// One thread is stopped before a call after which no other one may be in the cache any more. One
+// that sleeps in a call of which a part may have been done is not waited for: it comes out as soon
+// as that is over, and makes no call meanwhile.
+void TranslatedProcess::have_everybody_leave(const char* why) {
+    constexpr std::chrono::seconds longest{1};
+    traffic_.abandon(why);
+    notes_.warnings.push_back(fmt::format("the program runs on unprofiled: {}", why));
+    auto& exchange = cache_.memory().exchange();
+    exchange.may_call = 0;
+    exchange.bell_is_mute = 1;
+    threads_.call_all();
+    std::vector<ptrace::Event> of_others;
+    const auto deadline = Clock::now() + longest;
+    while (tracer_.alive() && threads_.any_can_leave() && Clock::now() < deadline) {
+        answer();
+        const auto event = tracer_.wait(deadline);
+        const bool is_taken = event && take(*event);
+        if (event && !is_taken) of_others.push_back(*event);
+        if (event && event->kind == EventKind::exec) break;
+    }
+    for (auto event = of_others.rbegin(); event != of_others.rend(); ++event)
+        tracer_.give_back(*event);
+}
+
 void TranslatedProcess::on_system_call_exit(GuestThread& guest) {
-    const auto registers = guest.thread->registers();
+    auto registers = guest.thread->registers();
     if (!registers) return;
+    if (const auto length = std::exchange(guest.refused_length, {})) {
+        registers->raw.rsi = *length;
+        registers->raw.rax = static_cast<std::uint64_t>(-ENOSYS);
+    }
     if (registers->will_call_again() ||
         (registers->in_system_call() && registers->result() == -EINTR &&
          tracer_.repair_interrupted_call(*guest.thread))) {
@@ -231,7 +289,7 @@ void TranslatedProcess::on_system_call_exit(GuestThread& guest) {
     if (cache_.is_outdated_after(*registers)) traffic_.begin_emptying();
     if (has_confined_itself(*registers)) {
         notes_.warnings.push_back("a thread runs on unprofiled: it has confined itself (seccomp)");
-        return traffic_.run_natively(guest, *registers, "seccomp");
+        return traffic_.run_natively(guest, *registers, seccomp);
     }
     if (guest.arriving) {
         // It arrives at its next stop, which is outside of the kernel.
@@ -254,6 +312,7 @@ bool TranslatedProcess::answer() {
         on_request(guest);
         has_answered = true;
     }
+    threads_.look_at_silent();
     traffic_.empty_if_nobody_is_inside();
     return has_answered;
 }
@@ -269,7 +328,7 @@ bool TranslatedProcess::work_ahead() {
 
 void TranslatedProcess::on_request(GuestThread& guest) {
     const auto area = cache_.read_area(*guest.area);
-    const bool has_to_stop = traffic_.is_closed() || !guest.held.empty() ||
+    const bool has_to_stop = traffic_.calls_everybody_out() || !guest.held.empty() ||
                              guest.change_load.is_too_much() || area.request == Request::call ||
                              area.request == Request::unsupported;
     if (guest.burst) guest.burst->has_asked(area, guest.recording->version() == Version::lean);
@@ -343,7 +402,8 @@ void TranslatedProcess::on_stop_while_waiting(GuestThread& guest, const Register
     serve(guest, area);
     guest.recording->read_last_values();
     traffic_.leave(guest, native, guest.recording->stream());
-    if (guest.recording->is_spoilt() || traffic_.deliverable(guest) || traffic_.is_closed())
+    if (guest.recording->is_spoilt() || traffic_.deliverable(guest) ||
+        traffic_.calls_everybody_out())
         return traffic_.enter(guest, native);
     if (takes_too_long(guest) || is_over(guest)) {
         finish_burst(guest, area, why_over(guest));
@@ -462,6 +522,15 @@ bool TranslatedProcess::leaves_window(GuestThread& guest) {
     return true;
 }
 
+void TranslatedProcess::look_at_memory(const proc::Maps& maps) {
+    if (cache_.exists() && !cache_.memory().is_there(maps)) have_everybody_leave(program_took_it);
+}
+
+void TranslatedProcess::look_at_memory(const ptrace::Thread& stopped) {
+    if (cache_.exists() && !cache_.memory().is_there(stopped.tid()))
+        have_everybody_leave(program_took_it);
+}
+
 bool TranslatedProcess::is_in_burst(const ptrace::Thread& thread) const {
     const auto* const guest = threads_.find(thread.tid());
     return guest && guest->has_open_trace;
@@ -557,8 +626,7 @@ void TranslatedProcess::let_go(const std::string& reason) {
            Clock::now() < deadline()) {
         settle_sleepers();
         answer();
-        const auto event = tracer_.wait(deadline());
-        if (event && !take(*event)) tracer_.pass_on(*event);
+        if (!wait_and_take(deadline())) break;
     }
     take_out_memory();
     threads_.remove_ended();
@@ -597,17 +665,30 @@ ptrace::Thread* TranslatedProcess::someone_to_take_it_out(bool may_sleep) {
 }
 
 // By a thread that runs, or, if none does for a while, by one that does not mind being woken. If
-// there is none, the memory stays.
+// there is none, or a filter of system calls has come over all of them, the memory stays.
 void TranslatedProcess::take_out_memory() {
+    const auto may_call = [&](const auto* thread) { return cache_.has_same_confinement(*thread); };
+    if (std::ranges::none_of(tracer_.threads(), may_call)) return;
     constexpr std::chrono::milliseconds longest{1000}, await_running{100}, pause{5};
     const auto began = Clock::now();
     while (tracer_.alive() && cache_.exists() && cache_.is_in_program() &&
            !threads_.may_any_be_inside() && Clock::now() < began + longest) {
         if (auto* const thread = someone_to_take_it_out(Clock::now() > began + await_running))
             thread->interrupt();
-        const auto event = tracer_.wait(Clock::now() + pause);
-        if (event && !take(*event)) tracer_.pass_on(*event);
+        if (!wait_and_take(Clock::now() + pause)) break;
     }
+}
+
+// False: the program has ended, or executes another one, which somebody else has to hear.
+bool TranslatedProcess::wait_and_take(Clock::time_point deadline) {
+    const auto event = tracer_.wait(deadline);
+    if (!event || take(*event)) return true;
+    const bool is_over = event->kind == EventKind::process_gone || event->kind == EventKind::exec;
+    if (is_over)
+        tracer_.give_back(*event);
+    else
+        tracer_.pass_on(*event);
+    return !is_over;
 }
 
 }  // namespace shadowprof::emu::translator

@@ -91,6 +91,11 @@ class TranslatedProcess {
     bool work_ahead();
     // False: the event is not of a thread of ours.
     bool take(const ptrace::Event& event);
+    // In bursts: why there can be no more, if that is so; the last two look at the memory that is
+    // shared with the program, from its list of mappings or in a stopped thread.
+    const char* why_abandoned() const { return traffic_.why_abandoned(); }
+    void look_at_memory(const proc::Maps& maps);
+    void look_at_memory(const ptrace::Thread& stopped);
     // Every thread goes on natively.
     void let_go(const std::string& reason);
     // What those do is not heard of (Tracer::look_for_births_and_ends).
@@ -113,6 +118,8 @@ class TranslatedProcess {
     void on_exiting(GuestThread& guest);
     void on_system_call_entry(GuestThread& guest);
     void on_system_call_exit(GuestThread& guest);
+    const char* why_to_leave_before(const ptrace::Registers& call) const;
+    void have_everybody_leave(const char* why);
     void on_request(GuestThread& guest);
     void serve(GuestThread& guest, const ThreadArea& area);
     void on_stop_while_waiting(GuestThread& guest, const ptrace::Registers& registers);
@@ -132,6 +139,7 @@ class TranslatedProcess {
     void settle_sleepers();
     ptrace::Thread* someone_to_take_it_out(bool may_sleep);
     void take_out_memory();
+    bool wait_and_take(Clock::time_point deadline);
 
     ptrace::Tracer& tracer_;
     bool in_bursts_;

@@ -39,9 +39,10 @@ Translator::Translator(GuestCode& code, trace::SegmentTable& segments, std::uint
       exchange_place_(tables_place + static_cast<std::uint32_t>(exchange_at)),
       compiler_(*this, tables_place) {}
 
-void Translator::add_arena(std::uint8_t* ours, Address place, std::size_t size) {
+void Translator::add_arena(std::uint8_t* ours, Address place, std::size_t size,
+                           std::span<const AddressRange> shared) {
     arenas_.emplace_back(ours, place, size);
-    write_fixed_code(arenas_.back(), asking_, areas_place_, exchange_place_);
+    write_fixed_code(arenas_.back(), asking_, areas_place_, exchange_place_, shared);
     if (arenas_.size() == 1) nothing_can_be_found();
 }
 

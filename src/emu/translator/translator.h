@@ -46,7 +46,8 @@ class Translator : private UnitDirectory {
                std::uint32_t tables_place, Asking asking, KnownCode* known = nullptr);
 
     // Arenas are used in this order of preference where more than one reaches.
-    void add_arena(std::uint8_t* ours, Address place, std::size_t size);
+    void add_arena(std::uint8_t* ours, Address place, std::size_t size,
+                   std::span<const AddressRange> shared = {});
 
     // Where the code for the guest's `pc` is entered; nothing if there is no code, or an arena is
     // full: then forget_everything() helps.

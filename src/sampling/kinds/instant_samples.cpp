@@ -35,7 +35,8 @@ InstantSamples::InstantSamples(SamplerContext place, std::shared_ptr<Pacer> pace
 bool InstantSamples::prepare() {
     look_after();
     place_.code.time_has_passed();
-    place_.code.maps();
+    if (const auto maps = place_.code.maps()) process_.look_at_memory(*maps);
+    give_up_if_abandoned();
     is_core_free_ = pacer().prices().is_any_core_free();
     if (is_still_cold()) {
         // The first sample would stand for all that time, and outweigh many.
@@ -62,6 +63,25 @@ bool InstantSamples::may_begin_behind_call() const {
     return calls_ ? *calls_ >= tuning::calls_in_burst : refused_ >= tuning::refused_until_tried;
 }
 
+void InstantSamples::has_asked(const ptrace::Thread& thread) {
+    if (auto* const site = place_.foothold.fork_site()) site->look_ahead(thread);
+}
+
+// In the cache a thread makes calls of ours, and its own ones from another place. It is let go on.
+bool InstantSamples::refuses(ptrace::Thread& thread) {
+    if (place_.foothold.fork_site()->is_confined_anew(thread))
+        give_up({inject::because_it_confined_itself});
+    else
+        process_.look_at_memory(thread);
+    give_up_if_abandoned();
+    if (obstacle()) thread.resume();
+    return obstacle().has_value();
+}
+
+void InstantSamples::give_up_if_abandoned() {
+    if (const auto* const why = process_.why_abandoned()) give_up({why});
+}
+
 void InstantSamples::begin(ptrace::Thread& thread, const ptrace::Registers& registers) {
     const auto stopped = Clock::now();
     if (!process_.has_begun()) {
@@ -72,6 +92,10 @@ void InstantSamples::begin(ptrace::Thread& thread, const ptrace::Registers& regi
         pacer().pay_once(went_on.value_or(Clock::now()) - stopped,
                          machine::computed(CLOCK_THREAD_CPUTIME_ID) - before);
         pacer().finished(Seconds{0});
+        return;
+    }
+    if (refuses(thread)) {
+        pacer().finished(Clock::now() - stopped);
         return;
     }
     length_of_last_ = next_length();
@@ -90,6 +114,7 @@ void InstantSamples::join(ptrace::Thread& thread, const ptrace::Registers& regis
         thread.resume();
         return;
     }
+    if (refuses(thread)) return;
     auto start = *last_;
     start.trace = place_.numbers.next_trace();
     tell_thread(place_, start, thread.tid());

@@ -26,6 +26,7 @@ class InstantSamples : public SampleKind {
     bool may_begin_in(const ptrace::Thread& thread) const override;
     bool may_begin_behind_call() const override;
     void was_behind_call() override { ++refused_; }
+    void has_asked(const ptrace::Thread& thread) override;
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
     bool lets_others_join() const override { return place_.options.all_threads; }
     void join(ptrace::Thread& thread, const ptrace::Registers& registers) override;
@@ -50,6 +51,8 @@ class InstantSamples : public SampleKind {
     // The thread was let go on.
     std::optional<Clock::time_point> prepare_program(ptrace::Thread& thread);
     bool is_still_cold() const;
+    bool refuses(ptrace::Thread& thread);
+    void give_up_if_abandoned();
     void attend();
     void pay_for_bursts();
     Seconds pause_between_looks() const;
