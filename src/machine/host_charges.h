@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "base/clock.h"
 
@@ -24,17 +25,22 @@ struct HostPrices {
     // A stop that is passed on. Late after another one the tracing thread's processor sleeps, and
     // in some virtual machines waking it takes several times as long as all the rest.
     Seconds early_stop, late_stop;
+    // What a thread loses each time that the kernel looks at it by its clock (proc/thread_clock.h),
+    // its registers and stack included; 0 if that is refused.
+    Seconds look;
 
     // A hypervisor keeps page tables of its own: whatever enters the kernel is dear.
     bool faults_are_dear() const;
 };
 
-// Measured at the first call, which takes some 15 ms, or 60 where page faults are dear: best before
-// there is a target that would wait for it.
-const HostPrices& host_prices();
-// What a thread loses each time that the kernel looks at it by its clock (proc/thread_clock.h), its
-// registers and stack included; 0 if that is refused. Measured at the first call, in some 5 ms.
-Seconds price_of_look();
+// Measured at the first call, which takes some 20 ms, or 65 where page faults are dear: best before
+// there is a target that would wait for it. `may_be_kept`, which the first call decides: they may
+// be those that an earlier run of today has measured.
+const HostPrices& host_prices(bool may_be_kept = false);
+// The contents of the file in which they are kept, and back: nothing if it is of another boot of
+// the machine, or damaged.
+std::string written(const HostPrices& prices, const std::string& boot);
+std::optional<HostPrices> read_prices(const std::string& text, const std::string& boot);
 // That so many pages' tables are copied.
 Seconds page_tables(double pages);
 

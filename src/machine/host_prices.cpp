@@ -1,4 +1,5 @@
-// What stops, forks and page copies cost on this host, measured in processes of our own.
+// What stops, forks, page copies and looks cost on this host, measured in processes of our own.
+#include <fmt/format.h>
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
@@ -12,22 +13,36 @@
 #include <atomic>
 #include <csignal>
 #include <cstddef>
+#include <ctime>
+#include <fstream>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
+#include <sstream>
+#include <string>
+#include <thread>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/kept_files.h"
 #include "base/page.h"
 #include "machine/host_charges.h"
 #include "machine/processor_time.h"
 #include "machine/tuning.h"
 #include "proc/processors.h"
+#include "proc/thread_clock.h"
 #include "ptrace/die_with.h"
 
 namespace shadowprof::machine {
 
 namespace {
+
+constexpr const char* first_line = "shadowprof-prices 1";
+constexpr std::array all_prices{&HostPrices::page_copy,  &HostPrices::page_aftermath,
+                                &HostPrices::fork,       &HostPrices::intermediary,
+                                &HostPrices::early_stop, &HostPrices::late_stop,
+                                &HostPrices::look};
 
 // Anonymous memory; private, or shared with children.
 class Mapping {
@@ -280,17 +295,79 @@ void measure_stops(HostPrices& prices) {
     prices.late_stop = late;
 }
 
+// --- looks by the clock --------------------------------------------------------------------------
+
+// A thread that does nothing but read the time sees how much is missing. What is longest is missing
+// because of looks, but for once or twice when somebody else had the processor: so the middle one
+// is taken of as many as there were looks. 0 where looks are refused.
+Seconds measured_look() {
+    constexpr std::uint32_t stack_size = 8192;
+    proc::ThreadClock clock{{tuning::between_own_looks, stack_size, true}};
+    if (!clock.watch(gettid())) return Seconds{0};
+    std::vector<Clock::duration> gaps;
+    const auto began = Clock::now();
+    for (auto last = began; last < began + tuning::own_looks;) {
+        const auto now = Clock::now();
+        if (now - last >= tuning::least_of_look) gaps.push_back(now - last);
+        last = now;
+    }
+    std::size_t looks = 0;
+    clock.read([&](const auto&) { ++looks; });
+    if (looks == 0 || gaps.empty()) return Seconds{0};
+    std::ranges::sort(gaps, std::greater{});
+    return tuning::after_look + gaps[std::min(looks, gaps.size()) / 2];
+}
+
 HostPrices measure() {
     HostPrices prices{.page_copy = tuning::usual_copy,
                       .page_aftermath = tuning::usual_aftermath,
                       .fork = tuning::usual_fork,
                       .intermediary = tuning::least_intermediary,
                       .early_stop = tuning::usual_stop,
-                      .late_stop = tuning::usual_stop};
+                      .late_stop = tuning::usual_stop,
+                      .look = Seconds{0}};
     measure_copies(prices);
     measure_intermediary(prices);
     measure_stops(prices);
+    prices.look = measured_look();
     return prices;
+}
+
+// --- kept for the next runs ----------------------------------------------------------------------
+
+// The kernel, and the machine that it runs on, since it began.
+std::string this_boot() {
+    std::ifstream file{"/proc/sys/kernel/random/boot_id"};
+    std::string id;
+    std::getline(file, id);
+    return id;
+}
+
+// Whether there is a processor for whom we measure with. The kernel counts us, too.
+bool others_leave_processors() {
+    std::ifstream file{"/proc/loadavg"};
+    double average = 0;
+    unsigned runnable = 0;
+    for (int n = 0; n < 3; ++n) file >> average;
+    file >> runnable;
+    return file && runnable < std::max(2u, std::thread::hardware_concurrency());
+}
+
+HostPrices measure_once_in_a_while() {
+    constexpr auto* name = "prices";
+    const auto boot = this_boot();
+    const auto kept = read_kept_file(name, 4096);
+    const bool is_recent = kept && std::time(nullptr) - kept->written < tuning::prices_grow_old;
+    auto prices = is_recent ? read_prices(kept->contents, boot) : std::nullopt;
+    if (!prices) {
+        // What others had a part in is not to hold for a day.
+        const bool is_calm = others_leave_processors();
+        prices = measure();
+        if (is_calm && others_leave_processors()) write_kept_file(name, written(*prices, boot));
+    } else if (prices->look == Seconds{0}) {
+        prices->look = measured_look();  // they may have been refused then, and not now
+    }
+    return *prices;
 }
 
 }  // namespace
@@ -304,9 +381,30 @@ bool HostPrices::faults_are_dear() const {
     return page_copy > tuning::dear_copy;
 }
 
-const HostPrices& host_prices() {
-    static const HostPrices measured = measure();
-    return measured;
+std::string written(const HostPrices& prices, const std::string& boot) {
+    auto text = fmt::format("{}\n{}\n", first_line, boot);
+    for (const auto price : all_prices) text += fmt::format("{} ", (prices.*price).count());
+    return text + "\n";
+}
+
+std::optional<HostPrices> read_prices(const std::string& text, const std::string& boot) {
+    std::istringstream in{text};
+    std::string first, of;
+    std::getline(in, first);
+    std::getline(in, of);
+    if (first != first_line || of != boot || boot.empty()) return {};
+    HostPrices prices{};
+    for (const auto price : all_prices) {
+        double seconds = 0;
+        if (!(in >> seconds) || !(seconds >= 0)) return {};
+        prices.*price = Seconds{seconds};
+    }
+    return prices;
+}
+
+const HostPrices& host_prices(bool may_be_kept) {
+    static const HostPrices known = may_be_kept ? measure_once_in_a_while() : measure();
+    return known;
 }
 
 }  // namespace shadowprof::machine

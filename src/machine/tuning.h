@@ -9,12 +9,19 @@
 
 namespace shadowprof::machine::tuning {
 
+// --- prices that are kept (host_prices.cpp) ------------------------------------------------------
+
+// Seconds after which they are measured again: to measure them is half of what a run of `true`
+// costs (bench/start), and what else runs on the machine that lends us ours may change from day to
+// day.
+inline constexpr std::int64_t prices_grow_old = 24 * 3600;
+
 // --- prices of forks and page copies (host_prices.cpp) -------------------------------------------
 
-// Pages that are written to in order to measure a copy. 2048 are more than a core's own caches
-// hold, as are most programs' pages when they are written. Where a page costs more than `dear_page`
-// anyway, caches do not matter, and so many would take a tenth of a second.
-inline constexpr std::size_t pages_to_copy = 2048, pages_to_copy_where_dear = 256;
+// Pages that are written to in order to measure a copy. 1024, and their copies, are more than a
+// core's own caches hold, as are most programs' pages when they are written. Where a page costs
+// more than `dear_page` anyway, caches do not matter, and so many would take a tenth of a second.
+inline constexpr std::size_t pages_to_copy = 1024, pages_to_copy_where_dear = 256;
 inline constexpr Seconds dear_page{5e-6};
 // Bytes that a program has in its caches and that copies displace while they are measured.
 inline constexpr std::size_t working_set = 1u << 20;
@@ -54,12 +61,14 @@ inline constexpr Seconds stop_is_late{100e-6};
 // processor while it was measured is not the price.
 inline constexpr Seconds usual_stop{45e-6}, most_of_stop{100e-6};
 
-// --- looks by the clock (price_of_look.cpp) ------------------------------------------------------
+// --- looks by the clock (host_prices.cpp) ------------------------------------------------------
 
 // So often our own thread is looked at, for so long, to see what it loses by that: 2 to 4 µs on
 // bare metal, 50 in a virtual machine for which timers are dear.
 inline constexpr std::uint64_t between_own_looks = 300'000;  // nanoseconds
 inline constexpr Seconds own_looks{4e-3};
+// What is less is no look.
+inline constexpr Seconds least_of_look{500e-9};
 // What is lost later, when caches are not as they were.
 inline constexpr Seconds after_look{1e-6};
 

@@ -171,8 +171,7 @@ void Session::trace_target() {
     use_large_pages_for_heap();
     try {
         // Before there is a target that would wait for it.
-        if (!follows_everything(options_)) machine::host_prices();
-        if (options_.clock) machine::price_of_look();
+        if (!follows_everything(options_)) machine::host_prices(options_.keeps_code);
         const auto tracer = take_hold_of(target_, options_);
         if (tracer->launched())
             tracer->when_stopped([this](int signal) { follow_into_stop(signal); });

@@ -152,3 +152,26 @@ TEST_CASE("what no birth has shown yet is the risk of one: memory that there was
     replica.live();
     CHECK(replica.was_fine());
 }
+
+TEST_CASE("prices are written and read back, of one boot only, and nothing that is no price") {
+    const HostPrices prices{.page_copy = Seconds{2.25e-6},
+                            .page_aftermath = Seconds{0.8e-6},
+                            .fork = Seconds{60e-6},
+                            .intermediary = Seconds{130e-6},
+                            .early_stop = Seconds{31e-6},
+                            .late_stop = Seconds{45e-6},
+                            .look = Seconds{3.5e-6}};
+    const auto text = written(prices, "a boot");
+    const auto back = read_prices(text, "a boot");
+    REQUIRE(back);
+    CHECK(back->page_copy == prices.page_copy);
+    CHECK(back->late_stop == prices.late_stop);
+    CHECK(back->look == prices.look);
+    CHECK(!read_prices(text, "another boot"));
+    CHECK(!read_prices(written(prices, ""), ""));
+    CHECK(!read_prices(text.substr(0, text.size() - 10), "a boot"));
+    auto wrong = prices;
+    wrong.fork = Seconds{-1};
+    CHECK(!read_prices(written(wrong, "a boot"), "a boot"));
+    CHECK(!read_prices("", "a boot"));
+}

@@ -54,7 +54,7 @@ ProgramClock::ProgramClock(pid_t pid, Digester& digester, PlacesSeen& places, do
       places_(places),
       timeline_begins_(timeline_begins),
       random_(random),
-      price_(machine::price_of_look()),
+      price_(machine::host_prices().look),
       period_(period_for(price_, most_cost)),
       clock_({period_, tuning::clock_stack_size, true}),
       entries_(pid),
