@@ -22,8 +22,8 @@ namespace shadowprof {
 
 namespace {
 
-// A file of a compiler has 400 kB.
-constexpr std::uint64_t most_in_all = 32u << 20;
+// A compiler's code has 400 kB, the C library's debug information 14 MB.
+constexpr std::uint64_t most_in_all = 64u << 20;
 
 constexpr auto* name_of_folder = "shadowprof";
 
@@ -123,23 +123,35 @@ std::string folder_of_kept_files() {
     return parent.empty() ? "" : parent + "/" + name_of_folder;
 }
 
-std::optional<KeptFile> read_kept_file(const std::string& name, std::size_t largest) {
+int open_kept_file(const std::string& name, std::size_t largest) {
     std::string why;
     const auto folder = open_kept(why);
-    if (!folder) return {};
-    const Descriptor opened(
-        openat(dirfd(folder.get()), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    if (!folder) return -1;
+    const int fd =
+        openat(dirfd(folder.get()), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0) return -1;
+    struct stat status {};
+    if (fstat(fd, &status) == 0 && S_ISREG(status.st_mode) && is_ours(status) &&
+        static_cast<std::uint64_t>(status.st_size) <= largest) {
+        const timespec used_now[2] = {{0, UTIME_NOW}, {0, UTIME_OMIT}};
+        futimens(fd, used_now);
+        return fd;
+    }
+    close(fd);
+    return -1;
+}
+
+std::optional<KeptFile> read_kept_file(const std::string& name, std::size_t largest) {
+    const Descriptor opened(open_kept_file(name, largest));
     if (opened < 0) return {};
     KeptFile file;
     struct stat status {};
-    bool is_sound = fstat(opened, &status) == 0 && S_ISREG(status.st_mode) && is_ours(status) &&
-                    static_cast<std::uint64_t>(status.st_size) <= largest;
+    bool is_sound =
+        fstat(opened, &status) == 0 && static_cast<std::uint64_t>(status.st_size) <= largest;
     if (is_sound) {
         file.written = status.st_mtim.tv_sec;
         file.contents.resize(static_cast<std::size_t>(status.st_size));
         is_sound = pread(opened, file.contents.data(), file.contents.size(), 0) == status.st_size;
-        const timespec used_now[2] = {{0, UTIME_NOW}, {0, UTIME_OMIT}};
-        futimens(opened, used_now);
     }
     if (!is_sound) return {};
     return file;

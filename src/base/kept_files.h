@@ -1,5 +1,6 @@
 // Files that are kept from one run to the next, in a folder of ours: what was measured of the
-// machine, and which code was executed. Nothing depends on them: without them a run takes longer.
+// machine, which code was executed, and debug information that was packed. Nothing depends on them:
+// without them a run takes longer.
 //
 // They are neither believed nor written where another user could have a hand in them: the home
 // directory may be another user's (sudo). Folder and files must be our own, writable by nobody
@@ -24,6 +25,8 @@ struct KeptFile {
 // Nothing if there is none, it is not to be believed, or it is larger than this. A file that is
 // read counts as used just now.
 std::optional<KeptFile> read_kept_file(const std::string& name, std::size_t largest);
+// The same, open for reading; -1 if there is nothing.
+int open_kept_file(const std::string& name, std::size_t largest);
 
 // Without success where nothing can be kept. Files that were not used for the longest time go, if
 // there are more bytes than `most_in_all`.

@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <map>
 #include <sstream>
@@ -290,6 +291,58 @@ TEST_CASE("debug information in another file: by debug link, by build id") {
     Symbols symbols(options);
     CHECK(name_at(symbols, module, at.at("hidden")) == "hidden");
     CHECK(symbols.line_at(module, at.at("hidden")).line == 12);
+}
+
+TEST_CASE("a debug file that is compressed is kept unpacked for the next time") {
+    auto& directory = programs().directory;
+    const auto file = directory.file("packed_program"), cache = directory.file("kept");
+    run("strip --strip-all -o " + file + " " + programs().c);
+    const auto module = module_of(file);
+    const auto at = addresses_in(programs().c).at("hidden");
+    const auto folder = directory.file("packed/.build-id/") + module.build_id.substr(0, 2),
+               debug = folder + "/" + module.build_id.substr(2) + ".debug",
+               kept = cache + "/shadowprof/debug-" + module.build_id;
+    run("mkdir -p " + folder + " && objcopy --only-keep-debug --compress-debug-sections=zlib " +
+        programs().c + " " + debug);
+    const char* const before = std::getenv("XDG_CACHE_HOME");
+    const std::string cache_before = before ? before : "";
+    ::setenv("XDG_CACHE_HOME", cache.c_str(), 1);
+    SymbolOptions options;
+    options.debug_directories = {directory.file("packed")};
+    const auto line = [&](bool keeps) {
+        options.keeps_unpacked = keeps;
+        Symbols symbols(options);
+        CHECK(name_at(symbols, module, at) == "hidden");
+        return symbols.line_at(module, at).line;
+    };
+    const auto is_kept = [&] { return std::ifstream{kept}.good(); };
+    CHECK(line(false) == 12);
+    CHECK(!is_kept());
+    {
+        options.keeps_unpacked = true;
+        Symbols symbols(options);
+        CHECK(name_at(symbols, module, at) == "hidden");
+        CHECK(!is_kept());  // names need none
+    }
+    CHECK(line(true) == 12);
+    REQUIRE(is_kept());
+    CHECK(output_of("readelf -tW " + kept).find("ZLIB") == std::string::npos);
+    run("strip --strip-debug " + debug);
+    CHECK(line(false) == 0);
+    CHECK(line(true) == 12);
+    run("truncate -s -1 " + kept);
+    CHECK(line(true) == 0);
+
+    // A link leads to a file of whoever has made the program.
+    run("rm -r " + kept + " " + directory.file("packed") + " && cd " + directory.path() +
+        " && objcopy --only-keep-debug --compress-debug-sections=zlib " + programs().c +
+        " packed.debug && objcopy --add-gnu-debuglink=packed.debug " + file);
+    CHECK(line(true) == 12);
+    CHECK(!is_kept());
+    if (before)
+        ::setenv("XDG_CACHE_HOME", cache_before.c_str(), 1);
+    else
+        ::unsetenv("XDG_CACHE_HOME");
 }
 
 TEST_CASE("another build, no file, no ELF file: nothing is said") {

@@ -1,14 +1,16 @@
 // Finds source lines and inlined functions in DWARF.
 //
 // libdw finds a compilation unit by .debug_aranges, which clang does not write, and scopes by
-// walking the whole unit. Neither is fast enough for thousands of locations. So this class keeps
-// tables: one of the ranges of units, and for each unit in use one of the ranges of functions.
+// walking the whole unit, which is not fast enough for thousands of locations. So this class keeps
+// tables: for each unit in use one of the ranges of functions, and, once an address is in no unit
+// that libdw finds, one of the ranges of all units.
 #pragma once
 
 #include <elfutils/libdw.h>
 #include <elfutils/libdwfl.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -42,13 +44,16 @@ class SourceLines {
     static void add_ranges(DieRanges& to, Dwarf_Die die);
     static void add_functions(DieRanges& to, Dwarf_Die parent, unsigned depth = 0);
     static void sort(DieRanges& ranges);
+    std::optional<Dwarf_Die> unit_at(std::uint64_t address);
     Dwarf_Die* function_at(Dwarf_Die& unit, std::uint64_t address);
     static Dwarf_Die* find_in(DieRanges& ranges, std::uint64_t address);
     static std::vector<InlinedFrame> inlined_at(Dwarf_Die unit, Dwarf_Die function,
                                                 std::uint64_t address);
 
+    Dwfl_Module* module_;
     std::uint64_t bias_ = 0;
-    DieRanges units_;
+    Dwarf* dwarf_;  // nullptr: there is none
+    std::optional<DieRanges> units_;
     std::unordered_map<std::uint64_t, DieRanges> functions_;  // by unit
 };
 

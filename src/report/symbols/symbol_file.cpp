@@ -64,7 +64,8 @@ std::size_t size_of_image(const std::byte* image) {
 }  // namespace
 
 std::unique_ptr<ElfImage> ElfImage::open(const std::string& path, const std::string& build_id,
-                                         const std::vector<std::string>& debug_directories) {
+                                         const std::vector<std::string>& debug_directories,
+                                         bool keeps_unpacked) {
     // A path from a profile may name anything. If it is a pipe, opening it must not block.
     const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0) return nullptr;
@@ -73,7 +74,8 @@ std::unique_ptr<ElfImage> ElfImage::open(const std::string& path, const std::str
         ::close(fd);
         return nullptr;
     }
-    return from_descriptor(fd, path, build_id, debug_directories);
+    return from_descriptor(fd, path, build_id, debug_directories,
+                           keeps_unpacked && !build_id.empty());
 }
 
 std::unique_ptr<ElfImage> ElfImage::open_own_vdso(const std::string& build_id) {
@@ -86,13 +88,17 @@ std::unique_ptr<ElfImage> ElfImage::open_own_vdso(const std::string& build_id) {
         if (fd >= 0) ::close(fd);
         return nullptr;
     }
-    return from_descriptor(fd, "[vdso]", build_id, {});
+    return from_descriptor(fd, "[vdso]", build_id, {}, false);
 }
 
 std::unique_ptr<ElfImage> ElfImage::from_descriptor(int fd, const std::string& path,
                                                     const std::string& build_id,
-                                                    const std::vector<std::string>& directories) {
+                                                    const std::vector<std::string>& directories,
+                                                    bool keeps_unpacked) {
     std::unique_ptr<ElfImage> image{new ElfImage};
+    image->build_id_ = build_id;
+    image->debug_directories_ = directories;
+    image->keeps_unpacked_ = keeps_unpacked;
     image->file_ = ::fcntl(fd, F_DUPFD_CLOEXEC, 0);
     for (const auto& directory : directories) image->debug_path_ += ":" + directory;
     image->debug_path_ = ":.debug" + image->debug_path_;
@@ -112,11 +118,33 @@ std::unique_ptr<ElfImage> ElfImage::from_descriptor(int fd, const std::string& p
         ::close(fd);
         return nullptr;
     }
+    void** of_module = nullptr;
+    dwfl_module_info(image->module_, &of_module, nullptr, nullptr, nullptr, nullptr, nullptr,
+                     nullptr);
+    *of_module = image.get();
     GElf_Addr bias = 0;
     image->elf_ = dwfl_module_getelf(image->module_, &bias);
     if (!image->elf_ || !is_x86_64(image->elf_) || build_id_of(image->elf_) != build_id)
         return nullptr;
     return image;
+}
+
+int ElfImage::find_debug_file(Dwfl_Module* module, void** of_module, const char* name,
+                              GElf_Addr base, const char* file, const char* link,
+                              GElf_Word checksum, char** found) {
+    auto& image = *static_cast<ElfImage*>(*of_module);
+    // First: what libdwfl finds itself, it opens itself.
+    const int unpacked = image.keeps_unpacked_ ? open_unpacked(image.build_id_) : -1;
+    image.is_unpacked_ = unpacked >= 0;
+    return image.is_unpacked_ ? unpacked
+                              : dwfl_standard_find_debuginfo(module, of_module, name, base, file,
+                                                             link, checksum, found);
+}
+
+void ElfImage::keep_debug_file() const {
+    if (!keeps_unpacked_ || is_unpacked_) return;
+    for (const auto& directory : debug_directories_)
+        if (keep_unpacked(directory, build_id_)) return;
 }
 
 ElfImage::~ElfImage() {

@@ -29,13 +29,20 @@ struct Relocation {
     std::optional<std::uint64_t> plt_index;  // its place in .rela.plt
 };
 
+// Debug files that an earlier run has unpacked and kept (unpacked_debug.cpp): one of that build, or
+// -1.
+int open_unpacked(const std::string& build_id);
+// Unpacks and keeps one. False: the directory has none, or none that is packed.
+bool keep_unpacked(const std::string& debug_directory, const std::string& build_id);
+
 // To be used by one thread at a time, because of libdw. Addresses are link-time addresses.
 class ElfImage {
   public:
     // nullptr if there is no such file, if it is not an x86-64 ELF file, or if its build id is not
     // the module's. A file without a build id never stands for a module that has one.
     static std::unique_ptr<ElfImage> open(const std::string& path, const std::string& build_id,
-                                          const std::vector<std::string>& debug_directories);
+                                          const std::vector<std::string>& debug_directories,
+                                          bool keeps_unpacked = false);
     // The vDSO that is mapped into this process, if it is of that build.
     static std::unique_ptr<ElfImage> open_own_vdso(const std::string& build_id);
     ~ElfImage();
@@ -50,6 +57,8 @@ class ElfImage {
     // Reads from the loadable segment that holds the address; fewer bytes at the segment's end.
     std::vector<std::byte> bytes(std::uint64_t address, std::size_t size) const;
     bool has_debug_information() const;  // in it or in a separate file
+    // Debug information is about to be read: next time it is to be there unpacked.
+    void keep_debug_file() const;
     Dwfl_Module* dwfl_module() const { return module_; }
 
   private:
@@ -57,8 +66,15 @@ class ElfImage {
     std::vector<SymbolCandidate> symbols_in(bool code) const;
     static std::unique_ptr<ElfImage> from_descriptor(int fd, const std::string& path,
                                                      const std::string& build_id,
-                                                     const std::vector<std::string>& directories);
+                                                     const std::vector<std::string>& directories,
+                                                     bool keeps_unpacked);
+    static int find_debug_file(Dwfl_Module* module, void** image, const char* name, GElf_Addr base,
+                               const char* file, const char* link, GElf_Word checksum,
+                               char** found);
 
+    std::string build_id_;
+    std::vector<std::string> debug_directories_;
+    bool keeps_unpacked_ = false, is_unpacked_ = false;
     std::string debug_path_;
     char* debug_path_pointer_ = nullptr;
     Dwfl_Callbacks callbacks_{};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "report/symbols/demangle.h"
 #include "report/symbols/plt.h"
@@ -24,16 +25,31 @@ FunctionInfo info_of(const Function& f) {
 
 }  // namespace
 
+// Most places are in functions that have symbols: all else is read when it is first asked for.
 struct Symbols::File {
     std::unique_ptr<ElfImage> image;
     FunctionTable functions;
-    FunctionTable variables;
-    std::unique_ptr<SourceLines> lines;  // read when first asked for
+    bool knows_gaps = false;
+    std::optional<FunctionTable> variables;
+    std::unique_ptr<SourceLines> lines;
 
     explicit File(std::unique_ptr<ElfImage> opened)
-        : image(std::move(opened)), functions(image->symbols()), variables(image->variables()) {
-        functions.fill_gaps(plt_stubs(*image, functions));
-        functions.fill_gaps(unwind_ranges(*image));
+        : image(std::move(opened)), functions(image->symbols()) {}
+
+    const FunctionTable& all_functions() {
+        if (!std::exchange(knows_gaps, true)) {
+            functions.fill_gaps(plt_stubs(*image, functions));
+            functions.fill_gaps(unwind_ranges(*image));
+        }
+        return functions;
+    }
+    const Function* function_at(std::uint64_t offset) {
+        const auto* const found = functions.find(offset);
+        return found ? found : all_functions().find(offset);
+    }
+    const Function* variable_at(std::uint64_t offset) {
+        if (!variables) variables.emplace(image->variables());
+        return variables->find(offset);
     }
 };
 
@@ -63,7 +79,7 @@ Symbols::File* Symbols::file_of(const trace::Module& module) {
         auto image = module.path == vdso_path
                          ? ElfImage::open_own_vdso(module.build_id)
                          : ElfImage::open(options_.root + module.path, module.build_id,
-                                          options_.debug_directories);
+                                          options_.debug_directories, options_.keeps_unpacked);
         if (image) entry->second = std::make_unique<File>(std::move(image));
     }
     return entry->second.get();
@@ -76,7 +92,7 @@ std::optional<FunctionInfo> Symbols::function_at(const trace::Module& module,
     if (module.path == runtime_code_path)
         found = runtime_names_.find(offset);
     else if (File* file = file_of(module))
-        if (!(found = file->functions.find(offset))) found = file->variables.find(offset);
+        if (!(found = file->function_at(offset))) found = file->variable_at(offset);
     if (!found) return {};
     return info_of(*found);
 }
@@ -88,7 +104,10 @@ SourceLine Symbols::line_at(const trace::Module& module, std::uint64_t offset) {
 }
 
 SourceLines& Symbols::lines_of(File& file) {
-    if (!file.lines) file.lines = std::make_unique<SourceLines>(file.image->dwfl_module());
+    if (!file.lines) {
+        file.lines = std::make_unique<SourceLines>(file.image->dwfl_module());
+        file.image->keep_debug_file();
+    }
     return *file.lines;
 }
 
@@ -96,7 +115,7 @@ bool Symbols::is_described_function(const trace::Module& module, std::uint64_t o
     const std::lock_guard lock(files_->mutex);
     File* file = file_of(module);
     if (!file || !file->image->has_debug_information()) return false;
-    const auto* found = file->functions.find(offset);
+    const auto* found = file->function_at(offset);
     return found && found->begin == offset;
 }
 
@@ -105,7 +124,7 @@ std::vector<PassedParameter> Symbols::parameters_at(const trace::Module& module,
                                                     std::uint64_t offset) {
     const std::lock_guard lock(files_->mutex);
     File* file = file_of(module);
-    const auto* found = file ? file->functions.find(offset) : nullptr;
+    const auto* found = file ? file->function_at(offset) : nullptr;
     if (!found) return {};
     return lines_of(*file).parameters_at(offset, found->symbol.find('.') != std::string::npos);
 }
@@ -114,7 +133,7 @@ std::vector<FunctionInfo> Symbols::functions_of(const trace::Module& module) {
     const std::lock_guard lock(files_->mutex);
     std::vector<FunctionInfo> all;
     if (File* file = file_of(module))
-        for (const auto& f : file->functions.functions()) all.push_back(info_of(f));
+        for (const auto& f : file->all_functions().functions()) all.push_back(info_of(f));
     return all;
 }
 

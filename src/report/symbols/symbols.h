@@ -24,6 +24,7 @@ namespace shadowprof::report {
 struct SymbolOptions {
     std::string root;  // prefix of module paths: /proc/PID/root of a process in a container
     std::vector<std::string> debug_directories = {"/usr/lib/debug"};
+    bool keeps_unpacked = false;  // debug files, for the next run (base/kept_files.h)
 };
 
 struct FunctionInfo {

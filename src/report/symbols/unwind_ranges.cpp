@@ -17,35 +17,40 @@ Number read(const std::vector<std::byte>& data, std::size_t at) {
     return n;
 }
 
-// Of the frame description at that address: length and CIE offset, 4 bytes each, then where the
-// function begins and how long it is.
-std::uint64_t function_size(const ElfImage& image, std::uint64_t description) {
-    const auto fields = image.bytes(description, 16);
-    return read<std::uint32_t>(fields, 12);
+// Where a section is, and what is in it.
+struct Contents {
+    std::uint64_t begin = 0;
+    std::vector<std::byte> bytes;
+};
+Contents contents_of(const ElfImage& image, std::string_view name) {
+    for (const auto& section : image.sections())
+        if (section.name == name)
+            return {section.header.sh_addr,
+                    image.bytes(section.header.sh_addr, section.header.sh_size)};
+    return {};
 }
 
 }  // namespace
 
 std::vector<Function> unwind_ranges(const ElfImage& image) {
+    // version, three encodings, where .eh_frame is, how many entries; then the entries: where
+    // a function begins and where its description is, both relative to this table.
+    const auto [base, table] = contents_of(image, ".eh_frame_hdr");
+    if (table.size() < 12 || table[2] != unsigned_4 || table[3] != signed_4_from_table) return {};
+    const auto absolute = [&, base = base, &table = table](std::size_t at) {
+        return base + static_cast<std::uint64_t>(std::int64_t{read<std::int32_t>(table, at)});
+    };
+    const auto [descriptions_at, descriptions] = contents_of(image, ".eh_frame");
     std::vector<Function> found;
-    for (const auto& section : image.sections()) {
-        if (section.name != ".eh_frame_hdr") continue;
-        // version, three encodings, where .eh_frame is, how many entries; then the entries: where
-        // a function begins and where its description is, both relative to this table.
-        const auto base = section.header.sh_addr;
-        const auto table = image.bytes(base, section.header.sh_size);
-        if (table.size() < 12 || table[2] != unsigned_4 || table[3] != signed_4_from_table)
-            return found;
-        const auto absolute = [&](std::size_t at) {
-            return base + static_cast<std::uint64_t>(std::int64_t{read<std::int32_t>(table, at)});
-        };
-        const std::size_t count =
-            std::min<std::size_t>(read<std::uint32_t>(table, 8), (table.size() - 12) / 8);
-        for (std::size_t i = 0; i < count; ++i) {
-            const auto begin = absolute(12 + 8 * i);
-            const auto size = function_size(image, absolute(16 + 8 * i));
-            if (size != 0) found.push_back({{}, begin, begin + size});
-        }
+    const std::size_t count =
+        std::min<std::size_t>(read<std::uint32_t>(table, 8), (table.size() - 12) / 8);
+    for (std::size_t i = 0; i < count; ++i) {
+        const auto begin = absolute(12 + 8 * i), description = absolute(16 + 8 * i);
+        if (description < descriptions_at || description - descriptions_at >= descriptions.size())
+            continue;
+        // Length and CIE offset, 4 bytes each, then where the function begins and how long it is.
+        const auto size = read<std::uint32_t>(descriptions, description - descriptions_at + 12);
+        if (size != 0) found.push_back({{}, begin, begin + size});
     }
     return found;
 }
