@@ -21,12 +21,11 @@ import json
 import math
 import os
 import shlex
-import statistics
-import subprocess
 import sys
 import tempfile
 
 from common import build, machine, profile
+from judging import judge, shares
 from workloads import workloads
 
 WORKLOADS = {
@@ -40,65 +39,6 @@ WORKLOADS = {
 LEAST_SHARE = 0.02
 NUMBERS = [5, 10, 20, 50, 100, 200, 500]  # of samples in a run
 FEWEST_RUNS = 10
-
-
-def shares(path):
-    """{(kind, what): (share, low, high)} of a profile."""
-    with open(path, encoding="utf-8") as file:
-        whole = json.load(file)
-    modules, locations = whole["modules"], whole["locations"]
-
-    def place(index):
-        location = locations[index]
-        return os.path.basename(modules[location["module"]]["path"]), location["offset"]
-
-    found = {}
-
-    def add(kind, what, entry):
-        found[kind, what] = (entry["share"], *entry["interval"])
-
-    for entry in whole["methods"]["entries"]:
-        add("function", place(entry["function"]), entry["instructions"])
-    for entry in whole["edges"]["entries"]:
-        add("edge", (place(entry["from"]), place(entry["to"])), entry)
-    for entry in whole["paths"]["entries"]:
-        add("path", tuple(place(block) for block in entry["blocks"]), entry)
-    return found, whole["coverage"]["samples"]
-
-
-def most_of_unseen(samples):
-    return 1 - 0.025 ** (1 / max(samples, 1))
-
-
-def judge(truth, rounds):
-    """Of rounds of (samples, shares), by kind: cases, contained, absent, truth above, truth below, mean error of the
-    largest share."""
-    by_kind = collections.defaultdict(lambda: collections.Counter())
-    errors = collections.defaultdict(list)
-    for samples, sampled in rounds:
-        for (kind, what), share in truth.items():
-            count = by_kind[kind]
-            count["cases"] += 1
-            estimate = sampled.get((kind, what))
-            if estimate is None:
-                count["absent"] += 1
-                count["contained" if share <= most_of_unseen(samples) else "above"] += 1
-                continue
-            value, low, high = estimate
-            errors[kind, what].append(value - share)
-            # The file has six digits.
-            if share > high + 1e-6:
-                count["above"] += 1
-            elif share < low - 1e-6:
-                count["below"] += 1
-            else:
-                count["contained"] += 1
-    worst = {}
-    for (kind, what), values in errors.items():
-        mean = statistics.fmean(values)
-        if abs(mean) > abs(worst.get(kind, 0)):
-            worst[kind] = mean
-    return by_kind, worst
 
 
 def by_number_of_samples(runs):

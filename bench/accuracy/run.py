@@ -37,7 +37,8 @@ import sys
 import tempfile
 
 from common import machine, profile, run
-from intervals import LEAST_SHARE, shares
+from intervals import LEAST_SHARE
+from judging import compare, load, shares
 from plots import bars, lines
 from workloads import drive, workloads
 
@@ -65,16 +66,9 @@ and 0.6–2.9 % of extra CPU; HPS has overlaps of calls and methods of 90 % at 0
 """
 
 
-def compare(shadowprof, sampled, perfect):
-    text = subprocess.run([shadowprof, "compare", "--json", sampled, perfect], check=True,
-                          stdout=subprocess.PIPE).stdout
-    result = json.loads(text)
-    with open(sampled, encoding="utf-8") as file:
-        whole = json.load(file)
-    keys = {"path": "path_accuracy", "edge": "edge_accuracy", "Diff-Top": "diff_top",
-            "call": "call_overlap", "method": "method_overlap",
-            "stream": "stream_overlap", "coverage": "coverage"}
-    figures = {name: (result.get(key) or {}).get("value") for name, key in keys.items()}
+def figures_of(shadowprof, sampled, perfect):
+    whole = load(sampled)
+    figures = compare(shadowprof, sampled, perfect)
     figures["slowdown"] = whole["cost"].get("slowdown")
     figures["faults/s"] = whole["cost"].get("extra_faults", 0) / whole["run"]["duration"]
     estimates = shares(sampled)[0]
@@ -165,7 +159,7 @@ class Bench:
             try:
                 all_of_it = profile(self.shadowprof, [*shlex.split(text), "--limit", "0"], command, sampled,
                                     requests)
-                figures = compare(self.shadowprof, sampled, perfect)
+                figures = figures_of(self.shadowprof, sampled, perfect)
             except subprocess.CalledProcessError as error:
                 print(f"{program:10} {config:14} {error}", flush=True)
                 continue
