@@ -174,11 +174,14 @@ class ProcessUnwinder {
                           constants_.mappings().end(), same_place);
     }
 
-    // `then`: the mappings that the process had, where it may be another by now.
-    StackWithSignals unwind(const StackSnapshot& snapshot, const proc::Maps* then,
+    // `then`: the mappings that the process had. `Deeper`: what the snapshot does not have of the
+    // stack.
+    enum class Deeper : std::uint8_t { is_unknown, is_as_now };
+    StackWithSignals unwind(const StackSnapshot& snapshot, const proc::Maps& then, Deeper deeper,
                             std::size_t most_frames) {
         snapshot_ = &snapshot;
-        then_ = then;
+        then_ = &then;
+        deeper_ = deeper;
         reads_left_ = most_reads;
         registers_ = snapshot.registers;
         StackWithSignals all{{registers_.rip()}, {}};
@@ -257,7 +260,7 @@ class ProcessUnwinder {
 
     // What frame pointers lead to may be anything.
     bool may_be_code(Address at) const {
-        if (!then_) return true;
+        if (deeper_ == Deeper::is_as_now) return true;
         const auto* const mapping = then_->mapping_at(at);
         return mapping && mapping->executable;
     }
@@ -310,18 +313,13 @@ class ProcessUnwinder {
         const auto* const constant = constants_.mapping_at({address});
         if (constant && constant->range.contains({address + 7}))
             return read_constant(address, value);
-        if (then_) {
-            // Unwind tables name a personality routine through a variable of the module. Nobody
-            // calls it here, but libunwind reads it.
-            const auto* const mapping = then_->mapping_at({address});
-            if (!mapping || !mapping->is_file()) return false;
-            value = memory_.read_as<std::uint64_t>({address}).value_or(0);
-            return true;
-        }
-        // Another stack (a signal handler's), or one deeper than the snapshot.
         const auto word = memory_.read_as<std::uint64_t>({address});
-        if (word) value = *word;
-        return word.has_value();
+        value = word.value_or(0);
+        if (word && deeper_ == Deeper::is_as_now) return true;
+        // Unwind tables name a personality routine through a variable of the module. Nobody calls
+        // it here, but libunwind reads it.
+        const auto* const mapping = then_->mapping_at({address});
+        return mapping && mapping->is_file();
     }
 
     bool read_constant(std::uint64_t address, std::uint64_t& value) {
@@ -353,18 +351,21 @@ class ProcessUnwinder {
     // Of the stack that is being unwound.
     const StackSnapshot* snapshot_ = nullptr;
     const proc::Maps* then_ = nullptr;
+    Deeper deeper_ = Deeper::is_unknown;
     unsigned reads_left_ = 0;
     Registers registers_;
 };
 
 // Of this thread.
-struct Kept {
-    std::unique_ptr<ProcessUnwinder> unwinder;
-    std::shared_ptr<const proc::Maps> maps;  // which it is known to be for
-};
-Kept& kept() {
-    static thread_local Kept of_thread;
-    return of_thread;
+ProcessUnwinder& unwinder_for(pid_t pid, const std::shared_ptr<const proc::Maps>& maps) {
+    static thread_local std::unique_ptr<ProcessUnwinder> unwinder;
+    static thread_local std::shared_ptr<const proc::Maps> known_for;
+    if (!unwinder || known_for != maps) {
+        if (!unwinder || !unwinder->is_for(pid, constants_of(*maps)))
+            unwinder = std::make_unique<ProcessUnwinder>(pid, *maps);
+        known_for = maps;
+    }
+    return *unwinder;
 }
 
 }  // namespace
@@ -377,33 +378,19 @@ StackSnapshot snapshot_stack(pid_t pid, const Registers& registers) {
     return {.pid = pid, .registers = registers, .bytes = {buffer.begin(), buffer.begin() + size}};
 }
 
-StackWithSignals unwind_with_signals(const StackSnapshot& snapshot, std::size_t most_frames) {
-    auto& [unwinder, known_for] = kept();
-    const auto maps = proc::Maps::without_modules(snapshot.pid);
-    if (!maps) return {{snapshot.registers.rip()}, {}};
-    if (!unwinder || !unwinder->is_for(snapshot.pid, constants_of(*maps))) {
-        const auto with_modules = proc::Maps::of(snapshot.pid);
-        if (!with_modules) return {{snapshot.registers.rip()}, {}};
-        unwinder = std::make_unique<ProcessUnwinder>(snapshot.pid, *with_modules);
-        known_for.reset();
-    }
-    return unwinder->unwind(snapshot, nullptr, most_frames);
-}
-
-std::vector<Address> unwind(const StackSnapshot& snapshot, std::size_t most_frames) {
-    return unwind_with_signals(snapshot, most_frames).frames;
-}
-
 std::vector<Address> unwind(const StackSnapshot& snapshot,
                             const std::shared_ptr<const proc::Maps>& maps,
                             std::size_t most_frames) {
-    auto& [unwinder, known_for] = kept();
-    if (!unwinder || known_for != maps) {
-        if (!unwinder || !unwinder->is_for(snapshot.pid, constants_of(*maps)))
-            unwinder = std::make_unique<ProcessUnwinder>(snapshot.pid, *maps);
-        known_for = maps;
-    }
-    return unwinder->unwind(snapshot, maps.get(), most_frames).frames;
+    return unwinder_for(snapshot.pid, maps)
+        .unwind(snapshot, *maps, ProcessUnwinder::Deeper::is_unknown, most_frames)
+        .frames;
+}
+
+StackWithSignals unwind_with_signals(const StackSnapshot& snapshot,
+                                     const std::shared_ptr<const proc::Maps>& maps,
+                                     std::size_t most_frames) {
+    return unwinder_for(snapshot.pid, maps)
+        .unwind(snapshot, *maps, ProcessUnwinder::Deeper::is_as_now, most_frames);
 }
 
 }  // namespace shadowprof::ptrace

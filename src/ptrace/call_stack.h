@@ -25,20 +25,22 @@ struct StackSnapshot {
 
 StackSnapshot snapshot_stack(pid_t pid, const Registers& registers);
 
-// Innermost first: the interrupted instruction, then return addresses. At least one entry; shorter
-// than the truth where unwind information is missing.
-std::vector<Address> unwind(const StackSnapshot& snapshot, std::size_t most_frames = 128);
+// The process may have long gone on, or be gone: the mappings are those of then, and code that the
+// process no longer has is read from its files. Innermost first: the interrupted instruction, then
+// return addresses. At least one entry; shorter than the truth where unwind information is missing.
+// Of the stack only the snapshot counts.
+std::vector<Address> unwind(const StackSnapshot& snapshot,
+                            const std::shared_ptr<const proc::Maps>& maps,
+                            std::size_t most_frames = 128);
 
+// Of a stack that is deeper than the snapshot, or of several (signal handlers may have one), the
+// rest is read from the process as it is now.
 struct StackWithSignals {
     std::vector<Address> frames;
     std::optional<trace::SignalFrames> signals;  // if the stack was unwound to its end
 };
-StackWithSignals unwind_with_signals(const StackSnapshot& snapshot, std::size_t most_frames = 128);
-
-// The same of a process that has long gone on, or is gone: the mappings are those of then, code
-// that the process no longer has is read from its files, and of its stack only the snapshot counts.
-std::vector<Address> unwind(const StackSnapshot& snapshot,
-                            const std::shared_ptr<const proc::Maps>& maps,
-                            std::size_t most_frames = 128);
+StackWithSignals unwind_with_signals(const StackSnapshot& snapshot,
+                                     const std::shared_ptr<const proc::Maps>& maps,
+                                     std::size_t most_frames = 128);
 
 }  // namespace shadowprof::ptrace

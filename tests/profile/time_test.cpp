@@ -108,4 +108,22 @@ TEST_CASE("time of which nothing is known is unknown") {
     CHECK(list.entries.size() == 1);
 }
 
+TEST_CASE("a stack that breaks off goes on as others do from there") {
+    const std::vector<std::uint64_t> whole{0x1010, 0x2020, 0x3030, 0x4040};
+    const auto list =
+        found_by({look(ThreadState::user, whole), look(ThreadState::user, whole),
+                  look(ThreadState::user, {0x1010, 0x2020, 0x5050, 0x4040}),
+                  look(ThreadState::kernel, {0x1110, 0x2020}), look(ThreadState::user, {0x1010}),
+                  look(ThreadState::user, {0x6060, 0x7070})});
+    REQUIRE(list.entries.size() == 4);
+    CHECK(list.entries[0].statistics.samples == 3);
+    CHECK(list.entries[0].frames == std::vector{at(0x1000), at(0x2020), at(0x3030), at(0x4040)});
+    for (const auto& e : list.entries) {
+        if (e.state == ThreadState::kernel)
+            CHECK(e.frames == std::vector{at(0x1100), at(0x2020), at(0x3030), at(0x4040)});
+        // Nothing is known of what another place leads to.
+        if (e.frames.front() == at(0x6000)) CHECK(e.frames == std::vector{at(0x6000), at(0x7070)});
+    }
+}
+
 }  // namespace shadowprof::profile

@@ -1,6 +1,7 @@
 #include "ptrace/call_stack.h"
 
 #include <doctest/doctest.h>
+#include <sys/wait.h>
 #include <ucontext.h>
 #include <unistd.h>
 
@@ -121,7 +122,7 @@ StackWithSignals in_handler;
 void nested_handler(int) {
     Taken taken;
     take(taken);
-    in_handler = unwind_with_signals(taken.snapshot);
+    in_handler = unwind_with_signals(taken.snapshot, own_maps());
 }
 
 void handler(int) {
@@ -143,7 +144,7 @@ TEST_CASE("signal handlers are found on a stack that is unwound to its end") {
     CHECK(in_handler.signals->depth() == 0);
     Taken taken;
     take(taken);
-    CHECK(!unwind_with_signals(taken.snapshot, 2).signals);
+    CHECK(!unwind_with_signals(taken.snapshot, own_maps(), 2).signals);
 }
 
 TEST_CASE("a copy of a stack is unwound when the stack is no longer like that") {
@@ -178,6 +179,16 @@ TEST_CASE("unwind instructions that have no end") {
     asm volatile("" : : "r"(room) : "memory");
     Taken taken;
     call_from_a_loop(taken, take);
-    CHECK(unwind(taken.snapshot).size() <= 2 + 128);
+    CHECK(unwind_with_signals(taken.snapshot, own_maps()).frames.size() <= 2 + 128);
     CHECK(unwind(taken.snapshot, own_maps()).front() == taken.snapshot.registers.rip());
+}
+
+TEST_CASE("of a process that is gone there is as much as of one that lives") {
+    auto taken = taken_on_the_way(careful);
+    const auto maps = own_maps();
+    const auto gone = fork();
+    if (gone == 0) _exit(0);
+    REQUIRE(waitpid(gone, nullptr, 0) == gone);
+    taken.snapshot.pid = gone;
+    check_unwinds_to(taken, unwind_with_signals(taken.snapshot, maps).frames);
 }

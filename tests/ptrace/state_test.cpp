@@ -84,24 +84,25 @@ TEST_CASE("a stack is unwound by any thread, and after the program went on") {
         snapshot = snapshot_stack(tracer.pid(), *thread.registers());
     });
     CHECK(snapshot.bytes.size() > 1000);
-    std::vector<Address> frames = unwind(snapshot);
-    const auto maps = Maps::of(target.pid());
-    REQUIRE(maps);
+    auto found = Maps::of(target.pid());
+    REQUIRE(found);
+    const auto maps = std::make_shared<const Maps>(std::move(*found));
+    std::vector<Address> frames = unwind(snapshot, maps);
     CHECK(frames.front() == snapshot.registers.rip());
     // deepest, recurse (depth + 1 times), stack, main, two of libc's, _start
     CHECK(frames.size() == 1 + depth + 1 + 2 + 3);
     for (const auto frame : frames) CHECK(maps->module_at(frame));
     // The recursion returns to the same place each time.
     CHECK(std::count(frames.begin(), frames.end(), frames[3]) >= depth - 1);
-    CHECK(unwind(snapshot, 5).size() == 5);
+    CHECK(unwind(snapshot, maps, 5).size() == 5);
 
     const auto begin = Clock::now();
-    for (int n = 0; n < 100; ++n) CHECK(unwind(snapshot).size() == frames.size());
+    for (int n = 0; n < 100; ++n) CHECK(unwind(snapshot, maps).size() == frames.size());
     MESSAGE("microseconds a frame: "
             << std::chrono::duration<double, std::micro>(Clock::now() - begin).count() / 100 /
                    static_cast<double>(frames.size()));
     std::vector<Address> elsewhere;
-    std::thread([&] { elsewhere = unwind(snapshot); }).join();
+    std::thread([&] { elsewhere = unwind(snapshot, maps); }).join();
     CHECK(elsewhere == frames);
 }
 
@@ -109,5 +110,5 @@ TEST_CASE("a stack without a process has its innermost frame") {
     StackSnapshot snapshot;
     snapshot.pid = 0x7ffffff0;
     snapshot.registers.raw.rip = 42;
-    CHECK(unwind(snapshot) == std::vector{Address{42}});
+    CHECK(unwind(snapshot, std::make_shared<const Maps>()) == std::vector{Address{42}});
 }

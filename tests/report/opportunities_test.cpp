@@ -12,6 +12,7 @@
 #include <doctest/doctest.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "report/opportunities/last_writers.h"
 #include "report/page/page_data.h"
@@ -93,6 +94,44 @@ const Finding* find(const std::vector<Finding>& all, std::string_view kind) {
 }
 
 }  // namespace
+
+TEST_CASE("what one sample saw is no finding, however many executions it stands for") {
+    // The same in samples, of which the first saw so many per cent, and the others the rest.
+    const auto sampled = [](int samples, std::uint64_t in_first) {
+        auto p = dividing_program(9900, 100);
+        const auto spread = [&](std::uint64_t count, auto add) {
+            add(count * in_first / 100);
+            for (int n = 1; n < samples; ++n)
+                add(count * (100 - in_first) / 100 / static_cast<unsigned>(samples - 1));
+        };
+        auto& edges = *p.find<EdgeSection>();
+        edges.totals.exhaustive = false;
+        for (auto& e : edges.entries) {
+            const auto all = std::exchange(e.statistics, {}).count;
+            spread(all, [&](auto part) { e.statistics.add_sample(part, 2 * part); });
+        }
+        for (auto& e : p.find<ValueSection>()->entries) {
+            const auto all = std::exchange(e.executions, {}).total;
+            auto& top = e.top.front().statistics;
+            const auto with_7 = std::exchange(top, {}).count;
+            spread(all, [&](auto part) {
+                e.executions.add_sample(part);
+                top.add_sample(part * with_7 / all, part);
+            });
+        }
+        return p;
+    };
+    Symbols symbols;
+    const auto finds = [&](const Profile& p) {
+        return find(find_opportunities(p, symbols, Code::all), "specialise-argument") != nullptr ||
+               find(find_opportunities(p, symbols, Code::all), "constant-divisor") != nullptr;
+    };
+    CHECK(finds(dividing_program(9900, 100)));
+    CHECK(finds(sampled(40, 3)));
+    CHECK_FALSE(finds(sampled(1, 100)));
+    CHECK_FALSE(finds(sampled(4, 25)));
+    CHECK_FALSE(finds(sampled(40, 90)));
+}
 
 TEST_CASE("the writers of a register are found in the callers") {
     const auto p = dividing_program(900, 100);

@@ -62,7 +62,7 @@ Profile sample_profile() {
     p.run.interrupted = "SIGTERM";
     p.run.warnings = {"a thread was not followed"};
     p.run.failures = {"sample 3 was lost"};
-    p.cost = {3, 0.25, 1, 12, 0.75, 0.0125};
+    p.cost = {3, 0.25, 1, 12, 0.75, 0.0125, {}};
     p.coverage = {2, 1200, 100, {{"exit", 1}, {"sample size", 1}}, 1200};
     p.modules = {{"/usr/bin/app", "00ff12"}, {"[runtime code]", ""}};
 

@@ -131,10 +131,14 @@ model::ShownChapter method_chapter(const MethodSection& list, const model::Chapt
                 [](const Entry& e) { return model::ShownPlace{e.function}; })
         .column(Column("source", "where", source).of(7).wide(2).dim(),
                 [](const Entry& e) { return model::ShownPlace{e.function}; });
+    constexpr double most_error = 0.5;  // a total whose interval is wider than itself is none
+    const bool knows_total = relative_error_of(list.instructions) < most_error;
     return {.key = "functions",
             .name = "Functions",
             .title = "Hot functions",
-            .explanation = "by instructions: " + model::count_text(list.instructions.total),
+            .explanation =
+                "by instructions" +
+                (knows_total ? ": " + model::count_text(list.instructions.total) : std::string()),
             .about = "Functions, and how often they are called and loop",
             .totals = list.instructions,
             .dropped = list.dropped,

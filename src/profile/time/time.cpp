@@ -12,15 +12,56 @@ namespace {
 
 constexpr std::size_t most_contexts = 3000;
 
-// The rarest contexts are told by their innermost function only.
+// A look has the innermost part of a deep stack, and some code cannot be unwound. Where a stack
+// breaks off others of its thread go on, which end where most do: so does it, the way that most
+// take. Otherwise what is on every stack, as main(), would have less than all of the time.
+void complete_stacks(std::vector<TimeHotlist::Entry>& entries) {
+    std::map<std::string, std::map<Location, std::uint64_t>> ends;  // by thread
+    for (const auto& e : entries)
+        if (!e.frames.empty()) ends[e.thread][e.frames.back()] += e.weight();
+    std::map<std::string, Location> usual_end;
+    for (const auto& [thread, of_thread] : ends)
+        usual_end[thread] = std::ranges::max_element(of_thread, {}, [](const auto& end) {
+                                return end.second;
+                            })->first;
+    const auto is_whole = [&](const TimeHotlist::Entry& e) {
+        return e.frames.back() == usual_end.at(e.thread);
+    };
+    struct Way {
+        std::uint64_t weight = 0;
+        std::vector<Location> frames;  // further out
+    };
+    std::map<std::pair<std::string, Location>, Way> ways;
+    for (const auto& e : entries) {
+        if (e.frames.empty() || is_whole(e)) continue;
+        ways.try_emplace({e.thread, e.frames.back()});
+    }
+    if (ways.empty()) return;
+    for (const auto& e : entries) {
+        if (e.frames.empty() || !is_whole(e)) continue;
+        for (auto at = e.frames.begin(); at != e.frames.end(); ++at) {
+            const auto way = ways.find({e.thread, *at});
+            if (way == ways.end() || way->second.weight >= e.weight()) continue;
+            way->second = {e.weight(), {at + 1, e.frames.end()}};
+        }
+    }
+    for (auto& e : entries) {
+        if (e.frames.empty() || is_whole(e)) continue;
+        for (const auto& frame : ways.at({e.thread, e.frames.back()}).frames)
+            if (std::ranges::find(e.frames, frame) == e.frames.end()) e.frames.push_back(frame);
+    }
+}
+
+// The rarest contexts are told by their innermost function only. Those that have become the same
+// are one.
 void forget_rarest_contexts(std::vector<TimeHotlist::Entry>& entries) {
-    if (entries.size() <= most_contexts) return;
+    const bool are_many = entries.size() > most_contexts;
     sort_hotlist(entries);
     using Function = std::tuple<std::string, ThreadState, std::string, std::vector<Location>>;
     std::map<Function, std::size_t> known;
     std::vector<TimeHotlist::Entry> kept;
     for (auto& e : entries) {
-        if (kept.size() >= most_contexts / 2 && e.frames.size() > 1) e.frames.resize(1);
+        if (are_many && kept.size() >= most_contexts / 2 && e.frames.size() > 1) e.frames.resize(1);
         const auto [same, is_new] =
             known.try_emplace({e.thread, e.state, e.call, e.frames}, kept.size());
         if (is_new) {
@@ -81,6 +122,7 @@ void TimeProfiler::yield(Hotlists& into, Seen /*what is seen of Traces*/) {
     };
     add(on_processor_, &TimeHotlist::Entry::statistics);
     add(waiting_, &TimeHotlist::Entry::waiting);
+    complete_stacks(list.entries);
     forget_rarest_contexts(list.entries);
     sort_hotlist(list.entries);
     into.add(std::move(list));

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "report/opportunities/finding.h"
 #include "report/text/format.h"
 
 namespace shadowprof::report {
@@ -29,6 +30,7 @@ Evidence::Evidence(const Profile& profile)
     : p_(profile), instructions_(real(weighted_instructions(profile).value_or(0))) {
     order_points();
     executions_.resize(points());
+    seen_.resize(points());
     block_at_.resize(points());
     out_.resize(points());
     in_.resize(points());
@@ -80,6 +82,20 @@ void Evidence::raise(Point at, std::uint64_t executions) {
     executions_[at] = std::max(executions_[at], executions);
 }
 
+// By one entry of a hotlist. Samples are not equal: one of them may have nearly all executions.
+void Evidence::seen(Point at, const model::Statistics& by, const model::Totals& of) {
+    if (seen_[at] == Seen::often || by.count == 0) return;
+    const auto count = real(by.count);
+    const bool is_often = of.exhaustive || (by.samples >= thresholds::least_samples &&
+                                            count * count >= thresholds::least_equal_samples *
+                                                                 static_cast<double>(by.squares));
+    seen_[at] = is_often ? Seen::often : Seen::rarely;
+}
+
+bool Evidence::is_seen_often(Point at) const {
+    return at == no_point || seen_[at] != Seen::rarely;
+}
+
 // `change` is how often blocks of paths begin at a point, less how often they ended before it. Its
 // running sum is how often paths ran through the point. Unsigned wrap-around cancels out.
 void Evidence::count_paths() {
@@ -91,6 +107,8 @@ void Evidence::count_paths() {
             if (begin == no_point || end == no_point || end < begin) continue;
             change[begin] += path.statistics.count;
             change[end + 1] -= path.statistics.count;
+            const auto& totals = p_.find<PathSection>()->totals;
+            for (auto at = begin; at <= end; ++at) seen(at, path.statistics, totals);
             auto& known = block_at_[begin];
             if (path.statistics.count > known.count)
                 known = {end, b.instructions, path.statistics.count};
@@ -113,6 +131,7 @@ void Evidence::add_edges() {
         const auto from = point(e.from), to = point(e.to);
         if (from == no_point || to == no_point) continue;
         out_[from].push_back(&e);
+        for (const auto at : {from, to}) seen(at, e.statistics, p_.find<EdgeSection>()->totals);
         left[from] += e.statistics.count;
         entered[to] += e.statistics.count;
         // Control that falls through comes from the instruction before, as in straight-line code.
@@ -130,8 +149,10 @@ void Evidence::add_calls() {
         calls_as_edges_.push_back({e.from, e.to, EdgeKind::call, e.statistics});
         out_[from].push_back(&calls_as_edges_.back());
         in_[to].push_back(&calls_as_edges_.back());
-        raise(from, e.statistics.count);
-        raise(to, e.statistics.count);
+        for (const auto at : {from, to}) {
+            raise(at, e.statistics.count);
+            seen(at, e.statistics, p_.find<CallSection>()->totals);
+        }
     }
 }
 
@@ -170,6 +191,8 @@ void Evidence::add_values() {
     for (const auto& e : p_.find<ValueSection>()->entries) {
         const auto at = point(e.location);
         if (at == no_point) continue;
+        const auto& n = e.executions;
+        seen(at, {n.samples, n.total, n.total_squares, 0}, n);
         if (e.kind != ValueKind::register_) {
             raise(at, e.all_executions());
             continue;

@@ -58,6 +58,9 @@ class Evidence {
 
     // As far as known. Paths, edges and values each imply a number; the greatest is the nearest.
     std::uint64_t executions(Point at) const { return executions_[at]; }
+    // Whether so many samples saw it that it does not rest on one or two of them, whatever the
+    // number of executions that they stand for. True if nothing says how many.
+    bool is_seen_often(Point at) const;
     // In the hottest block of a path that contains it; 1 if there is none.
     std::uint32_t instructions_in_block_of(Point at) const;
     // Another instruction can jump there.
@@ -111,6 +114,7 @@ class Evidence {
     void add_methods();
     void add_looks();
     void raise(Point at, std::uint64_t executions);
+    void seen(Point at, const model::Statistics& by, const model::Totals& of);
 
     const Profile& p_;
     const double instructions_;
@@ -119,6 +123,8 @@ class Evidence {
     std::map<Place, Point> entries_;              // of functions
     std::map<Place, model::Statistics> time_of_;  // by function
     std::vector<std::uint64_t> executions_;
+    enum class Seen : std::uint8_t { unknown, rarely, often };
+    std::vector<Seen> seen_;
     struct Block {
         Point end = no_point;
         std::uint32_t instructions = 0;

@@ -38,12 +38,14 @@ namespace shadowprof::report {
 namespace thresholds {
 inline constexpr double least_touched = 0.01;           // of all instructions
 inline constexpr std::uint64_t least_executions = 100;  // below, a share says little
-inline constexpr double least_argument_share = 0.6;     // of calls that pass the same value
-inline constexpr double least_value_share = 0.9;        // of loads that yield the same value
-inline constexpr double least_target_share = 0.8;       // of indirect calls with the same target
-inline constexpr double least_taken_share = 0.9;        // of a forward branch, to be laid out anew
-inline constexpr double least_divisor_share = 0.9;      // of divisions with the same divisor
-inline constexpr double least_unchanged_share = 0.99;   // of loads, to count as never changing
+inline constexpr std::uint64_t least_samples = 5;    // that saw the place, and if they are unequal
+inline constexpr double least_equal_samples = 3;     // as many equal ones as would say as much
+inline constexpr double least_argument_share = 0.6;  // of calls that pass the same value
+inline constexpr double least_value_share = 0.9;     // of loads that yield the same value
+inline constexpr double least_target_share = 0.8;    // of indirect calls with the same target
+inline constexpr double least_taken_share = 0.9;     // of a forward branch, to be laid out anew
+inline constexpr double least_divisor_share = 0.9;   // of divisions with the same divisor
+inline constexpr double least_unchanged_share = 0.99;  // of loads, to count as never changing
 inline constexpr double small_function = 30;          // instructions a call: small enough to inline
 inline constexpr double longest_specialised = 20000;  // instructions a call
 inline constexpr double instructions_in_a_division = 20;

@@ -119,11 +119,6 @@ bool is_founded(const Finding& f) {
     return f.touches >= thresholds::least_touched && least >= thresholds::least_touched / 2;
 }
 
-// In spite of too few samples for tables.
-bool is_certain(const Finding& f) {
-    return f.bounds && f.bounds->low >= std::max(Certainty::least_told, f.touches / 2);
-}
-
 std::string interval_of(const Finding& f) {
     if (!f.bounds) return {};
     // An interval whose ends look the same says nothing.
@@ -222,13 +217,14 @@ std::vector<const FindingKind*> finding_kinds() {
 }
 
 std::vector<Finding> find_opportunities(const Profile& profile, Symbols& symbols, Code whose) {
-    if (weighted_instructions(profile).value_or(0) == 0) return {};
-    const bool is_noise = certainty_of(profile).is_noise();
+    if (weighted_instructions(profile).value_or(0) == 0 || certainty_of(profile).is_noise())
+        return {};
     const Evidence evidence(profile);
     std::vector<Finding> all;
     for (const auto& row : kinds)
         for (auto& finding : row.find(evidence, symbols)) {
             if (whose != Code::all && !is_of_the_user(profile, finding)) continue;
+            if (!evidence.is_seen_often(evidence.point(finding.location))) continue;
             finding.kind = &row.kind;
             all.push_back(std::move(finding));
         }
@@ -244,8 +240,7 @@ std::vector<Finding> find_opportunities(const Profile& profile, Symbols& symbols
         return is_known;
     });
     auto found = joined(profile, std::move(all), evidence);
-    std::erase_if(found,
-                  [&](const Finding& f) { return !is_founded(f) || (is_noise && !is_certain(f)); });
+    std::erase_if(found, [](const Finding& f) { return !is_founded(f); });
     return found;
 }
 

@@ -27,9 +27,15 @@ std::string weights_text(const Profile& profile) {
     if (!weighted || *weighted == profile.coverage.instructions) return {};
     const auto* methods = profile.find<MethodSection>();
     const auto error = methods ? model::relative_error_of(methods->instructions) : 0;
+    // A total whose interval is wider than itself is none.
+    constexpr double most_error = 0.5;
+    if (error >= most_error)
+        return fmt::format(
+            "counts are estimates of the whole run; how many instructions it executed {} do not "
+            "tell",
+            counted("sample", profile.coverage.samples));
     const auto by_chance =
-        error > 0 ? fmt::format(" \u00b1 {} by chance", model::share_text(std::min(error, 1.0)))
-                  : std::string();
+        error > 0 ? fmt::format(" \u00b1 {} by chance", model::share_text(error)) : std::string();
     // docs/results/totals.md
     return fmt::format(
         "counts are estimates of the whole run, {} instructions{}; samples begin with cold caches, "

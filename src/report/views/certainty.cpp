@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <functional>
+#include <map>
 
+#include "profile/time/time_words.h"
 #include "report/text/format.h"
 #include "report/views/shares.h"
 
@@ -217,20 +220,28 @@ std::vector<std::string> remedies_for(const Profile& profile) {
     return lines;
 }
 
+// Of shares of instructions nothing is certain before it is known how quick the code is that
+// samples saw. Looks of the clock need no such thing.
 std::vector<std::string> certain_facts(const Profile& profile) {
-    const auto* methods = profile.find<MethodSection>();
-    if (!methods) return {};
-    std::vector<std::pair<double, const MethodEntry*>> known;
-    for (const auto& e : methods->entries)
-        if (const auto low = share_of(e.instructions, methods->instructions).low;
+    const auto* const time = profile.find<TimeSection>();
+    if (!time) return {};
+    std::map<profile::FunctionKey, std::pair<model::LocationIndex, Statistics>> functions;
+    for (const auto& e : time->entries) {
+        if (profile::is_waiting(e.state) || e.frames.empty()) continue;
+        const auto key = profile::function_of(profile, profile.at(e.frames.front()));
+        auto& [any, sum] = functions.try_emplace(key, e.frames.front(), Statistics{}).first->second;
+        sum.merge(e.statistics);
+    }
+    std::vector<std::pair<double, model::LocationIndex>> known;
+    for (const auto& [key, function] : functions)
+        if (const auto low = share_of(function.second, time->totals).low;
             low >= Certainty::least_told)
-            known.emplace_back(low, &e);
-    std::stable_sort(known.begin(), known.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+            known.emplace_back(low, function.first);
+    std::ranges::stable_sort(known, std::greater{}, [](const auto& k) { return k.first; });
     std::vector<std::string> lines;
     for (std::size_t i = 0; i < std::min(known.size(), most_facts); ++i)
-        lines.push_back(fmt::format("{} has at least {} of the instructions",
-                                    function_label(profile, profile.at(known[i].second->function)),
+        lines.push_back(fmt::format("{} has at least {} of the time",
+                                    function_label(profile, profile.at(known[i].second)),
                                     share_text(known[i].first)));
     return lines;
 }

@@ -40,7 +40,8 @@ std::string known_text(const Profile& profile);
 std::string shortage_text(const Profile& profile);
 // Lines that say what would help.
 std::vector<std::string> remedies_for(const Profile& profile);
-// What is known in spite of it: functions that have at least so much, the largest first.
+// What is known in spite of it: functions that have at least so much of the time, the largest
+// first.
 std::vector<std::string> certain_facts(const Profile& profile);
 
 }  // namespace shadowprof::report

@@ -106,6 +106,7 @@ void ProgramClock::program_is_new() {
     look_at_running();
     forget_stacks();  // they were in memory that is gone
     hand_over();
+    program_began_ = Clock::now();
     entries_.forget();
     maps_.reset();
     maps_are_old_ = true;
@@ -281,10 +282,13 @@ void ProgramClock::note_unseen_time() {
 }
 
 // The mappings are read again when something was seen that is not in them; and in case other code
-// has come to be where some was.
+// has come to be where some was. A program maps its libraries when it begins, and may compute in
+// none of them, but all its stacks end there: so at first they are read when they are as old as the
+// program was then.
 void ProgramClock::refresh_maps() {
     const auto now = Clock::now();
-    if (maps_ && !maps_are_old_ && now - maps_read_ < tuning::maps_grow_old) return;
+    const auto fresh_for = std::min<Seconds>(tuning::maps_grow_old, maps_read_ - program_began_);
+    if (maps_ && !maps_are_old_ && now - maps_read_ < fresh_for) return;
     if (auto fresh = proc::Maps::of(pid_, maps_.get()))
         maps_ = std::make_shared<const proc::Maps>(std::move(*fresh));
     maps_read_ = now;

@@ -105,7 +105,7 @@ class ProgramClock {
     KernelEntries entries_;
     std::map<pid_t, Thread> threads_;
     std::shared_ptr<const proc::Maps> maps_;
-    Clock::time_point maps_read_;
+    Clock::time_point maps_read_, program_began_ = Clock::now();
     bool maps_are_old_ = true;  // code was seen that is not in them
     Clock::time_point looked_at_all_ = Clock::now(), handed_over_ = looked_at_all_;
     std::vector<StackLook> looks_;
