@@ -17,7 +17,7 @@ inline constexpr std::chrono::milliseconds between_looks{100};
 // How long a module may take to end that has closed its connection.
 inline constexpr std::chrono::seconds longest_end{2};
 // Of address space, beyond what shadowprof has. What is counted takes some hundred MB at most.
-inline constexpr std::uint64_t most_memory = std::uint64_t{4} << 30;
+inline constexpr std::uint64_t most_memory = std::uint64_t{1} << 30;
 
 // Of a module: what is beyond is counted as unknown.
 inline constexpr unsigned most_entries = 1'000'000;

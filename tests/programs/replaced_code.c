@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -57,7 +58,8 @@ int main(int argc, char** argv) {
     files[1] = open(argv[4], O_RDONLY);
     size = lseek(files[0], 0, SEEK_END);
     place = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    function = (int (*)(void))(place + offset);
+    char* const code = place + offset;
+    memcpy(&function, &code, sizeof code);
     pthread_create(&caller, NULL, call, &rounds);
     for (round = 1; round <= rounds; ++round) {
         if (mmap(place, size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED,

@@ -7,7 +7,7 @@ import sys
 from vocabulary import SHADOWPROF, check, check_equal, read_profile, run, scratch, skip
 
 program = os.path.abspath(sys.argv[1])
-LIMIT = 96 << 20
+LIMIT = 128 << 20
 GROUPS = {"/sys/fs/cgroup/memory": "memory.limit_in_bytes", "/sys/fs/cgroup": "memory.max"}
 
 

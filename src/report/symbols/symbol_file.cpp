@@ -46,8 +46,9 @@ bool is_no_file(const std::string& path) {
 
 // As libdwfl has it, which opens whatever has the right name: a pipe would keep it waiting. Folders
 // for debug files are the user's own, but a link may also lead to the binary's.
-int find_debug_file(Dwfl_Module* module, void** user_data, const char* name, Dwarf_Addr base,
-                    const char* file, const char* link, GElf_Word checksum, char** found) {
+int find_regular_debug_file(Dwfl_Module* module, void** user_data, const char* name,
+                            Dwarf_Addr base, const char* file, const char* link, GElf_Word checksum,
+                            char** found) {
     const std::string folder = file ? std::string(file, std::string_view(file).rfind('/') + 1) : "";
     for (const auto* const before : {"", ".debug/"})
         if (link && is_no_file((*link == '/' ? "" : folder + before) + link)) return -1;
@@ -137,8 +138,8 @@ int ElfImage::find_debug_file(Dwfl_Module* module, void** of_module, const char*
     const int unpacked = image.keeps_unpacked_ ? open_unpacked(image.build_id_) : -1;
     image.is_unpacked_ = unpacked >= 0;
     return image.is_unpacked_ ? unpacked
-                              : dwfl_standard_find_debuginfo(module, of_module, name, base, file,
-                                                             link, checksum, found);
+                              : find_regular_debug_file(module, of_module, name, base, file, link,
+                                                        checksum, found);
 }
 
 void ElfImage::keep_debug_file() const {
