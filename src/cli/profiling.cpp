@@ -134,6 +134,7 @@ sampling::Options sampling_options(const ProfilingOptions& options) {
     sampling.randomise_addresses = options.aslr;
     sampling.keeps_code = !options.no_cache;
     sampling.overhead = options.overhead;
+    if (row.sample && !options.period && !options.load) sampling.stake = Seconds{options.stake};
     if (options.period) sampling.period = Seconds{*options.period};
     if (options.duration) sampling.duration = Seconds{*options.duration};
     sampling.most_samples = options.most_samples;
@@ -199,6 +200,7 @@ sampling::Options options_of_started(const sampling::Options& of_first,
                                      std::shared_ptr<const sampling::Allotment> allotment) {
     auto options = of_first;
     options.is_started_by_others = true;
+    options.stake = Seconds{0};
     options.allotment = std::move(allotment);
     options.timeline_begins = first.began();
     options.duration.reset();
@@ -224,6 +226,7 @@ model::RunFacts facts_of(const ProfilingOptions& options, const sampling::Option
     run.profiles = profiles_asked_for(options, sampling);
     run.options = {{"sample-size", std::to_string(sampling.sample_size)},
                    {"overhead", fmt::format("{:g}%", sampling.overhead * 100)},
+                   {"stake", fmt::format("{:g}ms", sampling.stake.count() * 1e3)},
                    {"limit", std::to_string(options.limit)}};
     if (sampling.sample_time)
         run.options["sample-size"] = fmt::format("{:g}us", sampling.sample_time->count() * 1e6);
@@ -249,8 +252,10 @@ model::RunFacts facts_of(const ProfilingOptions& options, const sampling::Option
     facts.cost.extra_faults = result.cost.extra_faults;
     facts.cost.extra_cpu = result.cost.extra_cpu.count();
     const auto undisturbed = (result.duration - result.cost.price).count();
-    if (undisturbed > 0 && !result.exhaustive)
+    if (undisturbed > 0 && !result.exhaustive) {
         facts.cost.slowdown = result.cost.price.count() / undisturbed;
+        facts.cost.parts = result.cost.parts_by_name(Seconds{undisturbed});
+    }
     facts.coverage = coverage_of(result.coverage);
     return facts;
 }

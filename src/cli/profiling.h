@@ -22,6 +22,7 @@ struct ProfilingOptions {
     std::optional<double> sample_time;  // seconds, instead
     bool all_threads = false;
     double overhead = 0.01;
+    double stake = 0;  // seconds
     std::optional<double> load;
     std::optional<double> period;
     std::optional<double> duration;

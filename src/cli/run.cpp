@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "cli/commands.h"
 #include "cli/profiling.h"
+#include "cli/units.h"
 #include "cli/waiting.h"
 
 namespace shadowprof::cli {
@@ -32,6 +33,15 @@ void add_run(CLI::App& app, Action& action) {
     auto options = std::make_shared<RunOptions>();
     auto* command = app.add_subcommand("run", "Start a program and profile it");
     options->profiling.add_to(*command);
+    constexpr double usual_stake = 0.05;
+    options->profiling.stake = usual_stake;
+    command
+        ->add_option_function<std::string>(
+            "--stake",
+            [options](const std::string& text) { options->profiling.stake = parse_seconds(text); },
+            "What may be spent besides --overhead, once and soon after the start, so that short\n"
+            "runs show something (50ms; 0: nothing)")
+        ->type_name("TIME");
     // All words after the program are the program's, even if they look like options.
     command->positionals_at_end();
     command->add_option("PROGRAM", options->command, "The program and its arguments")

@@ -145,32 +145,32 @@ inline constexpr double smallest_part_of_original = 0.3;
 // other code.
 inline constexpr double rate_holds_for = 2e6;
 
-// ---- Translator: bursts in place (burst.h)
+// What these prices leave is too little in loops, where they are hidden, and too much where code is
+// spread out: the cache has it three times as large, and a processor's first instruction cache, of
+// 32 KB, holds no more than some eighty segments. So of samples in place it counts by a factor
+// between these two, which is in the middle where a sample has so many different segments. Fitted
+// to nine programs, which needed 0.5 to 1.4 (docs/results/sight.md).
+inline constexpr double part_in_loops = 1.3, part_where_spread = 0.55, segments_in_middle = 80;
 
-// Nanoseconds that a program takes for a block, as long as none was measured. What a burst says is
-// rather too much than too little: the code cache is in no cache of the processor then, which takes
-// 50 to 100 µs, however short the burst. So what is known follows a burst that says less by this
-// power of the ratio, and one that says more by that; and a burst is not believed to be so many
-// times faster or slower than the usual, unless it is slower by more than any such disturbance:
-// where memory is waited for, it may be a hundred times.
-inline constexpr double usual_nanoseconds_of_block = 0.6;
-inline constexpr double followed_down = 0.4, followed_up = 0.1;
-inline constexpr double most_of_usual_block_time = 4;
-inline constexpr double most_disturbance = 150e3, most_disturbance_of_rest = 20e3;
-// What is known follows what a burst shows by this part (learned.h).
+// ---- Translator: bursts in place (in_place/burst.h)
+
+// The first part of a burst's stream, in segments; each is twice as long as the one before, until
+// it has as many as there is room for (in_place/stream_parts.h).
+inline constexpr std::uint64_t first_part_of_stream = 64;
+// As if so many instructions had been executed in so much time, as long as nothing is known; and
+// how much of what was known remains with each burst.
+inline constexpr std::uint64_t instructions_at_first = 100'000;
+inline constexpr double nanoseconds_of_instruction_at_first = 0.15, kept_of_experience = 0.9;
+// Nanoseconds for which a burst pays for the code cache's being in no cache of the processor; and
+// how much that may come to.
+inline constexpr double cold_for = 60e3, most_disturbance = 150e3;
+// What is known follows what a burst shows by this part (in_place/learned.h).
 inline constexpr double followed_of_shown = 0.25;
 // The same for a system call, without sleep.
 inline constexpr double usual_nanoseconds_of_call = 500;
-// The part of a burst, in blocks, after which it is measured how long the rest is to be.
-inline constexpr double first_part_of_burst = 0.3;
 // Fewer blocks say nothing; and what would be shorter than this part of a burst is left out.
 inline constexpr double fewest_blocks_to_measure = 1000;
-// The rest of a burst has so many times as many at least, that it tells how fast the program is,
-// unless the first part took as long as so many disturbances.
-inline constexpr double blocks_that_tell = 15, disturbances_that_tell = 4;
 inline constexpr double negligible_part = 0.05;
-// Blocks for which a burst that is over goes on, as long as signals are on their way.
-inline constexpr std::uint64_t blocks_until_signals = 256;
 // Nanoseconds that a thread may wait for code in one burst, which then ends. What a burst may take
 // has to be bounded, for whoever waits for the program; the code that it came to is translated
 // before the next one.
@@ -221,6 +221,8 @@ inline constexpr double nanoseconds_of_counting = 1.2;
 // beyond the share it goes on natively. By reasoning: signals that come at once say nothing, and
 // each one that interrupts the others takes three kilobytes of the thread's stack.
 inline constexpr unsigned deliveries_until_judged = 100;
+// Handlers that interrupt each other: each takes 3 KB of a stack that has 8 MB at most.
+inline constexpr std::size_t deepest_handlers = 64;
 inline constexpr unsigned milliseconds_until_judged = 100;
 inline constexpr double most_time_for_deliveries = 0.5;
 // The same after so many changes of code that the thread came to, unless it computed for so many

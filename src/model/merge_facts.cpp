@@ -149,8 +149,11 @@ void FactsSum::add_cost(const Cost& cost) {
     add_up(cost_.extra_faults, cost.extra_faults);
     add_seconds(stop_time_, cost.stop_time);
     add_seconds(extra_cpu_, cost.extra_cpu);
-    if (cost.slowdown)
-        cost_.slowdown = std::max(cost_.slowdown.value_or(*cost.slowdown), *cost.slowdown);
+    if (cost.slowdown && (!cost_.slowdown || std::tie(*cost.slowdown, cost.parts) >
+                                                 std::tie(*cost_.slowdown, cost_.parts))) {
+        cost_.slowdown = cost.slowdown;
+        cost_.parts = cost.parts;
+    }
 }
 
 void add_coverage(Coverage& into, const Coverage& more) {

@@ -89,15 +89,17 @@ struct Cost {
     double stop_time = 0;  // seconds
     std::uint64_t forks = 0;
     std::uint64_t extra_faults = 0;
-    double extra_cpu = 0;            // seconds, of shadowprof and replicas, on whichever core
-    std::optional<double> slowdown;  // added run time over its own: 0.01 is 1 %
+    double extra_cpu = 0;                 // seconds, of shadowprof and replicas, on whichever core
+    std::optional<double> slowdown;       // added run time over its own: 0.01 is 1 %
+    std::map<std::string, double> parts;  // of the slowdown, by cause
     bool operator==(const Cost&) const = default;
 
     static constexpr auto fields() {
         return std::tuple(field("stops", &Cost::stops), field("stop_time", &Cost::stop_time),
                           field("forks", &Cost::forks), field("extra_faults", &Cost::extra_faults),
                           field("extra_cpu", &Cost::extra_cpu).optional(),
-                          field<IfSet<Json<double>>>("slowdown", &Cost::slowdown).unless_empty());
+                          field<IfSet<Json<double>>>("slowdown", &Cost::slowdown).unless_empty(),
+                          field("parts", &Cost::parts).unless_empty());
     }
 };
 

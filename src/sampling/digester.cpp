@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <deque>
 #include <exception>
 
 #include "base/error.h"
@@ -18,6 +19,13 @@
 namespace shadowprof::sampling {
 
 namespace {
+
+// Some samples cover a thousand times as much as others, so a mean says nothing.
+double median(std::deque<double> values) {
+    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), middle, values.end());
+    return *middle;
+}
 
 // Otherwise another Trace has everything, and this one a part of it.
 bool is_of_everything(trace::Contents contents) {
@@ -224,7 +232,7 @@ void Digester::read(TraceMessage message) {
 void Digester::read(BeginOfTrace& begin) {
     auto& start = begin.start;
     if (begin.stack && begin.maps) {
-        const auto stack = ptrace::unwind_with_signals(*begin.stack);
+        const auto stack = ptrace::unwind_with_signals(*begin.stack, begin.maps);
         for (const auto address : stack.frames)
             start.call_stack.push_back(emu::locate(*begin.maps, modules_, address));
         start.signals = stack.signals;
@@ -398,7 +406,8 @@ std::uint64_t Digester::close(trace::SampleId id) {
 // it does not stand for, or rounding loses, the next one stands for.
 std::uint64_t Digester::weigh(const OpenSample& sample) {
     if (sample.covers > 0) {
-        ++samples_covered_;
+        covers_of_late_.push_back(sample.covers);
+        if (covers_of_late_.size() > tuning::samples_that_are_usual) covers_of_late_.pop_front();
         covered_ += sample.covers;
         instructions_covered_ += static_cast<double>(sample.instructions);
     }
@@ -409,7 +418,7 @@ std::uint64_t Digester::weigh(const OpenSample& sample) {
     const auto covers = sample.covers > 0
                             ? sample.covers
                             : of_instruction * static_cast<double>(sample.instructions);
-    const auto usual = (covered_ + tuning::usual_burst) / static_cast<double>(samples_covered_ + 1);
+    const auto usual = median(covers_of_late_);
     const auto time = sample.stands_for + left_over_;
     const auto weight = std::floor(std::clamp(
         time / std::max(covers, tuning::least_part_of_usual * usual), 1.0, tuning::most_weight));

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <future>
 #include <map>
@@ -27,6 +28,7 @@
 #include "sampling/chapter.h"
 #include "sampling/clock/places_seen.h"
 #include "sampling/trace_queue.h"
+#include "sampling/tuning.h"
 #include "trace/segment.h"
 #include "trace/trace.h"
 
@@ -154,7 +156,7 @@ class Digester : public trace::TraceSink {
     std::vector<std::unique_ptr<profile::SegmentCounter>> spare_counters_;
     // Of all samples of which it is known how long the program takes for them.
     double covered_ = 0, instructions_covered_ = 0;
-    std::uint64_t samples_covered_ = 0;
+    std::deque<double> covers_of_late_{tuning::usually_covered};
     double left_over_ = 0;  // of what samples were to stand for
     std::chrono::steady_clock::time_point trimmed_ = std::chrono::steady_clock::now();
 

@@ -29,6 +29,8 @@ struct Options {
     bool may_be_shorter = true;
     // Budget for the target's slowdown, as a fraction.
     double overhead = 0.01;
+    // What may be spent once, soon after the beginning, beyond the budget.
+    Seconds stake{0};
     // Of that, what this process of several may cost; if nothing, all of it.
     std::shared_ptr<const Allotment> allotment;
     // Where a timeline is to begin, if not when profiling does.

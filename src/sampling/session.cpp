@@ -226,7 +226,7 @@ void Session::begin_clock(pid_t pid) {
 void Session::end_clock() {
     if (!clock_) return;
     clock_->stop();
-    result_.cost.price += clock_->cost();
+    result_.cost.add(Cause::clock, clock_->cost());
     if (const auto warning = clock_->warning(); !warning.empty()) warn_once(warning);
     clock_.reset();
 }

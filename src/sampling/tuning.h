@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/clock.h"
 #include "base/page.h"
-#include "sampling/schedule/prices.h"
 
 namespace shadowprof::sampling::tuning {
 
@@ -24,6 +24,9 @@ inline constexpr Seconds credit{0.003};
 // What a sample may come to that need not be earned first: the first samples of most programs do
 // not wait.
 inline constexpr Seconds risk_at_once{0.01};
+// A stake is spent within about so much time: what is left of it adds to the budget as if it had
+// to last so long.
+inline constexpr Seconds stake_lasts{1.0};
 // The part of the budget that samples keep, whatever a program's signals and threads cost it.
 inline constexpr double kept_for_samples = 0.1;
 // What signals and other stops without a sample may cost: this part of the budget, and so much at
@@ -39,8 +42,11 @@ inline constexpr double good_precision = 0.01, most_samples_in_one = 10;
 inline constexpr std::size_t waits_that_a_sample_stands_for = 4;
 // A sample counts for at most so many of its kind.
 inline constexpr double most_weight = 1e9;
-// One that is shorter than this part of the usual counts as if it were not.
+// One that is shorter than this part of the usual, the median of so many, counts as if it were not.
 inline constexpr double least_part_of_usual = 0.3;
+inline constexpr std::size_t samples_that_are_usual = 31;
+// Nanoseconds, as long as no sample has shown it.
+inline constexpr double usually_covered = 25e3;
 // Where no sample has shown it.
 inline constexpr double usual_nanoseconds_of_instruction = 0.25;
 
@@ -55,17 +61,17 @@ inline constexpr Seconds longest_wake_up{100e-6};
 // of 0.1 ms, 0.13 to 0.3 ms by one of a millisecond (bench/cost/unseen.py), and 0.15 to 1.1 ms if
 // they were forked (bench/cost --moments). One that waits makes up for that while it would wait.
 inline constexpr Seconds usually_unseen{50e-6}, most_unseen{450e-6};
+// The same of a sample in place, whose thread notes when it goes on: what it finds cold when it is
+// back in its own code.
+inline constexpr Seconds unseen_in_place{10e-6};
 inline constexpr double unseen_part_where_faults_are_dear = 0.5;
 // A program that has a processor for so much of the time computes all the time.
 inline constexpr double computes_all_the_time = 0.9;
-// How many cores' work matters to the target, at most: its own, and that of one that it waits for.
-inline constexpr double displaced_that_matter = 2;
 // What a replica takes of the caches and the memory that all processors share, at least.
 inline constexpr Seconds of_shared_caches{0.2e-3};
 // The part of its time that a program loses while something computes on the other hardware thread
 // of its core; and on virtual processors, which are put on one core at times.
-inline constexpr Estimate<double> of_shared_core{.likely = 0.3, .most = 0.5},
-    of_floating_processors{.likely = 0.02, .most = 0.03};
+inline constexpr double of_shared_core = 0.4, of_floating_processors = 0.025;
 // Digesting what a replica leaves takes up to so many times as long as the replica. What takes
 // longer is translation, which comes once.
 inline constexpr double most_digested = 3;
@@ -131,14 +137,9 @@ inline constexpr Seconds most_time_of_budget{2};
 
 // --- samples in place (kinds/instant_samples.cpp)
 
-// Nanoseconds of the program's time. A burst costs 0.3 ms, however short it is; but what it takes
-// longer in the cache, and the new code that it comes to, grow with its length. With 100 µs there
-// were half as many in the same time.
-inline constexpr double usual_burst = 40e3;
-// One of so many is so many times as long, and shows how much the others are disturbed. Those are
-// slow from end to end where a program executes ten instructions a nanosecond.
-inline constexpr std::uint64_t bursts_for_a_long_one = 8;
-inline constexpr double length_of_long_burst = 5;
+// Nanoseconds in the cache. What does not depend on the length (the stop, cold caches) is half of
+// what a burst of this length costs.
+inline constexpr double usual_burst = 400e3;
 
 // --- replicas: how long (kinds/replica_sizing.cpp) -----------------------------------------------
 
@@ -210,8 +211,9 @@ inline constexpr std::uint64_t widest_gap_in_run = 8 * page_size;
 // --- whichever tells more (kinds/best_samples.cpp) -----------------------------------------------
 
 // A replica's sample is longer than one in place, but what is executed within a sample is alike: it
-// tells as much as so many. Chosen by reasoning.
-inline constexpr double worth_of_replica = 3;
+// tells as much as so many. Chosen by reasoning. (Where it counted as three replicas were taken
+// whose computing was a third of the program's.)
+inline constexpr double worth_of_replica = 1;
 // The part of samples, or, if they are dearer, of the budget that goes on the kind that seems
 // worse.
 inline constexpr double part_for_the_other = 0.1;
@@ -230,8 +232,8 @@ inline constexpr Seconds between_looks_at_places{10e-3};
 inline constexpr Seconds work_at_a_time{400e-6};
 // Where all cores have work a look is at the program's cost, 60 µs where entering the kernel is
 // dear; and so is the translating, which gets a part of the budget.
-inline constexpr Seconds between_looks_at_others_cost{50e-3};
-inline constexpr double part_of_budget_for_work_ahead = 0.5;
+inline constexpr Seconds between_looks_at_others_cost{0.5};
+inline constexpr double part_of_budget_for_work_ahead = 0.05;
 inline constexpr Seconds credit_for_work_ahead{2e-3};
 // How long the first burst waits for that.
 inline constexpr Seconds longest_warming{0.2};
@@ -296,7 +298,7 @@ inline constexpr Seconds longest_stepped{0.5};
 // time that looks may cost, at most, and of the budget: where each is dear they are fewer. A prime
 // number of microseconds, so that no usual rhythm of programs is in step.
 inline constexpr std::uint64_t between_clock_looks = 4'999'000;
-inline constexpr double most_cost_of_looks = 0.003, part_of_budget_for_looks = 0.3;
+inline constexpr double most_cost_of_looks = 0.001, part_of_budget_for_looks = 0.1;
 // Bytes of stack that come with a look.
 inline constexpr std::uint32_t clock_stack_size = 8192;
 // What was seen is collected so often, give or take half of it, at first sooner; and threads that

@@ -36,7 +36,7 @@ TEST_CASE("two that have half of a budget each spend what one that has all of it
     const auto spent_in = [&](double part) {
         Time time;
         const auto allotment = std::make_shared<Allotment>(part, Seconds{0}, time.source());
-        Budget budget{share, {}, Random{1}, time.source(), allotment};
+        Budget budget{share, Seconds{0}, {}, Random{1}, time.source(), allotment};
         Seconds spent{0};
         while (time.now < Clock::time_point{} + std::chrono::seconds{100}) {
             budget.spent_on_sample(price);
@@ -47,4 +47,20 @@ TEST_CASE("two that have half of a budget each spend what one that has all of it
     };
     CHECK(spent_in(1) == doctest::Approx(1).epsilon(0.05));
     CHECK(spent_in(0.5) == doctest::Approx(0.5).epsilon(0.05));
+}
+
+TEST_CASE("a stake is spent soon, and once") {
+    Time time;
+    constexpr double share = 0.01;
+    constexpr Seconds price{0.0005}, stake{0.05};
+    Budget budget{share, stake, {}, Random{1}, time.source()};
+    Seconds spent{0}, after_a_second{0};
+    while (time.now < Clock::time_point{} + std::chrono::seconds{20}) {
+        budget.spent_on_sample(price);
+        spent += price;
+        time.pass(budget.mean_wait());
+        if (time.now < Clock::time_point{} + std::chrono::seconds{1}) after_a_second = spent;
+    }
+    CHECK(after_a_second > stake * 0.5);
+    CHECK(spent.count() == doctest::Approx(0.25).epsilon(0.05));
 }

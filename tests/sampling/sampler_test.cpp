@@ -93,10 +93,10 @@ class Threads : public ThreadList {
 // A stop costs what it takes, and one without a sample 40 µs.
 struct TestPrices : Prices {
     void stopped(Clock::time_point, Seconds) override {}
-    Estimate<Seconds> of_stop(Seconds held) override { return {held, held}; }
+    PriceOfStop of_stop(Seconds held, std::optional<Seconds>) override { return {held, {}}; }
     Seconds of_passing_stop() override { return Seconds{40e-6}; }
-    Estimate<Seconds> of_replica(Seconds) override { return {}; }
-    Estimate<double> taken_beside() const override { return {}; }
+    Seconds of_replica(Seconds) override { return {}; }
+    double taken_beside() const override { return 0; }
 };
 
 // What a test wants of a kind of sample.

@@ -136,7 +136,10 @@ void CacheTraffic::send_again(GuestThread& guest, std::size_t number) {
 void CacheTraffic::enter_at(GuestThread& guest, const Registers& native, Address place) {
     cache_.memory().area(*guest.area).sleeps = 0;
     auto& memory = cache_.memory();
-    if (guest.burst) threads_.tell_whether_to_call();
+    if (guest.burst) {
+        threads_.tell_whether_to_call();
+        drive(guest);
+    }
     const auto stream = guest.recording->stream();
     // Otherwise it was killed while it was stopped, and has the registers that it had.
     const bool is_inside = guest.thread->set_registers(
@@ -159,7 +162,15 @@ void CacheTraffic::answer(GuestThread& guest) {
     }
     guest.asks_behind_call = false;
     area.stream = guest.recording->stream();
+    if (guest.burst) drive(guest);
     go_on_at(guest, *place);
+}
+
+// As long as signals are on their way to it, it asks.
+void CacheTraffic::drive(GuestThread& guest) {
+    auto& area = cache_.memory().area(*guest.area);
+    area.driven = guest.awaits_signals() ? Driven::asks : guest.recording->driven();
+    area.lasts = guest.burst->ticks_left();
 }
 
 void CacheTraffic::go_on_at(GuestThread& guest, Address place) {
@@ -253,7 +264,7 @@ void CacheTraffic::call_out(GuestThread& guest, Registers registers) {
         registers.raw.r15 |= alias;
     area.stream |= alias;
     area.left = 0;
-    area.is_last = 0;  // it is to ask
+    area.driven = Driven::asks;
     const auto at = registers.rip();
     if (const auto* fixed = cache_.translator().fixed_code_at(at);
         fixed && (fixed->before_call.contains(at) || fixed->before_hinted.contains(at)))

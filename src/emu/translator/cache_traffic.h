@@ -86,6 +86,7 @@ class CacheTraffic {
 
   private:
     void go_on_at(GuestThread& guest, Address place);
+    void drive(GuestThread& guest);
     // Where the thread would enter at `pc`. Nothing if there is no code, or the cache is being
     // emptied.
     std::optional<Address> entry_for(const GuestThread& guest, Address pc);

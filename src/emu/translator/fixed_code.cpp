@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <initializer_list>
 #include <span>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -86,25 +87,10 @@ class Writer {
         a_.store_area(offsetof(ThreadArea, stream), stream_register);
         save_flags();
 
-        fixed_.all_in_area.begin = here();
-        std::uint8_t* is_last = nullptr;
-        if (asking_ == Asking::in_bursts) {
-            note_time(offsetof(ThreadArea, asked_at));
-            a_.compare_area_half(offsetof(ThreadArea, is_last), 0);
-            auto* const goes_on = a_.jump_if(Condition::e);
-            a_.compare_area_half(offsetof(ThreadArea, is_last), ThreadArea::whatever_it_asks);
-            auto* const is_dismissed = a_.jump_if(Condition::e);
-            a_.compare_area_half(offsetof(ThreadArea, request),
-                                 static_cast<std::int8_t>(Request::look));
-            auto* const asks = a_.jump_if(Condition::ne);
-            a_.join(is_dismissed);
-            // The guest's flag for alignment checks cannot be restored here.
-            a_.compare_area_half(offsetof(ThreadArea, alignment_check), 0);
-            is_last = a_.jump_if(Condition::e);
-            a_.join(goes_on);
-            a_.join(asks);
-        }
-        fixed_.waiting.begin = fixed_.with_stream.begin = here();
+        fixed_.all_in_area.begin = fixed_.with_stream.begin = here();
+        std::uint8_t *goes_on_by_itself = nullptr, *leaves = nullptr;
+        if (asking_ == Asking::in_bursts) std::tie(goes_on_by_itself, leaves) = write_drive();
+        fixed_.waiting.begin = here();
         a_.store_area_half(offsetof(ThreadArea, answered), not_yet);
         auto* const dead_before = jump_if_dead();
         a_.increment_low_atomically(of_exchange(offsetof(Exchange, bell)));
@@ -150,7 +136,13 @@ class Writer {
         a_.store_area_half(offsetof(ThreadArea, sleeps), 0);
         a_.join(at_once);
         fixed_.go_on = here();
-        if (asking_ == Asking::in_bursts) note_time(offsetof(ThreadArea, went_on_at));
+        if (asking_ == Asking::in_bursts) {
+            note_time(offsetof(ThreadArea, went_on_at));
+            a_.load_area(rcx, offsetof(ThreadArea, lasts));
+            a_.lea(rcx, rcx, rax, 1, 0);
+            a_.store_area(offsetof(ThreadArea, until), rcx);
+            a_.join(goes_on_by_itself);
+        }
         load_registers(offsetof(ThreadArea, stream));
         fixed_.with_stream.end = here();
         a_.jump_through_area(offsetof(ThreadArea, resume));
@@ -158,13 +150,89 @@ class Writer {
         a_.join(dead_before);
         a_.join(dead_meanwhile);
         if (asking_ == Asking::in_bursts) {
-            a_.join(is_last);
+            a_.join(leaves);
             write_go_native();
         } else {
             load_registers(offsetof(ThreadArea, r15));
             a_.jump_through_area(offsetof(ThreadArea, pc));
         }
         fixed_.all_in_area.end = here();
+    }
+
+    // A thread in a burst has come here with its registers in its area. At the end of a part of its
+    // stream it goes on to the next one, until its time is over; then it may have a capture window,
+    // which it enters if the code for that is there; and behind that it leaves the cache. Nobody is
+    // asked for any of this: a question takes as long as half of the burst. Returned are jumps: of
+    // a thread that goes on, and of one that leaves.
+    std::pair<std::uint8_t*, std::uint8_t*> write_drive() {
+        const auto is = [this](std::size_t slot, auto value) {
+            a_.compare_area_half(slot, static_cast<std::int8_t>(value));
+        };
+        note_time(offsetof(ThreadArea, asked_at));
+        is(offsetof(ThreadArea, driven), Driven::asks);
+        auto* const asks = a_.jump_if(Condition::e);
+        is(offsetof(ThreadArea, driven), Driven::leaves);
+        auto* const is_dismissed = a_.jump_if(Condition::e);
+        is(offsetof(ThreadArea, driven), Driven::through_window);
+        auto* const in_window = a_.jump_if(Condition::e);
+        is(offsetof(ThreadArea, request), Request::look);
+        auto* const has_request = a_.jump_if(Condition::ne);
+
+        a_.load_area(rcx, offsetof(ThreadArea, part));
+        a_.store_to(rcx, offsetof(StreamPart, at), rax);
+        for (const auto& [slot, of_part] : noted_of_part) {
+            a_.load_area(rdx, slot);
+            a_.store_to(rcx, static_cast<std::int32_t>(of_part), rdx);
+        }
+        a_.lea(rcx, rcx, Emitter::none, 1, sizeof(StreamPart));
+        a_.store_area(offsetof(ThreadArea, part), rcx);
+        a_.load_area(rdx, offsetof(ThreadArea, until));
+        a_.compare(rax, rdx);
+        auto* const is_over = a_.jump_if(Condition::ae);
+        a_.load_from(rdx, rcx, offsetof(StreamPart, begin), 8);
+        a_.compare_imm(rdx, 0, true);
+        auto* const has_no_more = a_.jump_if(Condition::e);
+        a_.store_area(offsetof(ThreadArea, stream), rdx);
+        auto* const goes_on = a_.jump();
+
+        a_.join(is_over);
+        a_.load_area(rdx, offsetof(ThreadArea, window_stream));
+        a_.compare_imm(rdx, 0, true);
+        auto* const has_no_window = a_.jump_if(Condition::e);
+        a_.store_area(offsetof(ThreadArea, window_began), rax);
+        a_.store_area(offsetof(ThreadArea, stream), rdx);
+        a_.store_area_half(offsetof(ThreadArea, driven),
+                           static_cast<std::uint32_t>(Driven::through_window));
+        write_look_up_in_window();
+
+        // What is new to the window ends it.
+        a_.join(in_window);
+        is(offsetof(ThreadArea, request), Request::look);
+        auto* const window_is_over = a_.jump_if(Condition::e);
+        is(offsetof(ThreadArea, request), Request::link);
+        auto* const comes_to_new_code = a_.jump_if(Condition::e);
+        is(offsetof(ThreadArea, request), Request::find);
+        auto* const has_window_request = a_.jump_if(Condition::ne);
+        a_.join(is_dismissed);
+        a_.join(window_is_over);
+        a_.join(comes_to_new_code);
+        a_.join(has_no_window);
+        // The guest's flag for alignment checks cannot be restored here.
+        a_.compare_area_half(offsetof(ThreadArea, alignment_check), 0);
+        auto* const leaves = a_.jump_if(Condition::e);
+        for (auto* const jump : {asks, has_request, has_no_more, has_window_request}) a_.join(jump);
+        return {goes_on, leaves};
+    }
+    // In the version of the window. Where it is not there, the thread is back with a request.
+    void write_look_up_in_window() {
+        a_.load_area(rcx, offsetof(ThreadArea, pc));
+        a_.zero_extend_word(rdx, rcx);
+        a_.load_area(rsi, offsetof(ThreadArea, window_table));
+        a_.load_at(rdx, rsi, rdx, sizeof(std::uint64_t), 0);
+        a_.store_area(offsetof(ThreadArea, resume), rdx);
+        load_registers(offsetof(ThreadArea, stream));
+        a_.load_area(rcx, offsetof(ThreadArea, pc));
+        a_.jump_through_area(offsetof(ThreadArea, resume));
     }
 
     // With gs, the last thing of ours, its area is out of reach by that.
@@ -358,6 +426,15 @@ class Writer {
         {r11, offsetof(ThreadArea, r11)}, {rdx, offsetof(ThreadArea, rdx)},
         {rsi, offsetof(ThreadArea, rsi)}, {rdi, offsetof(ThreadArea, rdi)},
         {r10, offsetof(ThreadArea, r10)},
+    };
+    struct Noted {
+        std::size_t slot, of_part;
+    };
+    static constexpr Noted noted_of_part[] = {
+        {offsetof(ThreadArea, stream), offsetof(StreamPart, end)},
+        {offsetof(ThreadArea, calls_began), offsetof(StreamPart, calls_began)},
+        {offsetof(ThreadArea, calls_over_low), offsetof(StreamPart, calls_over_low)},
+        {offsetof(ThreadArea, calls_over_high), offsetof(StreamPart, calls_over_high)},
     };
     // A system call by itself changes the first three.
     static constexpr std::span lost_in_call{saved, 3};

@@ -100,8 +100,8 @@ void GuestThreads::look_at_silent() {
         auto& area = cache_.memory().area(*guest.area);
         if (std::atomic_ref{area.in_call}.load() != 0 && guest.burst_began < began_long_ago &&
             makes_ask_behind_call(guest))
-            area.is_last = ThreadArea::whatever_it_asks;
-        may_any_ask |= area.is_last != ThreadArea::whatever_it_asks;
+            area.driven = Driven::leaves;
+        may_any_ask |= area.driven != Driven::leaves;
     }
     cache_.memory().exchange().bell_is_mute = may_any_ask;
 }
@@ -165,18 +165,22 @@ void GuestThreads::end(GuestThread& guest, std::string reason, bool exited,
                        std::optional<Address> continuation) {
     if (std::exchange(guest.has_open_trace, false)) {
         trace::TraceEnd end;
+        guest.recording->look_whether_in_window();
         read_stream(guest);
         guest.recording->end_stream();
         if (auto& burst = guest.burst) {
             note_displacement(guest);
-            burst->ended(guest.recording->work());
+            burst->ended(guest.recording->stretches(), guest.recording->work(),
+                         guest.recording->different_segments());
             end.covers =
                 burst->covers(guest.recording->work(), guest.recording->instructions_in_windows());
             outcomes_.push_back({.extra = burst->extra(),
                                  .waited = burst->waited(),
+                                 .late = burst->late(),
+                                 .stopped = burst->stopped_for(),
                                  .calls = burst->calls(),
                                  .stops = burst->stops(),
-                                 .is_complete = burst->is_over()});
+                                 .is_complete = guest.is_complete});
         }
         end.trace = guest.trace;
         end.reason = std::move(reason);

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "emu/translator/burst.h"
+#include "emu/translator/in_place/burst.h"
 #include "emu/translator/overload.h"
 #include "emu/translator/program_cache.h"
 #include "emu/translator/thread_recording.h"
@@ -51,6 +51,8 @@ struct ThreadSituation {
     std::optional<ptrace::Registers> parked;  // native, while the cache is being emptied
 
     std::optional<Burst> burst;
+    bool has_window_over = false;  // it has come to the end of its burst's last part
+    bool is_complete = false;      // … and has left by itself, or its time was over
 
     // Signals that were held are on their way to it.
     bool awaits_signals() const { return !held.empty() || redelivered || sent_again.any(); }

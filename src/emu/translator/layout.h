@@ -12,6 +12,10 @@
 // for another slot. (The upper half has room for what a unit can still write.) The same look serves
 // to call a running thread: its pointer is moved to the alias of the slot, which is the same
 // memory, and has another of those bits set.
+//
+// In a burst windows have the lower quarter, and the lean version writes into small parts behind
+// it; each looks at another bit. At the end of each part the thread looks at the clock, and goes on
+// to the next part by itself as long as its burst lasts (fixed_code.cpp).
 #pragma once
 
 #include <cstddef>
@@ -59,6 +63,24 @@ enum class Answered : std::uint32_t {
     has_left,  // its burst is over, and it is on the way to its own code
 };
 
+// How a thread in a burst goes on at a look. Whoever wants it to ask says so here.
+enum class Driven : std::uint32_t {
+    asks,
+    through_parts,   // to the next part of its stream until its time is over
+    through_window,  // it has come to its capture window, and leaves when that is over
+    leaves,          // whatever it would ask
+};
+
+// A part of the stream that a thread in a burst writes in the lean version, and what it notes at
+// its end.
+struct StreamPart {
+    std::uint64_t begin;  // 0 behind the last part: the thread asks for more
+    std::uint64_t end;
+    std::uint64_t at;                                            // the time stamp counter
+    std::uint64_t calls_began, calls_over_low, calls_over_high;  // as in its area
+};
+inline constexpr std::size_t most_parts = 18;
+
 // One thread's engine state; gs points to it. Guest registers are put here while code needs the
 // real ones for itself.
 struct alignas(64) ThreadArea {
@@ -88,10 +110,15 @@ struct alignas(64) ThreadArea {
     std::uint32_t in_call;  // it makes a system call from the cache, whose number is in `rax`
 
     // The rest is for bursts.
-    std::uint32_t is_last;  // at the next look its burst is over: it leaves instead; or this:
-    static constexpr std::int8_t whatever_it_asks = 2;
+    Driven driven;
     std::uint64_t went_on_at;  // when it was last answered, and asked: the time stamp counter
     std::uint64_t asked_at;
+    std::uint64_t lasts;  // ticks for which it may go on when it is answered
+    std::uint64_t until;  // … and when these are over
+    std::uint64_t part;   // the StreamPart that it writes, as the target sees it
+    // A capture window that follows the last part, if there is to be one: where it writes then, and
+    // the lookup table of its version; and when it has come to it.
+    std::uint64_t window_stream, window_table, window_began;
     // Since then, of its system calls that were made from the cache: the sum of the times when they
     // began, and of those when they were over, in halves.
     std::uint64_t calls_began, calls_over_low, calls_over_high;
@@ -128,7 +155,10 @@ struct Exchange {
 inline constexpr std::size_t areas_at = version_count * table_size;
 inline constexpr std::size_t exchange_at = areas_at + most_threads * sizeof(ThreadArea);
 inline constexpr std::size_t streams_at = 4u << 20;
-static_assert(exchange_at + sizeof(Exchange) <= streams_at);
+// The parts of each thread's stream, and one behind the last.
+inline constexpr std::size_t parts_of_thread = (most_parts + 1) * sizeof(StreamPart);
+inline constexpr std::size_t stream_parts_at = (exchange_at + sizeof(Exchange) + 63) / 64 * 64;
+static_assert(stream_parts_at + most_threads * parts_of_thread <= streams_at);
 
 inline constexpr std::uint64_t slot_size = 1u << 19;
 inline constexpr std::uint64_t slot_room = slot_size / 2;
@@ -139,6 +169,12 @@ inline constexpr std::size_t data_size = streams_at + streams_size;
 inline constexpr std::uint64_t slot_is_full = slot_room;
 inline constexpr std::uint64_t alias = 1u << 30;
 inline constexpr std::uint32_t look_bits = slot_is_full | alias;
+// The same in bursts: in the lean version, in which a unit writes an id, and arguments, and in the
+// others.
+inline constexpr std::uint64_t part_room = 1u << 13, window_room = 1u << 17;
+inline constexpr std::uint64_t parts_at = window_room + window_room / 2;
+inline constexpr std::uint32_t look_bits_in_parts = part_room | alias,
+                               look_bits_in_window = window_room | alias;
 // A unit writes at most an id and its values.
 inline constexpr std::size_t most_values_in_unit = 4096;
 static_assert(most_values_in_unit * 8 + 4 <= slot_room);
@@ -156,6 +192,8 @@ static_assert(sizeof(LoadReading) == 32);
 inline constexpr std::size_t most_readings = 1024;
 inline constexpr std::uint64_t readings_in_slot = slot_size - most_readings * sizeof(LoadReading);
 static_assert(slot_room + most_values_in_unit * 8 + 4 <= readings_in_slot);
+static_assert(window_room + most_values_in_unit * 8 + 4 <= parts_at);
+static_assert(parts_at + most_parts * 2 * part_room <= readings_in_slot);
 
 // The size of a piece of the code cache.
 inline constexpr std::size_t arena_size = 256u << 20;

@@ -28,6 +28,13 @@ void SignalLoad::delivered(bool others_are_on_their_way) {
     began_ = now;
 }
 
+// What lies below it has returned, or was left by longjmp.
+void SignalLoad::entered(std::uint64_t stack) {
+    while (!stacks_.empty() && stacks_.back() <= stack) stacks_.pop_back();
+    stacks_.push_back(stack);
+    is_too_much_ |= stacks_.size() > tuning::deepest_handlers;
+}
+
 void ChangeLoad::code_has_changed(pid_t pid, pid_t tid) {
     if (changes_++ != 0 && changes_ < tuning::changes_until_judged) return;
     const auto computed = proc::thread_cpu_time(pid, tid);

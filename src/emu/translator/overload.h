@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "base/clock.h"
 
@@ -21,6 +22,8 @@ class SignalLoad {
     void arrived();
     // The thread is at a handler's first instruction, and others may be on their way to it.
     void delivered(bool others_are_on_their_way);
+    // … with this stack.
+    void entered(std::uint64_t stack);
     // From then on for ever.
     bool is_too_much() const { return is_too_much_; }
 
@@ -29,6 +32,7 @@ class SignalLoad {
     Clock::time_point began_{};
     Clock::duration taken_{};  // since then, by deliveries that are over
     unsigned deliveries_ = 0;
+    std::vector<std::uint64_t> stacks_;  // of handlers that are interrupted by each other
     bool is_too_much_ = false;
 };
 

@@ -52,6 +52,7 @@ bool ProgramCache::make(ptrace::Thread& thread, std::string& why) {
         return false;
     }
     if (asking_ == Asking::in_bursts) {
+        memory_->is_for_bursts();
         thread.resume();
         went_on_at_ = Clock::now();
     }

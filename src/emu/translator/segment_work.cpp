@@ -1,6 +1,7 @@
 #include "emu/translator/segment_work.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.h"
 
@@ -60,10 +61,20 @@ std::optional<Work> SegmentWork::of(std::span<const trace::SegmentId> executed) 
         if (any & is_new) sum = see_for_the_first_time(part);
         work += {.blocks = sum & mask_of_few,
                  .instructions = sum >> instructions_at,
-                 .indirect = sum >> indirect_at & mask_of_few};
+                 .indirect = sum >> indirect_at & mask_of_few,
+                 .segments = part.size()};
         executed = executed.subspan(part.size());
     }
     return work;
+}
+
+std::size_t SegmentWork::count_new(std::span<const trace::SegmentId> executed,
+                                   std::uint64_t reader) {
+    last_reader_.resize(known_.size());
+    std::size_t count = 0;
+    for (const auto segment : executed)
+        count += std::exchange(last_reader_[static_cast<std::size_t>(segment)], reader) != reader;
+    return count;
 }
 
 // Returns their sum.

@@ -16,17 +16,19 @@ namespace shadowprof::emu::translator {
 struct Work {
     std::uint64_t blocks = 0, instructions = 0;
     std::uint64_t indirect = 0;  // jumps, calls and returns that may lead anywhere
+    std::uint64_t segments = 0;
 
     Work& operator+=(const Work& other) {
         blocks += other.blocks;
         instructions += other.instructions;
         indirect += other.indirect;
+        segments += other.segments;
         return *this;
     }
     // `other` is a part of it.
     Work operator-(const Work& other) const {
-        return {blocks - other.blocks, instructions - other.instructions,
-                indirect - other.indirect};
+        return {blocks - other.blocks, instructions - other.instructions, indirect - other.indirect,
+                segments - other.segments};
     }
 };
 
@@ -40,6 +42,9 @@ class SegmentWork {
     void know_segments();
     // Nothing if there is anything else among them.
     std::optional<Work> of(std::span<const trace::SegmentId> executed);
+    // How many there are that were not among those of this reader before, if others read meanwhile
+    // about so many.
+    std::size_t count_new(std::span<const trace::SegmentId> executed, std::uint64_t reader);
     // How many arguments its blocks begin with; nothing if there is no such segment.
     std::optional<std::size_t> arguments_of(trace::SegmentId segment) {
         know_segments();
@@ -56,6 +61,7 @@ class SegmentWork {
     KnownCode& executed_;
     std::vector<std::uint64_t> known_;  // all numbers of a segment in one word
     std::vector<std::uint16_t> arguments_;
+    std::vector<std::uint64_t> last_reader_;  // of a segment
 };
 
 }  // namespace shadowprof::emu::translator

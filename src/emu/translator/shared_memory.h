@@ -77,6 +77,10 @@ class SharedMemory {
         return static_cast<std::uint32_t>(data_place_ + exchange_at);
     }
 
+    // How much of a slot there is for a stream that is not in parts.
+    std::uint64_t stream_room() const { return stream_room_; }
+    void is_for_bursts() { stream_room_ = window_room; }
+
     // A thread's area and slot; nothing if there are too many threads.
     std::optional<std::uint32_t> take_area();
     void give_area(std::uint32_t number) { free_areas_.push_back(number); }
@@ -108,6 +112,17 @@ class SharedMemory {
     }
     LoadReading read_reading(std::uint32_t number, std::size_t index) const {
         return copy_once(readings(number)[index]);
+    }
+    std::uint64_t place_of_part(std::uint32_t number, std::size_t part) const {
+        return data_place_ + stream_parts_at + number * parts_of_thread + part * sizeof(StreamPart);
+    }
+    // To write to.
+    StreamPart& part(std::uint32_t number, std::size_t part) const {
+        return reinterpret_cast<StreamPart*>(ours_ + stream_parts_at +
+                                             number * parts_of_thread)[part];
+    }
+    StreamPart read_part(std::uint32_t number, std::size_t index) const {
+        return copy_once(part(number, index));
     }
     // Appends a copy of what a thread wrote into its slot. False, and nothing was done, if that is
     // not a part of its slot, or no whole number of `T`s.
@@ -155,7 +170,7 @@ class SharedMemory {
     std::uint8_t* ours_ = nullptr;
     std::size_t size_ = 0;
     std::uint64_t inode_ = 0;
-    std::uint64_t data_place_ = 0;
+    std::uint64_t data_place_ = 0, stream_room_ = slot_room;
     std::vector<Piece> pieces_;
     std::vector<Arena> arenas_;
     std::vector<std::uint32_t> free_areas_;

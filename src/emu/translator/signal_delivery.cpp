@@ -155,6 +155,7 @@ void SignalDelivery::on_handler(GuestThread& guest, const Registers& registers,
     guest.recording->discontinuity(from.continuation, {registers.rsp().value, from.stack});
     guest.in_system_call = false;
     guest.signal_load.delivered(guest.awaits_signals());
+    guest.signal_load.entered(registers.rsp().value);
     if (guest.signal_load.is_too_much()) CacheTraffic::give_timers_signals_back(guest);
     if (guest.signal_load.is_too_much() && guest.awaits_signals())
         guest.thread->resume_to_system_call();  // the next one is sent when the handler returns

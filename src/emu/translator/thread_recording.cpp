@@ -94,33 +94,52 @@ void ThreadRecording::expect(double blocks, double nanoseconds_of_block) {
         between, tuning::fewest_loads_between_timings, tuning::most_loads_between_timings));
 }
 
-void ThreadRecording::have_one_window(BlocksInUnits& shown) {
+void ThreadRecording::drive(std::uint64_t segments, BlocksInUnits& shown) {
     if (always_values()) return;
     shown_ = &shown;
-    const auto is_wanted = [](const CaptureWindow& window) { return window.fraction > 0; };
-    auto wanted = std::ranges::count_if(windows_, is_wanted);
-    if (wanted == 0) return;
-    auto chosen = place_.random.below(static_cast<std::uint64_t>(wanted));
-    for (auto& window : windows_) {
-        if (!is_wanted(window)) continue;
-        window.warm_up = 0;
-        window.due = std::numeric_limits<std::uint64_t>::max();
-        if (chosen-- != 0) window.fraction = 0;
-    }
+    std::vector<CaptureWindow*> wanted;
+    for (auto& window : windows_)
+        if (window.fraction > 0) wanted.push_back(&window);
+    only_window_ = wanted.empty() ? nullptr : wanted[place_.random.below(wanted.size())];
+    drive_on(segments);
 }
 
-void ThreadRecording::window_is_due() {
-    if (!has_one_window()) return;
-    for (auto& window : windows_) window.due = 0;
-}
-
-void ThreadRecording::cut_window_short() {
-    if (has_one_window()) window_->fraction = 0;
+void ThreadRecording::drive_on(std::uint64_t segments) {
+    if (always_values()) return go_on();
     end_window();
+    lay_out_parts(segments);
+    prepare_only_window();
+}
+
+void ThreadRecording::lay_out_parts(std::uint64_t segments) {
+    parts_.emplace(*memory_, area_, segments);
+    stream_ = read_up_to_ = parts_->begin();
+}
+
+// The thread finds it when its time is over.
+void ThreadRecording::prepare_only_window() {
+    auto& area = memory_->area(area_);
+    area.window_began = area.window_stream = 0;
+    if (!only_window_) return;
+    only_window_->units = 0;
+    prepare_window(*only_window_);
+    const auto units = only_window_->version == Version::timed
+                           ? static_cast<std::uint64_t>(only_window_->units)
+                           : memory_->stream_room() / sizeof(trace::SegmentId);
+    area.window_stream = begin_of_window_ = stream_with_room_for(units);
+    area.window_table =
+        memory_->tables_place() + static_cast<std::size_t>(only_window_->version) * table_size;
+}
+
+void ThreadRecording::look_whether_in_window() {
+    if (!parts_ || !only_window_ || !memory_ || is_spoilt_) return;
+    if (memory_->read_area(area_).window_began == 0) return;
+    read();
+    begin_window(*std::exchange(only_window_, nullptr));
+    stream_ = read_up_to_ = begin_of_window_;
 }
 
 void ThreadRecording::end_stream() {
-    read_last_values();
     end_window();
     flush();
     memory_ = nullptr;
@@ -130,6 +149,10 @@ void ThreadRecording::left_at(std::uint64_t stream) {
     // It asks although its stream has ended: the program wrote into its area.
     if (!memory_) return spoil();
     stream &= ~alias;
+    if (parts_ && version_ == Version::lean) {  // what is possible is known when it is read
+        stream_ = stream;
+        return;
+    }
     const bool is_possible = read_up_to_ <= stream && stream <= memory_->place_of_readings(area_) &&
                              (stream - read_up_to_) % sizeof(trace::SegmentId) == 0;
     if (!is_possible) return spoil();
@@ -137,7 +160,6 @@ void ThreadRecording::left_at(std::uint64_t stream) {
 }
 
 ThreadRecording::Executed ThreadRecording::read() {
-    read_last_values();
     if (!memory_ || is_spoilt_) return {};
     if (chunk_.segments.size() >= most_segments_in_chunk) flush();
     if (writes_values()) {
@@ -180,32 +202,60 @@ std::uint64_t ThreadRecording::warm_up(CaptureWindow& window, std::uint64_t bloc
 
 // Appends what was written in the lean or timed version since the last time. False: it is spoilt.
 bool ThreadRecording::copy_new(trace::SegmentChunk& append_to, Executed& executed) {
-    auto& segments = append_to.segments;
-    auto& arguments = append_to.arguments;
-    const auto before = segments.size(), arguments_before = arguments.size();
-    const bool is_sound = records_arguments()
-                              ? copy_with_arguments(append_to)
-                              : memory_->read_stream(area_, read_up_to_, stream_, segments);
-    executed.segments = std::span{segments}.subspan(before);
-    const auto work = is_sound ? place_.work.of(executed.segments) : std::nullopt;
-    if (!work) {
-        segments.resize(before);
-        arguments.resize(arguments_before);
+    const auto before = append_to.segments.size(), arguments_before = append_to.arguments.size();
+    const bool is_in_parts = parts_ && version_ == Version::lean;
+    const bool is_sound = is_in_parts ? copy_parts(append_to, executed.work)
+                                      : copy(read_up_to_, stream_, append_to, executed.work);
+    if (!is_sound) {
+        append_to.segments.resize(before);
+        append_to.arguments.resize(arguments_before);
         executed = {};
         spoil();
         return false;
     }
-    const auto room = static_cast<double>((stream_ - read_up_to_) / sizeof(trace::SegmentId));
+    executed.segments = std::span{append_to.segments}.subspan(before);
+    if (!is_in_parts && version_ == Version::lean && stream_ > read_up_to_)
+        blocks_in_segment_ =
+            static_cast<double>(executed.work.blocks) /
+            static_cast<double>((stream_ - read_up_to_) / sizeof(trace::SegmentId));
     read_up_to_ = stream_;
-    executed.work = *work;
-    if (version_ == Version::lean && room > 0)
-        blocks_in_segment_ = static_cast<double>(work->blocks) / room;
     return true;
 }
 
-bool ThreadRecording::copy_with_arguments(trace::SegmentChunk& append_to) {
+bool ThreadRecording::copy_parts(trace::SegmentChunk& append_to, Work& work) {
+    const auto written = parts_->take(stream_);
+    if (!written) return false;
+    const auto before = append_to.segments.size();
+    for (const auto& each : *written) {
+        Work of_each;
+        if (!copy(each.from, each.until, append_to, of_each)) return false;
+        work += of_each;
+        since_stretch_ += of_each;
+        if (!each.is_whole) continue;
+        stretches_.push_back(each.at_end);
+        stretches_.back().work = std::exchange(since_stretch_, {});
+    }
+    different_segments_ += place_.work.count_new(std::span{append_to.segments}.subspan(before),
+                                                 static_cast<std::uint64_t>(trace_));
+    return true;
+}
+
+bool ThreadRecording::copy(std::uint64_t from, std::uint64_t until, trace::SegmentChunk& append_to,
+                           Work& work) {
+    const auto before = append_to.segments.size();
+    const bool is_sound = records_arguments()
+                              ? copy_with_arguments(from, until, append_to)
+                              : memory_->read_stream(area_, from, until, append_to.segments);
+    const auto known =
+        is_sound ? place_.work.of(std::span{append_to.segments}.subspan(before)) : std::nullopt;
+    if (known) work += *known;
+    return known.has_value();
+}
+
+bool ThreadRecording::copy_with_arguments(std::uint64_t from, std::uint64_t until,
+                                          trace::SegmentChunk& append_to) {
     values_.clear();
-    if (!memory_->read_stream(area_, read_up_to_, stream_, values_)) return false;
+    if (!memory_->read_stream(area_, from, until, values_)) return false;
     for (std::span<const std::byte> stored = values_; !stored.empty();) {
         trace::SegmentId id{};
         if (stored.size() < sizeof id) return false;
@@ -222,8 +272,7 @@ void ThreadRecording::read_values() {
     values_.clear();
     if (!memory_->read_stream(area_, read_up_to_, stream_, values_)) return spoil();
     read_up_to_ = stream_;
-    has_last_values_ = has_one_window() && memory_->read_area(area_).left < 0;
-    if (!has_last_values_) take_values();
+    take_values();
 }
 
 void ThreadRecording::take_values() {
@@ -240,12 +289,6 @@ void ThreadRecording::take_values() {
         spoil();
     }
     hand_over_window();
-}
-
-void ThreadRecording::read_last_values() {
-    if (!std::exchange(has_last_values_, false)) return;
-    take_values();
-    end_window();
 }
 
 bool ThreadRecording::read_unit_values(std::span<const std::byte>& stored) {
@@ -319,12 +362,11 @@ void ThreadRecording::choose_version() {
             return;
         case Version::values:
         case Version::accesses: {
-            if (has_last_values_) break;
             // The slot was full. The unit that noticed it at its entry is entered once more.
             const auto left = memory_->read_area(area_).left;
-            if (left > most_units_left()) spoil();
+            if (left > most_units_left(*window_)) spoil();
             if ((always_values() && version_ == Version::values) || left >= 0) {
-                memory_->area(area_).left = std::min(left, most_units_left()) + 1;
+                memory_->area(area_).left = std::min(left, most_units_left(*window_)) + 1;
                 return;
             }
             break;
@@ -333,23 +375,25 @@ void ThreadRecording::choose_version() {
             break;
     }
     window_->blocks = std::max<std::uint64_t>(window_->blocks, 1);
-    if (has_one_window()) window_->fraction = 0;
     window_->due = draw_lean_run(*window_);
-    is_seen_to_end_ = true;
     end_window();
 }
 
 // `blocks` is how long the lean version is to run, roughly.
 void ThreadRecording::restart(std::uint64_t blocks) {
-    constexpr std::uint64_t room = slot_room / sizeof(trace::SegmentId);
+    const auto room = memory_->stream_room() / sizeof(trace::SegmentId);
     auto wanted = room;
     if (version_ == Version::timed) wanted = static_cast<std::uint64_t>(window_->units);
     if (version_ == Version::lean) {
         const auto segments = std::ceil(static_cast<double>(blocks) / blocks_in_segment_);
         wanted = static_cast<std::uint64_t>(std::clamp(segments, 1.0, static_cast<double>(room)));
     }
-    stream_ = memory_->place_of_slot(area_) + slot_room - wanted * sizeof(trace::SegmentId);
-    read_up_to_ = stream_;
+    stream_ = read_up_to_ = stream_with_room_for(wanted);
+}
+
+std::uint64_t ThreadRecording::stream_with_room_for(std::uint64_t segments) const {
+    return memory_->place_of_slot(area_) + memory_->stream_room() -
+           segments * sizeof(trace::SegmentId);
 }
 
 std::uint64_t ThreadRecording::draw_lean_run(const CaptureWindow& window) {
@@ -371,8 +415,8 @@ std::uint64_t ThreadRecording::length_of_values() const {
 }
 
 // In the window that is under way.
-std::int64_t ThreadRecording::most_units_left() const {
-    return version_ == Version::values && always_values() ? never / 2 : window_->units;
+std::int64_t ThreadRecording::most_units_left(const CaptureWindow& window) const {
+    return window.version == Version::values && always_values() ? never / 2 : window.units;
 }
 
 // Units of this version may be shorter than those of the lean one.
@@ -386,8 +430,15 @@ double ThreadRecording::blocks_in_units_of(const CaptureWindow& window) const {
     return (*shown_)[static_cast<std::size_t>(window.version)].value().value_or(most);
 }
 
+// Of a window of a burst.
+bool ThreadRecording::is_seen_to_end() const {
+    const auto slot = memory_->place_of_slot(area_);
+    return window_->version == Version::timed ? stream_ - slot >= memory_->stream_room()
+                                              : memory_->read_area(area_).left < 0;
+}
+
 void ThreadRecording::learn_blocks_in_units() {
-    if (!std::exchange(is_seen_to_end_, false) || !has_one_window() || window_->units <= 0) return;
+    if (!has_one_window() || window_->units <= 0 || !is_seen_to_end()) return;
     const auto seen =
         std::clamp(static_cast<double>(window_->blocks) / static_cast<double>(window_->units), 1.0,
                    static_cast<double>(tuning::most_blocks_in_unit));
@@ -395,14 +446,9 @@ void ThreadRecording::learn_blocks_in_units() {
 }
 
 void ThreadRecording::begin_window(CaptureWindow& window) {
+    if (!parts_) prepare_window(window);
     window_ = &window;
-    if (window.version == Version::values && window.units != 0) window.length = length_of_values();
-    window.units = static_cast<std::int64_t>(
-        std::ceil(static_cast<double>(window.length) / blocks_in_units_of(window)));
-    window.blocks = 0;
     version_ = window.version;
-    memory_->area(area_).left = most_units_left();
-    if (version_ == Version::timed) prepare_readings();
     auto start = start_;
     start.trace = window_trace_ = place_.numbers.next_trace();
     start.sample = window_sample_ =
@@ -414,10 +460,19 @@ void ThreadRecording::begin_window(CaptureWindow& window) {
     start_.from_thread_start = false;
 }
 
+// How long it is to be.
+void ThreadRecording::prepare_window(CaptureWindow& window) {
+    if (window.version == Version::values && window.units != 0) window.length = length_of_values();
+    window.units = static_cast<std::int64_t>(
+        std::ceil(static_cast<double>(window.length) / blocks_in_units_of(window)));
+    window.blocks = 0;
+    memory_->area(area_).left = most_units_left(window);
+    if (window.version == Version::timed) prepare_readings();
+}
+
 void ThreadRecording::end_window() {
     if (!window_) return;
     version_ = Version::lean;
-    if (has_last_values_) return;
     learn_blocks_in_units();
     if (window_->version == Version::timed && !is_spoilt_) read_readings();
     hand_over_window();
@@ -517,7 +572,6 @@ void ThreadRecording::cut_before(const Unit& unit, Address instruction) {
 }
 
 void ThreadRecording::discontinuity(Address continuation, const trace::StackMove& move) {
-    read_last_values();
     const auto place = place_.code.place_of(continuation);
     chunk_.segments.push_back(trace::segment_discontinuity);
     chunk_.continuations.push_back({continuation, place});

@@ -21,7 +21,8 @@
 
 #include "base/random.h"
 #include "emu/common/guest_code.h"
-#include "emu/translator/learned.h"
+#include "emu/translator/in_place/learned.h"
+#include "emu/translator/in_place/stream_parts.h"
 #include "emu/translator/segment_work.h"
 #include "emu/translator/shared_memory.h"
 #include "emu/translator/unit.h"
@@ -73,19 +74,23 @@ class ThreadRecording {
     // There will be about so many blocks from now on, as if the stream began here. Without this
     // call it is taken to go on for ever. A block takes so many nanoseconds of the original's time.
     void expect(double blocks, double nanoseconds_of_block = usual_block);
-    // Of the windows that are wanted there is to be one, of a random version, and not before
-    // `window_is_due`. Each window takes two looks, which cost as much as a short sample. How long
-    // it is depends on what others have shown, and it adds to that.
-    void have_one_window(BlocksInUnits& shown);
-    void window_is_due();
-    // The window that is under way is over, with what was read of it.
-    void cut_window_short();
+    // In a burst, which has just begun its stream: the thread goes through parts of it by itself,
+    // for about so many segments, and then has one of the windows that are wanted, of a random
+    // version. How long that is depends on what others have shown, and it adds to that.
+    void drive(std::uint64_t segments, BlocksInUnits& shown);
+    // It has asked, and gets more parts; the window is over.
+    void drive_on(std::uint64_t segments);
+    // Whether it may have come to its window since the last time: to be called before anything else
+    // when it has asked, left or stopped.
+    void look_whether_in_window();
+    Driven driven() const {
+        return !parts_ ? Driven::asks : window_ ? Driven::through_window : Driven::through_parts;
+    }
+    // What was read of parts that are over.
+    const std::vector<Stretch>& stretches() const { return stretches_; }
+    std::size_t different_segments() const { return different_segments_; }
     // Ends the window that may be under way, and hands over what there is.
     void end_stream();
-
-    // What is known of that from elsewhere; it changes with what is read.
-    void blocks_in_segment(double blocks) { blocks_in_segment_ = blocks; }
-    double blocks_in_segment() const { return blocks_in_segment_; }
 
     Version version() const { return version_; }
     // Whether it is in a window that interrupts the lean version.
@@ -105,8 +110,6 @@ class ThreadRecording {
     };
     // Takes over what was written since the last call.
     Executed read();
-    // Of the only window, whose values `read` leaves: the thread need not wait for that.
-    void read_last_values();
     // As `read`, but it does not become part of the Trace, which has not begun yet.
     Executed skip();
     // Segments may have many more blocks than they had until now.
@@ -121,10 +124,6 @@ class ThreadRecording {
     // executed, as blocks.
     void cut(const Unit& unit, std::size_t block, std::size_t instruction);
     void cut_before(const Unit& unit, Address instruction);
-    // Whether no window interrupts the next so many blocks of the lean version.
-    bool is_lean_for(std::uint64_t blocks) const {
-        return version_ == Version::lean && until_window() >= blocks;
-    }
     // What was read so far, in the lean version.
     const Work& work() const { return work_; }
     std::uint64_t instructions_in_windows() const { return instructions_in_windows_; }
@@ -152,7 +151,13 @@ class ThreadRecording {
     }
     bool always_values() const { return place_.values.always(); }
     bool copy_new(trace::SegmentChunk& append_to, Executed& executed);
-    bool copy_with_arguments(trace::SegmentChunk& append_to);
+    bool copy(std::uint64_t from, std::uint64_t until, trace::SegmentChunk& append_to, Work& work);
+    bool copy_parts(trace::SegmentChunk& append_to, Work& work);
+    bool copy_with_arguments(std::uint64_t from, std::uint64_t until,
+                             trace::SegmentChunk& append_to);
+    void lay_out_parts(std::uint64_t segments);
+    void prepare_only_window();
+    bool is_seen_to_end() const;
     // Returns how many of the blocks came after the warming up.
     static std::uint64_t warm_up(CaptureWindow& window, std::uint64_t blocks);
     void choose_version();
@@ -160,9 +165,11 @@ class ThreadRecording {
     void restart(std::uint64_t blocks);
     std::uint64_t draw_lean_run(const CaptureWindow& window);
     std::uint64_t length_of_values() const;
-    std::int64_t most_units_left() const;
+    std::int64_t most_units_left(const CaptureWindow& window) const;
+    std::uint64_t stream_with_room_for(std::uint64_t segments) const;
     double blocks_in_units_of(const CaptureWindow& window) const;
     void learn_blocks_in_units();
+    void prepare_window(CaptureWindow& window);
     void begin_window(CaptureWindow& window);
     void end_window();
     void hand_over_window();
@@ -197,11 +204,16 @@ class ThreadRecording {
     trace::SegmentChunk chunk_;
     trace::SegmentChunk skipped_;      // lately
     std::vector<std::byte> values_;    // as they were stored
-    bool has_last_values_ = false;     // … and are to be read
     CaptureWindow* window_ = nullptr;  // under way
-    bool is_seen_to_end_ = false;      // the window under way
     BlocksInUnits* shown_ = nullptr;   // by earlier windows, if there is to be one only
     bool has_one_window() const { return shown_ != nullptr; }
+    // In a burst.
+    std::optional<StreamParts> parts_;
+    CaptureWindow* only_window_ = nullptr;  // that is still to come
+    std::uint64_t begin_of_window_ = 0;     // in the stream
+    std::vector<Stretch> stretches_;
+    Work since_stretch_;
+    std::size_t different_segments_ = 0;
     trace::TraceId window_trace_{};
     trace::SampleId window_sample_{};
     trace::TraceChunk window_chunk_;

@@ -95,7 +95,10 @@ bool TranslatedProcess::take(const ptrace::Event& event) {
     if (has_become_native) return false;
     if (!guest) return take_new(event);
     if (event.kind == EventKind::process_gone) return false;
-    if (guest->burst) guest->burst->stopped();
+    if (guest->burst) {
+        guest->burst->stopped();
+        guest->recording->look_whether_in_window();
+    }
     take_known(*guest, event);
     threads_.remove_missed();
     traffic_.empty_if_nobody_is_inside();
@@ -225,7 +228,7 @@ void TranslatedProcess::on_system_call_entry(GuestThread& guest) {
     guest.expected = registers->rip();
     guest.in_system_call = true;
     if (const auto* const why = why_to_leave_before(*registers)) {
-        have_everybody_leave(why);
+        have_everybody_leave(why, tid);
         if (threads_.find(tid) != &guest) return;
     }
     if (registers->raw.orig_rax == SYS_rseq && tracer_.launched() && !in_bursts_) {
@@ -250,9 +253,11 @@ const char* TranslatedProcess::why_to_leave_before(const Registers& call) const 
 
 // One thread is stopped before a call after which no other one may be in the cache any more. One
 // that sleeps in a call of which a part may have been done is not waited for: it comes out as soon
-// as that is over, and makes no call meanwhile.
-void TranslatedProcess::have_everybody_leave(const char* why) {
+// as that is over, and makes no call meanwhile. One that was interrupted in a call makes it once
+// more, which a filter would see: it is waited for until it sleeps there again.
+void TranslatedProcess::have_everybody_leave(const char* why, pid_t stopped) {
     constexpr std::chrono::seconds longest{1};
+    constexpr std::chrono::milliseconds pause{1};
     traffic_.abandon(why);
     notes_.warnings.push_back(fmt::format("the program runs on unprofiled: {}", why));
     auto& exchange = cache_.memory().exchange();
@@ -261,9 +266,17 @@ void TranslatedProcess::have_everybody_leave(const char* why) {
     threads_.call_all();
     std::vector<ptrace::Event> of_others;
     const auto deadline = Clock::now() + longest;
-    while (tracer_.alive() && threads_.any_can_leave() && Clock::now() < deadline) {
+    const auto is_on_its_way_back = [&](const auto& known) {
+        const auto& [tid, guest] = known;
+        return tid != stopped && guest.in_system_call && !proc::sleeps_in_call(tracer_.pid(), tid);
+    };
+    const auto is_anyone_under_way = [&] {
+        return threads_.any_can_leave() || std::ranges::any_of(threads_, is_on_its_way_back);
+    };
+    while (tracer_.alive() && Clock::now() < deadline && is_anyone_under_way()) {
         answer();
-        const auto event = tracer_.wait(deadline);
+        const auto event =
+            tracer_.wait(std::min<Clock::time_point>(deadline, Clock::now() + pause));
         const bool is_taken = event && take(*event);
         if (event && !is_taken) of_others.push_back(*event);
         if (event && event->kind == EventKind::exec) break;
@@ -331,10 +344,14 @@ void TranslatedProcess::on_request(GuestThread& guest) {
     const bool has_to_stop = traffic_.calls_everybody_out() || !guest.held.empty() ||
                              guest.change_load.is_too_much() || area.request == Request::call ||
                              area.request == Request::unsupported;
-    if (guest.burst) guest.burst->has_asked(area, guest.recording->version() == Version::lean);
+    if (guest.burst) {
+        guest.recording->look_whether_in_window();
+        guest.burst->has_asked(area);
+    }
     const bool has_had_enough = takes_too_long(guest);
     if (!has_to_stop && !has_had_enough) serve(guest, area);
     const bool ends = has_had_enough || is_over(guest);
+    guest.is_complete = ends && !has_had_enough;
     // It becomes native by a stop where it cannot restore all of its flags itself.
     if (has_to_stop || guest.recording->is_spoilt() || (ends && area.alignment_check != 0))
         guest.thread->interrupt();
@@ -342,7 +359,6 @@ void TranslatedProcess::on_request(GuestThread& guest) {
         end_burst(guest, area, why_over(guest));
     else
         traffic_.answer(guest);
-    guest.recording->read_last_values();
 }
 
 // Does what the thread asks for, as far as that is possible without stopping it.
@@ -356,7 +372,9 @@ void TranslatedProcess::serve(GuestThread& guest, const ThreadArea& area) {
     if (guest.recording->is_spoilt()) return;
     const bool is_miss = area.request == Request::link || area.request == Request::find;
     misses_ += is_miss;
-    if (is_miss && leaves_window(guest)) return go_on_in_burst(guest);
+    // A window ends at the next question, whatever it is.
+    if (guest.burst && guest.recording->driven() == Driven::through_window)
+        guest.has_window_over = true;
     switch (area.request) {
         case Request::look:
             threads_.read_stream(guest);
@@ -400,12 +418,12 @@ void TranslatedProcess::on_stop_while_waiting(GuestThread& guest, const Register
     const auto native = guest_registers_while_waiting(area, registers);
     const auto request = area.request;
     serve(guest, area);
-    guest.recording->read_last_values();
     traffic_.leave(guest, native, guest.recording->stream());
     if (guest.recording->is_spoilt() || traffic_.deliverable(guest) ||
         traffic_.calls_everybody_out())
         return traffic_.enter(guest, native);
     if (takes_too_long(guest) || is_over(guest)) {
+        guest.is_complete = !takes_too_long(guest);
         finish_burst(guest, area, why_over(guest));
         guest.thread->resume();
         return;
@@ -480,55 +498,32 @@ Clock::time_point TranslatedProcess::begin_burst(ptrace::Thread& thread, const R
                                                  BurstLength length) {
     auto& guest = threads_.add_burst(thread, start, Burst{length, experience_});
     if (threads_.admit(guest)) {
-        guest.recording->blocks_in_segment(experience_.blocks_in_segment());
-        guest.recording->expect(guest.burst->expected_blocks(), experience_.of_block());
-        guest.recording->have_one_window(experience_.blocks_in_units());
-        go_on_in_burst(guest);
+        auto& recording = *guest.recording;
+        recording.expect(guest.burst->expected_blocks(), experience_.of_block());
+        recording.drive(guest.burst->segments_left({}), experience_.blocks_in_units());
     }
     traffic_.enter(guest, registers);
+    guest.burst->was_let_go();
     const auto went_on = Clock::now();
     threads_.note_beginning(guest);
     tracer_.listen();
     return went_on;
 }
 
-// A window that is under way is seen to its end.
+// The thread would not ask if it had more parts, or there were no signals for it.
 void TranslatedProcess::go_on_in_burst(GuestThread& guest) {
-    auto& recording = *guest.recording;
-    auto left = guest.burst->blocks_left(recording.work());
-    // Where the first look comes is random as seen from the program, so a window may begin there.
-    if (guest.burst->is_last_part()) recording.window_is_due();
-    if (guest.awaits_signals()) left = std::max(left, tuning::blocks_until_signals);
-    if (left > 0 || recording.version() != Version::lean)
-        recording.go_on_for(std::max<std::uint64_t>(left, 1));
-    if (leaves_window(guest)) recording.go_on_lean_for(std::max<std::uint64_t>(left, 1));
-    const bool is_last =
-        guest.burst->is_last_part() && !guest.awaits_signals() && recording.is_lean_for(left);
-    cache_.memory().area(*guest.area).is_last = is_last ? 1 : 0;
-}
-
-// Windows have versions of the code of their own. Where that is new, the window ends and the thread
-// goes on without: it would have to wait for one unit after the other. It is translated before the
-// next sample.
-bool TranslatedProcess::leaves_window(GuestThread& guest) {
-    auto& recording = *guest.recording;
-    if (!guest.burst || !recording.is_in_window()) return false;
-    auto& translator = cache_.translator();
-    const Address pc{cache_.read_area(*guest.area).pc};
-    if (translator.is_translated(pc, recording.version())) return false;
-    if (traffic_.may_enter()) translator.expect(pc, recording.version());
-    threads_.read_stream(guest);
-    recording.cut_window_short();
-    return true;
+    if (is_over(guest)) return;
+    guest.recording->drive_on(guest.burst->segments_left(guest.recording->work()));
 }
 
 void TranslatedProcess::look_at_memory(const proc::Maps& maps) {
-    if (cache_.exists() && !cache_.memory().is_there(maps)) have_everybody_leave(program_took_it);
+    if (cache_.exists() && !cache_.memory().is_there(maps))
+        have_everybody_leave(program_took_it, 0);
 }
 
 void TranslatedProcess::look_at_memory(const ptrace::Thread& stopped) {
     if (cache_.exists() && !cache_.memory().is_there(stopped.tid()))
-        have_everybody_leave(program_took_it);
+        have_everybody_leave(program_took_it, stopped.tid());
 }
 
 bool TranslatedProcess::is_in_burst(const ptrace::Thread& thread) const {
@@ -537,13 +532,15 @@ bool TranslatedProcess::is_in_burst(const ptrace::Thread& thread) const {
 }
 
 bool TranslatedProcess::is_over(const GuestThread& guest) const {
-    return guest.burst && guest.burst->is_over() && !guest.awaits_signals() &&
-           guest.recording->version() == Version::lean;
+    return guest.burst && !guest.awaits_signals() &&
+           (guest.has_window_over || guest.burst->is_over(guest.recording->work()));
 }
 
 // As long as signals that were held are on their way, it goes on.
-bool TranslatedProcess::takes_too_long(const GuestThread& guest) {
-    return guest.burst && !guest.awaits_signals() && guest.burst->takes_too_long();
+bool TranslatedProcess::takes_too_long(GuestThread& guest) const {
+    if (!guest.burst || guest.awaits_signals() || !guest.burst->takes_too_long()) return false;
+    threads_.note_displacement(guest);
+    return guest.burst->takes_too_long();
 }
 
 // It is at a handler's first instruction, in its own code. Where signals come faster than they can
@@ -561,7 +558,9 @@ void TranslatedProcess::leave_in_handler(GuestThread& guest, Address continuatio
 bool TranslatedProcess::notice_whether_left(GuestThread& guest) {
     if (!threads_.has_left(guest)) return false;
     const auto area = cache_.read_area(*guest.area);
-    guest.burst->has_asked(area, guest.recording->version() == Version::lean);
+    guest.recording->look_whether_in_window();
+    guest.burst->has_asked(area);
+    guest.is_complete = true;
     finish_burst(guest, area, burst_is_complete);
     guest.state = GuestThread::State::leaving;
     return true;
@@ -577,7 +576,6 @@ void TranslatedProcess::end_burst(GuestThread& guest, const ThreadArea& area, co
 void TranslatedProcess::finish_burst(GuestThread& guest, const ThreadArea& area,
                                      const char* reason) {
     guest.recording->left_at(area.stream);
-    experience_.learn_blocks_in_segment(guest.recording->blocks_in_segment());
     threads_.end(guest, reason, false, Address{area.pc});
     expect({area.pc});
 }

@@ -28,9 +28,9 @@
 
 #include "base/random.h"
 #include "emu/common/guest_code.h"
-#include "emu/translator/burst.h"
 #include "emu/translator/cache_traffic.h"
 #include "emu/translator/guest_threads.h"
+#include "emu/translator/in_place/burst.h"
 #include "emu/translator/program_cache.h"
 #include "emu/translator/program_takeover.h"
 #include "emu/translator/signal_delivery.h"
@@ -119,7 +119,7 @@ class TranslatedProcess {
     void on_system_call_entry(GuestThread& guest);
     void on_system_call_exit(GuestThread& guest);
     const char* why_to_leave_before(const ptrace::Registers& call) const;
-    void have_everybody_leave(const char* why);
+    void have_everybody_leave(const char* why, pid_t stopped);
     void on_request(GuestThread& guest);
     void serve(GuestThread& guest, const ThreadArea& area);
     void on_stop_while_waiting(GuestThread& guest, const ptrace::Registers& registers);
@@ -128,9 +128,8 @@ class TranslatedProcess {
     void on_interrupted(GuestThread& guest);
     bool is_of_burst(GuestThread& guest, const ptrace::Event& event);
     bool is_over(const GuestThread& guest) const;
-    static bool takes_too_long(const GuestThread& guest);
+    bool takes_too_long(GuestThread& guest) const;
     void go_on_in_burst(GuestThread& guest);
-    bool leaves_window(GuestThread& guest);
     void leave_in_handler(GuestThread& guest, Address continuation);
     bool notice_whether_left(GuestThread& guest);
     void end_burst(GuestThread& guest, const ThreadArea& area, const char* reason);

@@ -88,10 +88,13 @@ void UnitCompiler::write_entry() {
     // A unit that compares itself does not know what changed code would read.
     const bool keep_flags = w_.unit().compares || flags_matter(w_.unit().start(), 2);
     if (keep_flags) save_flags();
+    const bool in_bursts = w_.fixed_code().is_for_bursts();
+    const bool in_parts = in_bursts && w_.unit().version == Version::lean;
     const auto look_later_if = [&](Condition condition) {
-        w_.late([this, keep_flags, jump = a_.jump_if(condition)] {
+        w_.late([this, keep_flags, in_parts, jump = a_.jump_if(condition)] {
             a_.join(jump);
             if (keep_flags) restore_flags();
+            if (in_parts) w_.note_entry();
             w_.ask(Request::look, w_.unit().start());
         });
     };
@@ -99,7 +102,9 @@ void UnitCompiler::write_entry() {
         a_.count_down_area(offsetof(ThreadArea, left));
         look_later_if(Condition::s);
     }
-    a_.test_stream_bits(look_bits);
+    a_.test_stream_bits(in_parts    ? look_bits_in_parts
+                        : in_bursts ? look_bits_in_window
+                                    : look_bits);
     look_later_if(Condition::ne);
     if (const auto life = w_.fixed_code().life; life != 0) {
         a_.test_death(life);

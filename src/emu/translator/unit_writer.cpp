@@ -240,6 +240,10 @@ const std::uint8_t* UnitWriter::code_that_asks_for_link(std::uint32_t exit, Addr
     return begin;
 }
 
+void UnitWriter::note_entry() {
+    a_.store_area_constant(offsetof(ThreadArea, resume), unit_.place.value);
+}
+
 void UnitWriter::ask(Request request, Address pc) {
     a_.store_area_constant(offsetof(ThreadArea, pc), pc.value);
     a_.store_area_half(offsetof(ThreadArea, request), static_cast<std::uint32_t>(request));

@@ -75,6 +75,8 @@ class UnitWriter {
 
     // Leaves the cache with a request, and goes on at the guest's `pc`.
     void ask(Request request, Address pc);
+    // The thread stands at the unit's entry, in case that it goes on there by itself.
+    void note_entry();
     // The same, before the instruction at `pc`, which is in this unit; it says in which one it is.
     void ask_within(Request request, Address pc);
     // Code outside of the unit that asks for an exit to be connected to its target. Out there the

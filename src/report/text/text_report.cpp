@@ -90,7 +90,7 @@ class TextReport {
             fact("", target_text(t));
         }
         fact("Known", known_text(p_));
-        if (p_.cost.slowdown) fact("Cost", share_text(*p_.cost.slowdown) + " of its time");
+        if (p_.cost.slowdown) fact("Cost", cost_in_short());
         processes();
         if (p_.run.interrupted)
             fact("Cut short", "by " + *p_.run.interrupted + ": what was seen until then",
@@ -191,6 +191,27 @@ class TextReport {
         return text;
     }
 
+    // A stake is no small part of a short run.
+    std::string cost_in_short() const {
+        auto text = share_text(*p_.cost.slowdown) + " of its time";
+        const auto overhead = p_.run.options.find("overhead"), stake = p_.run.options.find("stake");
+        if (overhead != p_.run.options.end() && stake != p_.run.options.end() &&
+            stake->second != "0ms")
+            text += fmt::format(" (--overhead {} and --stake {})", overhead->second, stake->second);
+        return text;
+    }
+
+    // The parts of the slowdown, the largest first.
+    std::string account_text() const {
+        std::vector<std::pair<std::string, double>> parts{p_.cost.parts.begin(),
+                                                          p_.cost.parts.end()};
+        std::ranges::sort(parts, std::greater{}, &std::pair<std::string, double>::second);
+        std::string text;
+        for (const auto& [cause, part] : parts)
+            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", cause, share_text(part));
+        return text;
+    }
+
     std::string cost_text() const {
         const auto& c = p_.cost;
         std::string text = counted("stop", c.stops) + ", " + seconds_text(c.stop_time) + " stopped";
@@ -198,7 +219,23 @@ class TextReport {
         if (c.extra_faults) text += fmt::format(", {}", counted("extra fault", c.extra_faults));
         if (c.extra_cpu > 0) text += ", " + seconds_text(c.extra_cpu) + " extra CPU";
         if (c.slowdown) text += ", slowdown " + share_text(*c.slowdown);
+        if (!c.parts.empty()) text += ": " + account_text();
+        if (const auto sight = sight_of()) text += fmt::format("; sight {:.2g}", *sight);
         return text;
+    }
+
+    // The processor time that samples showed, over the time that profiling took.
+    std::optional<double> sight_of() const {
+        const auto all = weighted_instructions(p_);
+        const auto* const time = p_.find<TimeSection>();
+        if (!all || *all == 0 || !time || p_.cost.slowdown.value_or(0) <= 0) return {};
+        constexpr double nanoseconds = 1e-9;
+        const auto seen = static_cast<double>(p_.coverage.instructions) /
+                          static_cast<double>(*all) * static_cast<double>(time->totals.total) *
+                          nanoseconds;
+        constexpr double least = 1e-3, most = 1e3;  // otherwise something is wrong with it
+        const auto sight = seen / (*p_.cost.slowdown * p_.run.duration);
+        return sight >= least && sight <= most ? std::optional{sight} : std::nullopt;
     }
 
     // --- what to do about it

@@ -91,7 +91,7 @@ void InstantSamples::begin(ptrace::Thread& thread, const ptrace::Registers& regi
         // Once; it does not make samples dearer.
         pacer().pay_once(went_on.value_or(Clock::now()) - stopped,
                          machine::computed(CLOCK_THREAD_CPUTIME_ID) - before);
-        pacer().finished(Seconds{0});
+        pacer().finished(Seconds{0}, Seconds{0});
         return;
     }
     if (refuses(thread)) {
@@ -102,7 +102,7 @@ void InstantSamples::begin(ptrace::Thread& thread, const ptrace::Registers& regi
     last_ = next_sample(place_, pacer(), thread);
     last_->contents = trace::Contents::counts;
     begin_burst(thread, registers, *last_);
-    pacer().finished(last_began_ - stopped);
+    pacer().finished(last_began_ - stopped, tuning::unseen_in_place);
     attend();
 }
 
@@ -168,19 +168,18 @@ emu::translator::BurstLength InstantSamples::next_length() const {
     if (const auto& time = place_.options.sample_time)
         return {sample_size_, time->count() * nanoseconds_a_second};
     if (!place_.options.may_be_shorter) return {sample_size_, 0};
-    const auto most = static_cast<double>(sample_size_) / tuning::most_per_nanosecond;
-    if (most < tuning::usual_burst) return {sample_size_, most};
-    // The first ones come to code that is new.
-    const bool is_long = pacer().samples() % tuning::bursts_for_a_long_one == 3;
-    if (!is_long) return {sample_size_, tuning::usual_burst};
-    return {sample_size_, tuning::usual_burst * tuning::length_of_long_burst, tuning::usual_burst};
+    return {sample_size_, tuning::usual_burst};
 }
 
 // What a burst took from the program comes to light when it is over.
 void InstantSamples::pay_for_bursts() {
     process_.answer();
     for (const auto& outcome : process_.outcomes()) {
-        pacer().pay(Seconds{std::max(outcome.extra, 0.0) / nanoseconds_a_second});
+        const auto new_code = std::clamp(outcome.waited, 0.0, outcome.extra);
+        pacer().pay(Cause::stop, Seconds{outcome.late / nanoseconds_a_second});
+        pacer().pay(Cause::other_stops, Seconds{outcome.stopped / nanoseconds_a_second});
+        pacer().pay(Cause::new_code, Seconds{new_code / nanoseconds_a_second});
+        pacer().pay(Cause::slower_code, Seconds{(outcome.extra - new_code) / nanoseconds_a_second});
         pacer().pay_for_passing_stops(static_cast<int>(outcome.stops));
         waited_ += Seconds{outcome.waited / nanoseconds_a_second};
         longer_.push_back(outcome.extra / nanoseconds_a_millisecond);

@@ -145,7 +145,7 @@ void ReplicaSamples::count_living(Clock::time_point now) {
 
 void ReplicaSamples::pay_for_copies() {
     const auto copies = place_.host.replicas(alive_);
-    pacer().pay(copies);
+    pacer().pay(Cause::page_copies, copies);
     copies_since_fork_ += copies;
     if (!replicas_) return;
     if (copies_since_fork_ > tuning::most_for_settling) replicas_->settle_no_longer();
@@ -167,8 +167,8 @@ void ReplicaSamples::learn_from(const Replicas::Outcome& outcome, Clock::time_po
     computed_ += outcome.computed;
     if (outcome.instructions > 0) {
         const auto price = pacer().prices().of_replica(outcome.computed);
-        pacer().pay(price);
-        paid_for_computing_ += price.most;
+        pacer().pay(Cause::slower_code, price);
+        paid_for_computing_ += price;
     }
     instructions_ += outcome.instructions;
     if (failures_ < most) return;

@@ -10,6 +10,9 @@
 // sampled or not. That comes off the budget; but sampling keeps a tenth of it, for a program that
 // overdraws the budget by itself would only lose its profile and not its cost.
 //
+// Who runs a program for three seconds wants to know something, too: a stake is spent soon after
+// the beginning, beyond the budget.
+//
 // A process of a family has a part of the budget (allotment.h): its time is shorter than ours then,
 // and its waits are longer.
 #pragma once
@@ -31,9 +34,11 @@ namespace shadowprof::sampling {
 class Budget {
   public:
     // `share`: of the target's time. Samples are to be no more frequent than `least_period` says.
-    Budget(double share, std::optional<Seconds> least_period, Random random, TimeSource now,
-           std::shared_ptr<const Allotment> allotment = nullptr)
+    // `stake`: what may be spent once besides.
+    Budget(double share, Seconds stake, std::optional<Seconds> least_period, Random random,
+           TimeSource now, std::shared_ptr<const Allotment> allotment = nullptr)
         : share_(share),
+          stake_(stake),
           least_period_(least_period),
           random_(random),
           now_(std::move(now)),
@@ -73,18 +78,19 @@ class Budget {
     Seconds affordable_wait() const {
         const auto affordable = samples_ == 0 ? tuning::first_mean_wait
                                               : spent_on_samples_ / static_cast<double>(samples_) /
-                                                    share_left() / allotment_->part();
+                                                    share_now() / allotment_->part();
         return std::max({affordable, attempt_in_vain_ / share_ / allotment_->part(),
                          least_period_.value_or(Seconds{0})});
     }
     // What there is between two samples, on average, until what was overdrawn is paid back.
     Seconds mean_wait() const {
-        return std::max(affordable_wait(), until_earned(spent_on_samples_ - allotment_->credit()));
+        return std::max(affordable_wait(),
+                        until_earned(spent_on_samples_ - allotment_->credit() - stake_));
     }
     // How long it takes until a sample may be tried whose cost nobody knows, and which may come to
     // so much; less than nothing if it may be now.
     Seconds wait_before_risk(Seconds risk) const {
-        return until_earned(spent_on_samples_ + risk - tuning::risk_at_once);
+        return until_earned(spent_on_samples_ + risk - tuning::risk_at_once - stake_);
     }
     // What of a wait is this process's own time.
     Seconds own(Seconds wait) const { return wait * allotment_->part(); }
@@ -114,12 +120,19 @@ class Budget {
     Seconds until_earned(Seconds sum) const {
         return (sum / share_left() - elapsed()) / allotment_->part();
     }
+    // With what is left of the stake.
+    double share_now() const {
+        const auto left =
+            stake_ - std::max(spent_on_samples_ - share_left() * elapsed(), Seconds{0});
+        return share_left() + std::max(left, Seconds{0}) / tuning::stake_lasts;
+    }
     double share_left() const {
         if (spent_besides_ == Seconds{0}) return share_;
         return std::max(share_ - spent_besides_ / elapsed(), share_ * tuning::kept_for_samples);
     }
 
     double share_;
+    Seconds stake_;
     std::optional<Seconds> least_period_;
     Random random_;
     TimeSource now_;

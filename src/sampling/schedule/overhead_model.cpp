@@ -24,7 +24,7 @@ void OverheadModel::stopped(Clock::time_point asked, Seconds displaced) {
     woken_ = std::min<Seconds>(Clock::now() - asked, tuning::longest_wake_up);
 }
 
-Estimate<Seconds> OverheadModel::of_stop(Seconds held) {
+PriceOfStop OverheadModel::of_stop(Seconds held, std::optional<Seconds> unseen) {
     target_computes_.look(held);
     count_own_time(held + displaced_);
     const auto taken = std::exchange(taken_, Seconds{0});
@@ -33,11 +33,8 @@ Estimate<Seconds> OverheadModel::of_stop(Seconds held) {
     const auto more =
         loses_more ? std::min(tuning::unseen_part_where_faults_are_dear * held, tuning::most_unseen)
                    : Seconds{0};
-    const auto unseen = tuning::usually_unseen + more;
-    const auto stop = displaced_ + woken_ + held + unseen;
-    if (!computes_beside_) return {stop, stop};
-    const auto beside = of_taking(taken);
-    return {.likely = stop + beside.likely, .most = stop + beside.most};
+    return {.stop = displaced_ + woken_ + held + unseen.value_or(tuning::usually_unseen + more),
+            .computing = computes_beside_ ? of_taking(taken) : Seconds{0}};
 }
 
 // Where no core was free, it was taken from somebody. What digests has the lowest priority: one who
@@ -54,7 +51,7 @@ bool OverheadModel::is_any_core_free() {
     return is_mostly_free();
 }
 
-Estimate<Seconds> OverheadModel::of_computing(Seconds time) {
+Seconds OverheadModel::of_computing(Seconds time) {
     computed_here_before_ += time;
     return of_taking(taken_by(time));
 }
@@ -69,33 +66,29 @@ Seconds OverheadModel::computed_here() const {
 }
 
 // From somebody.
-Estimate<Seconds> OverheadModel::of_taking(Seconds time) const {
-    const auto processors = static_cast<double>(std::max<std::size_t>(1, usable_.processors));
-    return {.likely = time / processors,
-            .most = time * std::min(1.0, tuning::displaced_that_matter / processors)};
+Seconds OverheadModel::of_taking(Seconds time) const {
+    return time / static_cast<double>(std::max<std::size_t>(1, usable_.processors));
 }
 
-Estimate<Seconds> OverheadModel::of_replica(Seconds replica_computed) {
+Seconds OverheadModel::of_replica(Seconds replica_computed) {
     const auto now = machine::computed(CLOCK_PROCESS_CPUTIME_ID);
     const auto digested = now - std::exchange(computed_before_replica_, now);
     const auto beside =
         replica_computed + std::min(digested, tuning::most_digested * replica_computed);
-    const auto taken = taken_beside();
-    return {std::max(tuning::of_shared_caches, beside * taken.likely),
-            std::max(tuning::of_shared_caches, beside * taken.most)};
+    return std::max(tuning::of_shared_caches, beside * taken_beside());
 }
 
 // A program that waits at times makes up for it then. The kernel gives each thread a core of its
 // own as long as there is one. But a hypervisor lets its guests' processors float among its own,
 // and at times puts two of them on one core; the guest cannot see when.
-Estimate<double> OverheadModel::taken_beside() const {
+double OverheadModel::taken_beside() const {
     static const bool may_float = proc::are_virtual_processors();
     if (!target_computes_all_the_time()) return {};
     const auto [processors, cores] = usable_;
     const auto busy = static_cast<double>(processors) - spare_.of_late();
     const bool is_none_free = cores < processors && busy + 1 > static_cast<double>(cores);
     if (is_none_free) return tuning::of_shared_core;
-    return may_float ? tuning::of_floating_processors : Estimate<double>{};
+    return may_float ? tuning::of_floating_processors : 0;
 }
 
 // Where none is spare, what we compute takes a core from somebody.

@@ -22,18 +22,18 @@ class OverheadModel : public Prices {
     OverheadModel(pid_t target, machine::HostCharges& host, bool computes_beside);
 
     void stopped(Clock::time_point asked, Seconds displaced) override;
-    Estimate<Seconds> of_stop(Seconds held) override;
+    PriceOfStop of_stop(Seconds held, std::optional<Seconds> unseen) override;
     Seconds of_passing_stop() override { return host_.passing_stop(); }
-    Estimate<Seconds> of_replica(Seconds replica_computed) override;
+    Seconds of_replica(Seconds replica_computed) override;
     bool is_any_core_free() override;
-    Estimate<Seconds> of_computing(Seconds time) override;
+    Seconds of_computing(Seconds time) override;
     Seconds computed_here() const override;
     Seconds program_computed() const override { return target_computes_.so_far(); }
-    Estimate<double> taken_beside() const override;
+    double taken_beside() const override;
 
   private:
     void count_own_time(Seconds but_for);
-    Estimate<Seconds> of_taking(Seconds time) const;
+    Seconds of_taking(Seconds time) const;
     Seconds taken_by(Seconds time) const;  // of what we computed
     bool is_mostly_free() const { return part_of_time_without_spare() < 0.5; }
     double part_of_time_without_spare() const;

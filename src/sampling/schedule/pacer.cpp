@@ -12,7 +12,8 @@ Pacer::Pacer(const Options& options, const std::atomic<double>& precision, Rando
     : now_(std::move(now)),
       precision_(precision),
       prices_(std::move(prices)),
-      budget_(options.overhead, options.period, random.fork(), now_, options.allotment),
+      budget_(options.overhead, options.stake, options.period, random.fork(), now_,
+              options.allotment),
       since_(now_()),
       wait_(budget_.draw(true)),
       computed_(prices_->program_computed()),
@@ -49,42 +50,43 @@ void Pacer::takes_over() {
     computed_before_ = {computed_};
 }
 
-void Pacer::finished(Seconds held) {
-    const auto price = prices_->of_stop(held);
+void Pacer::finished(Seconds held, std::optional<Seconds> unseen) {
+    const auto price = prices_->of_stop(held, unseen);
     ++cost_.stops;
     cost_.stop_time += held;
-    cost_.price += price.likely;
-    budget_.spent_on_sample(price.most);
+    cost_.add(Cause::stop, price.stop);
+    cost_.add(Cause::computing, price.computing);
+    budget_.spent_on_sample(price.stop + price.computing);
     wait_for_next();
 }
 
 void Pacer::held_again(Seconds held) {
     ++cost_.stops;
     cost_.stop_time += held;
-    pay(prices_->of_passing_stop() + held);
+    pay(Cause::stop, prices_->of_passing_stop() + held);
 }
 
-void Pacer::pay(Estimate<Seconds> price) {
-    cost_.price += price.likely;
-    budget_.spent_on_last_sample(price.most);
+void Pacer::pay(Cause cause, Seconds price) {
+    cost_.add(cause, price);
+    budget_.spent_on_last_sample(price);
 }
 
 void Pacer::pay_once(Seconds held, Seconds computed) {
     cost_.stop_time += held;
-    cost_.price += held + prices_->of_computing(computed).likely;
+    cost_.add(Cause::set_up, held + prices_->of_computing(computed));
 }
 
 Seconds Pacer::pay_for_computing(Seconds time) {
     const auto price = prices_->of_computing(time);
-    cost_.price += price.likely;
-    budget_.spent_besides(price.most);
-    return price.most;
+    cost_.add(Cause::computing, price);
+    budget_.spent_besides(price);
+    return price;
 }
 
 void Pacer::pay_for_passing_stops(int stops) {
     for (; stops > 0; --stops) {
         const auto price = prices_->of_passing_stop();
-        cost_.price += price;
+        cost_.add(Cause::other_stops, price);
         budget_.spent_on_passing_stop(price);
     }
 }

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <variant>
 
 #include "base/clock.h"
@@ -47,12 +48,12 @@ class Pacer {
     void takes_over();
 
     // A sample's thread, held for so long in all, has been let go. The next is waited for.
-    void finished(Seconds held);
+    // `unseen`: what follows the stop, where that is known better than as a rule.
+    void finished(Seconds held, std::optional<Seconds> unseen = {});
     // It was held once more, for so long, and has been let go.
     void held_again(Seconds held);
     // What the last sample costs besides.
-    void pay(Estimate<Seconds> price);
-    void pay(Seconds price) { pay(Estimate<Seconds>{price, price}); }
+    void pay(Cause cause, Seconds price);
     // What sampling costs once, however many samples there are: so long a thread was held, and the
     // caller has computed.
     void pay_once(Seconds held, Seconds computed = Seconds{0});

@@ -1,10 +1,11 @@
-#include "emu/translator/burst.h"
+#include "emu/translator/in_place/burst.h"
 
 #include <doctest/doctest.h>
 #include <x86intrin.h>
 
 #include <chrono>
 #include <thread>
+#include <vector>
 
 #include "emu/tuning.h"
 
@@ -13,80 +14,121 @@ namespace tuning = shadowprof::emu::tuning;
 
 namespace {
 
-// A program whose blocks take half a nanosecond, in bursts that are disturbed for a while.
-class Program {
-  public:
-    explicit Program(BurstExperience& experience) : experience_(experience) {
-        // The rate of the time stamp counter is known better after a while.
-        std::this_thread::sleep_for(std::chrono::milliseconds(20));
-    }
-    static constexpr double of_block = 0.5;
+constexpr BurstLength usual{0, 400'000};
 
-    // In so many nanoseconds until it asked, of which some were lost.
-    void executes(Burst& burst, std::uint64_t blocks, double lost) {
-        const auto took =
-            static_cast<double>(blocks) * (of_block + tuning::nanoseconds_of_block) + lost;
-        // Long ago enough that a tick's length is the same.
-        ThreadArea area{};
-        area.went_on_at = __rdtsc() - 1'000'000'000;
-        area.asked_at = area.went_on_at + ticks(took);
-        burst.has_asked(area, true);
-        done_ += Work{blocks, 5 * blocks, 0};
+// A thread in the cache, which is disturbed for a while, and then goes through parts of its stream
+// at a rate of its own.
+class InCache {
+  public:
+    explicit InCache(BurstExperience& experience)
+        : experience_(experience), began_(__rdtsc() - 1'000'000'000), now_(began_) {}
+
+    void executes_part(double nanoseconds_of_block, std::uint64_t blocks, double lost = 0) {
+        now_ += experience_.ticks(nanoseconds_of_block * static_cast<double>(blocks) + lost);
+        const Work work{.blocks = blocks, .instructions = 5 * blocks, .segments = blocks / 10};
+        stretches_.push_back({.work = work, .until = now_, .calls_began = 0, .calls_over = 0});
+        done_ += work;
     }
+    // Until now.
+    ThreadArea area() const {
+        ThreadArea area{};
+        area.went_on_at = began_;
+        area.asked_at = now_;
+        return area;
+    }
+    const std::vector<Stretch>& stretches() const { return stretches_; }
     const Work& done() const { return done_; }
-    void begins_again() { done_ = {}; }
 
   private:
-    std::uint64_t ticks(double nanoseconds) const {
-        constexpr std::uint64_t many = 20'000;
-        return static_cast<std::uint64_t>(nanoseconds * many / experience_.nanoseconds(0, many));
-    }
-
     BurstExperience& experience_;
+    std::uint64_t began_, now_;
+    std::vector<Stretch> stretches_;
     Work done_;
 };
 
-constexpr BurstLength usual{0, 40'000}, longer{0, 200'000, 40'000};
+// The rate of the time stamp counter is known better after a while.
+BurstExperience experience_of_the_clock() {
+    BurstExperience experience;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    return experience;
+}
 
-// Its first part, and as much of what follows as others have.
-void executes_two_parts(Program& program, Burst& burst, bool is_long) {
-    CHECK(burst.blocks_left(program.done()) > 0);
-    program.executes(burst, 20'000, 60'000);
-    CHECK(burst.blocks_left(program.done()) > 0);
-    CHECK(burst.is_last_part() == !is_long);
-    program.executes(burst, 60'000, 30'000);
+double covered(BurstExperience& experience, const InCache& thread, std::size_t segments) {
+    Burst burst(usual, experience);
+    burst.has_asked(thread.area());
+    burst.ended(thread.stretches(), thread.done(), segments);
+    return burst.covers(thread.done(), 0);
+}
+
+constexpr std::size_t of_a_loop = 1;
+// In a loop nothing but the price of a block is taken off, and that comes back.
+double natively(double nanoseconds_of_block, std::uint64_t blocks) {
+    return tuning::part_in_loops * (nanoseconds_of_block - tuning::nanoseconds_of_block) *
+           static_cast<double>(blocks);
 }
 
 }  // namespace
 
-TEST_CASE("a long burst shows how much others are disturbed") {
-    BurstExperience experience;
-    Program program(experience);
-
-    Burst first(longer, experience);
-    executes_two_parts(program, first, true);
-    const auto left = first.blocks_left(program.done());
-    CHECK(first.is_last_part());
-    CHECK(left > 100'000);  // the long way that is left, whatever a block takes
-    program.executes(first, 400'000, 0);
-    first.ended(program.done());
-    CHECK(experience.disturbance_of_rest() == doctest::Approx(30'000).epsilon(0.1));
-
-    // One of the usual length, which is disturbed alike.
-    program.begins_again();
-    Burst second(usual, experience);
-    executes_two_parts(program, second, false);
-    second.ended(program.done());
-    CHECK(second.covers(program.done(), 0) ==
-          doctest::Approx(Program::of_block * 80'000).epsilon(0.1));
+TEST_CASE("what a cold beginning takes longer is not the program's") {
+    auto experience = experience_of_the_clock();
+    InCache thread(experience);
+    thread.executes_part(1, 10'000, 70'000);
+    for (int part = 0; part < 10; ++part) thread.executes_part(1, 30'000);
+    CHECK(covered(experience, thread, of_a_loop) ==
+          doctest::Approx(natively(1, 310'000)).epsilon(0.05));
 }
 
-TEST_CASE("where no burst was long, what a burst says is believed") {
-    BurstExperience experience;
-    Program program(experience);
+TEST_CASE("a beginning that waits longer than any disturbance explains is the program's") {
+    auto experience = experience_of_the_clock();
+    InCache thread(experience);
+    thread.executes_part(100, 10'000);  // a list that is chased through memory
+    for (int part = 0; part < 10; ++part) thread.executes_part(1, 30'000);
+    CHECK(covered(experience, thread, of_a_loop) > natively(100, 10'000) * 0.8);
+}
+
+TEST_CASE("bursts in quick and in stalled code cover what the program takes for each") {
+    auto experience = experience_of_the_clock();
+    for (int round = 0; round < 3; ++round) {
+        InCache quick(experience), stalled(experience);
+        for (int part = 0; part < 12; ++part) {
+            quick.executes_part(0.5, 60'000, part == 0 ? 50'000 : 0);
+            stalled.executes_part(50, 700, part == 0 ? 50'000 : 0);
+        }
+        CHECK(covered(experience, quick, of_a_loop) ==
+              doctest::Approx(natively(0.5, 720'000)).epsilon(0.05));
+        CHECK(covered(experience, stalled, of_a_loop) ==
+              doctest::Approx(natively(50, 8400)).epsilon(0.05));
+    }
+}
+
+TEST_CASE("a burst goes on for the time that is left") {
+    auto experience = experience_of_the_clock();
     Burst burst(usual, experience);
-    executes_two_parts(program, burst, false);
-    burst.ended(program.done());
-    CHECK(experience.disturbance_of_rest() == 0);
-    CHECK(burst.covers(program.done(), 0) == doctest::Approx(80'000).epsilon(0.1));
+    CHECK(!burst.is_over({}));
+    const auto all = burst.ticks_left();
+    InCache thread(experience);
+    thread.executes_part(1, 300'000);
+    burst.has_asked(thread.area());
+    CHECK(static_cast<double>(burst.ticks_left()) ==
+          doctest::Approx(static_cast<double>(all) / 4).epsilon(0.05));
+    thread.executes_part(1, 100'000);
+    Burst whole(usual, experience);
+    whole.has_asked(thread.area());
+    CHECK(whole.is_over(thread.done()));
+}
+
+TEST_CASE("a burst whose thread had no processor has not waited for code") {
+    auto experience = experience_of_the_clock();
+    Burst burst(usual, experience);
+    burst.had_no_processor(0);
+    InCache thread(experience);
+    thread.executes_part(1, 10'000);
+    burst.has_asked(thread.area());
+    auto later = thread.area();
+    later.went_on_at = later.asked_at + experience.ticks(1.5 * tuning::longest_wait_in_burst);
+    later.asked_at = later.went_on_at + experience.ticks(1000);
+    burst.has_asked(later);
+    CHECK(burst.takes_too_long());
+    burst.had_no_processor(static_cast<std::uint64_t>(tuning::longest_wait_in_burst));
+    CHECK(!burst.takes_too_long());
 }
