@@ -166,7 +166,7 @@ inline constexpr double nanoseconds_of_instruction_at_first = 0.15, kept_of_expe
 inline constexpr double cold_for = 60e3, most_disturbance = 150e3;
 // What is known follows what a burst shows by this part (in_place/learned.h).
 inline constexpr double followed_of_shown = 0.25;
-// The same for a system call, without sleep.
+// Nanoseconds of a system call, without sleep, as long as nothing is known.
 inline constexpr double usual_nanoseconds_of_call = 500;
 // Fewer blocks say nothing; and what would be shorter than this part of a burst is left out.
 inline constexpr double fewest_blocks_to_measure = 1000;

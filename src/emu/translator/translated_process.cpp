@@ -422,8 +422,9 @@ void TranslatedProcess::on_stop_while_waiting(GuestThread& guest, const Register
     if (guest.recording->is_spoilt() || traffic_.deliverable(guest) ||
         traffic_.calls_everybody_out())
         return traffic_.enter(guest, native);
-    if (takes_too_long(guest) || is_over(guest)) {
-        guest.is_complete = !takes_too_long(guest);
+    const bool has_had_enough = takes_too_long(guest);
+    if (has_had_enough || is_over(guest)) {
+        guest.is_complete = !has_had_enough;
         finish_burst(guest, area, why_over(guest));
         guest.thread->resume();
         return;
