@@ -218,13 +218,12 @@ inline constexpr double nanoseconds_of_counting = 1.2;
 // ---- Translator: what comes too often (overload.h)
 
 // After so many deliveries, and milliseconds, it is looked how much of the thread's time they took;
-// beyond the share it goes on natively. By reasoning: signals that come at once say nothing, and
-// each one that interrupts the others takes three kilobytes of the thread's stack.
+// beyond the share it goes on natively. By reasoning: signals that come at once say nothing.
 inline constexpr unsigned deliveries_until_judged = 100;
-// Handlers that interrupt each other: each takes 3 KB of a stack that has 8 MB at most.
-inline constexpr std::size_t deepest_handlers = 64;
 inline constexpr unsigned milliseconds_until_judged = 100;
 inline constexpr double most_time_for_deliveries = 0.5;
+// Handlers that interrupt each other: each takes 3 KB of a stack that has 8 MB at most.
+inline constexpr std::size_t deepest_handlers = 64;
 // The same after so many changes of code that the thread came to, unless it computed for so many
 // nanoseconds for each of them: one takes 50 to 200 µs.
 inline constexpr unsigned changes_until_judged = 2000;

@@ -43,7 +43,7 @@ Address effective_address(const decoder::Instruction& instruction, const decoder
 }
 
 constexpr std::uint64_t trap_signal_bit = std::uint64_t{1} << (SIGTRAP - 1);
-constexpr std::uint64_t trap_flag = 0x100;
+using ptrace::trap_flag;
 
 std::uint64_t low_bits(std::uint64_t value, unsigned bits) {
     return bits >= 64 ? value : value & ((std::uint64_t{1} << bits) - 1);
@@ -72,7 +72,7 @@ Stepper::State Stepper::begin() {
     auto registers = thread_.registers();
     if (!registers) return thread_is_gone();
     registers_ = *registers;
-    return hide_trap_signal() ? go_on() : finish("program ignores SIGTRAP");
+    return hide_trap_signal() ? go_on() : finish("SIGTRAP ignored or pending");
 }
 
 // The thread is still inside execve, whose exit is yet to be reported.
@@ -198,7 +198,7 @@ Stepper::State Stepper::on_stepped(const ptrace::Event&) {
                                 {registers->rsp().value, registers_.rsp().value});
         in_system_call_ = false;
         registers_ = *registers;
-        if (!hide_trap_signal()) return finish("program ignores SIGTRAP");
+        if (!hide_trap_signal()) return finish("SIGTRAP ignored or pending");
         return go_on();
     }
     const auto& instruction = block_->instructions[index_];
@@ -217,7 +217,7 @@ Stepper::State Stepper::on_stepped(const ptrace::Event&) {
     capture_after(instruction);
     loaded_flags_ = loads_trap_flag(instruction.mnemonic);
     complete_instruction();
-    if (loaded_flags_ && (registers_.raw.eflags & trap_flag)) return finish("trap flag");
+    if (loaded_flags_ && registers_.steps_itself()) return finish("trap flag");
     return go_on();
 }
 
@@ -242,7 +242,8 @@ Stepper::State Stepper::on_system_call_exit() {
         code_.mappings_may_have_changed();
     if (registers_.rip() != expected)  // sigreturn
         recorder_.discontinuity(expected, code_, {registers_.rsp().value});
-    return hide_trap_signal() ? go_on() : finish("program ignores SIGTRAP");
+    if (registers_.steps_itself()) return finish("trap flag");  // the frame had it
+    return hide_trap_signal() ? go_on() : finish("SIGTRAP ignored or pending");
 }
 
 Stepper::State Stepper::on_signal(const ptrace::Event& event) {
@@ -267,7 +268,7 @@ Stepper::State Stepper::on_signal(const ptrace::Event& event) {
     }
     if (!in_system_call_ && block_ && loads_trap_flag(block_->instructions[index_].mnemonic)) {
         // The step was not made, and left the trap flag set as if by the program.
-        registers_.raw.eflags &= ~trap_flag;
+        registers_.raw.eflags &= ~std::uint64_t{trap_flag};
         thread_.set_registers(registers_);
         undelivered_signal_ = event.signal;
         return finish("signal at " +
@@ -395,7 +396,8 @@ void Stepper::leave_block() {
 
 bool Stepper::hide_trap_signal() {
     const auto sets = proc::signal_sets(tracer_.pid(), thread_.tid());
-    if (sets && (sets->ignored & trap_signal_bit)) return false;
+    // One that is pending would be taken for the end of a step.
+    if (sets && ((sets->ignored | sets->pending) & trap_signal_bit)) return false;
     const auto mask = thread_.signal_mask();
     if (mask && (*mask & trap_signal_bit) && thread_.set_signal_mask(*mask & ~trap_signal_bit))
         hidden_mask_ = mask;

@@ -36,6 +36,20 @@ bool sends_signals(const Registers& registers) {
     }
 }
 
+// A timer has one signal on its way at most, as in the kernel, which counts those that there would
+// have been besides.
+void hold(GuestThread& guest, const siginfo_t& info) {
+    const auto is_of_its_timer = [&](const siginfo_t& held) {
+        return held.si_code == SI_TIMER && held.si_signo == info.si_signo &&
+               held.si_timerid == info.si_timerid;
+    };
+    const auto before = std::ranges::find_if(guest.held, is_of_its_timer);
+    if (info.si_code == SI_TIMER && before != guest.held.end())
+        before->si_overrun += info.si_overrun + 1;
+    else
+        guest.held.push_back(info);
+}
+
 }  // namespace
 
 void SignalDelivery::deliver(GuestThread& guest, int signal, const GuestThread::Interrupted& from) {
@@ -55,7 +69,7 @@ std::optional<siginfo_t> SignalDelivery::next_of_its_kind(GuestThread& guest,
     if (is_ours(arrived) && guest.sent_again[signal])
         guest.sent_again[signal] = false;
     else
-        guest.held.push_back(arrived);
+        hold(guest, arrived);
     if (guest.redelivered && is_of_its_kind(*guest.redelivered))
         return std::exchange(guest.redelivered, {});
     const auto next = std::find_if(guest.held.begin(), guest.held.end(), is_of_its_kind);
