@@ -8,6 +8,7 @@
 #include <atomic>
 #include <utility>
 
+#include "emu/translator/faults.h"
 #include "emu/translator/guest_registers.h"
 
 namespace shadowprof::emu::translator {
@@ -20,8 +21,14 @@ constexpr auto* signals_too_often = "signals come faster than they can be delive
 
 }  // namespace
 
-void CacheTraffic::enter(GuestThread& guest, const Registers& native) {
+void CacheTraffic::has_become_native(GuestThread& guest) {
     guest.state = GuestThread::State::native;
+    if (const auto mask = std::exchange(guest.signal_mask, {}))
+        guest.thread->set_signal_mask(*mask);
+}
+
+void CacheTraffic::enter(GuestThread& guest, const Registers& native) {
+    has_become_native(guest);
     if (is_closed_) return go_on_outside(guest, native);
     if (guest.recording->is_spoilt()) return run_natively(guest, native, program_wrote_into_it);
     if (guest.signal_load.is_too_much()) return leave_for_signals(guest, native);
@@ -201,14 +208,14 @@ bool CacheTraffic::settle(GuestThread& guest) {
         guest.thread->set_registers(
             guest_registers_while_waiting(cache_.read_area(*guest.area), *registers));
     }
-    guest.state = GuestThread::State::native;
+    has_become_native(guest);
     return true;
 }
 
 void CacheTraffic::leave(GuestThread& guest, const Registers& native, std::uint64_t stream) {
     guest.recording->left_at(stream);
     if (guest.burst) guest.burst->goes_native();
-    guest.state = GuestThread::State::native;
+    has_become_native(guest);
     guest.asks_behind_call = false;
     cache_.memory().area(*guest.area).answered = Answered::goes_on;
     cache_.memory().area(*guest.area).in_call = 0;
@@ -252,7 +259,7 @@ bool CacheTraffic::look_whether_astray(GuestThread& guest, Registers& registers)
     registers = guest_registers(cache_.read_area(*guest.area), registers);
     if ((own & ~alias) - slot > slot_size) registers.raw.r15 = own;
     guest.recording->spoil();
-    guest.state = GuestThread::State::native;
+    has_become_native(guest);
     guest.thread->set_registers(registers);
     return true;
 }
@@ -271,6 +278,13 @@ void CacheTraffic::call_out(GuestThread& guest, Registers registers) {
         registers.raw.rip = fixed->before_call.begin.value;
     guest.thread->set_registers(registers);
     guest.thread->resume();
+}
+
+void CacheTraffic::call_out_undisturbed(GuestThread& guest, const Registers& registers) {
+    const auto mask = guest.thread->signal_mask();
+    if (mask && !guest.signal_mask && guest.thread->set_signal_mask(*mask | ~fault_signals))
+        guest.signal_mask = mask;
+    call_out(guest, registers);
 }
 
 std::uint64_t CacheTraffic::stream_of(const GuestThread& guest, const Registers& in_cache) const {

@@ -64,6 +64,9 @@ class CacheTraffic {
     std::optional<std::size_t> deliverable(const GuestThread& guest) const;
     // Makes a thread that is stopped somewhere in the cache leave it soon.
     void call_out(GuestThread& guest, ptrace::Registers registers);
+    // The same, of a thread that had been called out and was stopped by yet another signal: no more
+    // come until it has left, for it might never do so. What it does itself may still fault.
+    void call_out_undisturbed(GuestThread& guest, const ptrace::Registers& registers);
     // Where the thread, stopped in the cache, would write next.
     std::uint64_t stream_of(const GuestThread& guest, const ptrace::Registers& in_cache) const;
 
@@ -85,6 +88,7 @@ class CacheTraffic {
     bool may_enter() const { return !is_emptying_ && !calls_everybody_out(); }
 
   private:
+    static void has_become_native(GuestThread& guest);
     void go_on_at(GuestThread& guest, Address place);
     void drive(GuestThread& guest);
     // Where the thread would enter at `pc`. Nothing if there is no code, or the cache is being

@@ -2,23 +2,23 @@
 #pragma once
 
 #include <csignal>
+#include <cstdint>
 
 #include "ptrace/tracer.h"
 
 namespace shadowprof::emu::translator {
 
+constexpr std::uint64_t signal_bit(int signal) {
+    return std::uint64_t{1} << (signal - 1);
+}
+
+inline constexpr std::uint64_t fault_signals = signal_bit(SIGSEGV) | signal_bit(SIGBUS) |
+                                               signal_bit(SIGFPE) | signal_bit(SIGILL) |
+                                               signal_bit(SIGTRAP);
+
 // Whether the signal was raised by the instruction that the thread executes, and not sent.
 inline bool is_fault(const ptrace::Event& event) {
-    switch (event.signal) {
-        case SIGSEGV:
-        case SIGBUS:
-        case SIGFPE:
-        case SIGILL:
-        case SIGTRAP:
-            return event.info.si_code > 0;
-        default:
-            return false;
-    }
+    return (fault_signals & signal_bit(event.signal)) != 0 && event.info.si_code > 0;
 }
 
 }  // namespace shadowprof::emu::translator

@@ -46,6 +46,8 @@ struct ThreadSituation {
     std::optional<siginfo_t> redelivered;
     // Signals that we have sent it for such as were held, and that have not arrived.
     std::bitset<most_signals> sent_again;
+    // Its own, while signals are kept from it until it has left the cache.
+    std::optional<std::uint64_t> signal_mask;
     SignalLoad signal_load;
     ChangeLoad change_load;
     std::optional<ptrace::Registers> parked;  // native, while the cache is being emptied

@@ -8,17 +8,27 @@ namespace shadowprof::emu::translator {
 void SignalLoad::arrived() {
     if (on_their_way_since_) return;
     on_their_way_since_ = Clock::now();
-    if (deliveries_ == 0) began_ = *on_their_way_since_;
+    if (deliveries_ != 0) return;
+    began_ = *on_their_way_since_;
+    taken_ = {};
 }
 
-void SignalLoad::delivered(bool others_are_on_their_way) {
-    if (!on_their_way_since_) return;
-    const auto now = Clock::now();
+void SignalLoad::count_time(Clock::time_point now, bool others_are_on_their_way) {
     taken_ += now - *on_their_way_since_;
     if (others_are_on_their_way)
         on_their_way_since_ = now;
     else
         on_their_way_since_.reset();
+}
+
+void SignalLoad::has_returned(bool others_are_on_their_way) {
+    if (on_their_way_since_) count_time(Clock::now(), others_are_on_their_way);
+}
+
+void SignalLoad::delivered(bool others_are_on_their_way) {
+    if (!on_their_way_since_) return;
+    const auto now = Clock::now();
+    count_time(now, others_are_on_their_way);
     if (++deliveries_ < tuning::deliveries_until_judged ||
         now - began_ < std::chrono::milliseconds{tuning::milliseconds_until_judged})
         return;

@@ -11,15 +11,18 @@
 
 namespace shadowprof::emu::translator {
 
-// How much of a thread's time the delivery of its signals takes.
+// How much of a thread's time the delivery of its signals takes, and the return from their handlers.
 //
-// A delivery takes some five stops. Where signals come faster than that, those that are held never
+// Both together take some five stops. Where signals come faster than that, those that are held never
 // end: nothing of the program is executed any more, or, if handlers interrupt themselves, each is
 // interrupted before its first instruction until there is no stack left. Natively the kernel keeps
 // one signal of each timer; here each is taken out of its way, so that the next one can come.
 class SignalLoad {
   public:
     void arrived();
+    // The thread makes the call that ends a handler, and goes on after that.
+    void returns() { arrived(); }
+    void has_returned(bool others_are_on_their_way);
     // The thread is at a handler's first instruction, and others may be on their way to it.
     void delivered(bool others_are_on_their_way);
     // … with this stack.
@@ -28,9 +31,11 @@ class SignalLoad {
     bool is_too_much() const { return is_too_much_; }
 
   private:
+    void count_time(Clock::time_point now, bool others_are_on_their_way);
+
     std::optional<Clock::time_point> on_their_way_since_;
     Clock::time_point began_{};
-    Clock::duration taken_{};  // since then, by deliveries that are over
+    Clock::duration taken_{};  // since then, by what is over
     unsigned deliveries_ = 0;
     std::vector<std::uint64_t> stacks_;  // of handlers that are interrupted by each other
     bool is_too_much_ = false;

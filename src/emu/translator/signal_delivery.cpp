@@ -92,7 +92,8 @@ void SignalDelivery::on_signal(GuestThread& guest, const ptrace::Event& event) {
     }
     const auto sets = proc::signal_sets(tracer_.pid(), guest.thread->tid());
     if (!sets) return;
-    const bool caught = sets->caught >> (event.signal - 1) & 1;
+    const bool caught = (sets->caught & signal_bit(event.signal)) != 0;
+    const bool is_called_out = !guest.burst && !guest.held.empty();
     auto info = event.info;
     if (caught && !is_fault(event)) {
         const auto next = next_of_its_kind(guest, event.info);
@@ -126,7 +127,10 @@ void SignalDelivery::on_signal(GuestThread& guest, const ptrace::Event& event) {
         return deliver(guest, event.signal, {native.rip(), native.rsp().value});
     }
     guest.held.push_front(info);
-    traffic_.call_out(guest, *registers);
+    if (is_called_out)
+        traffic_.call_out_undisturbed(guest, *registers);
+    else
+        traffic_.call_out(guest, *registers);
 }
 
 void SignalDelivery::on_signal_outside(GuestThread& guest, const ptrace::Event& event,
@@ -157,7 +161,7 @@ void SignalDelivery::on_fault(GuestThread& guest, const Registers& registers,
     threads_.read_stream(guest);
     guest.recording->cut(*position.unit, mark.block, mark.instruction + std::size_t{is_done});
     const auto sets = proc::signal_sets(tracer_.pid(), guest.thread->tid());
-    if (sets && (sets->caught >> (event.signal - 1) & 1))
+    if (sets && (sets->caught & signal_bit(event.signal)) != 0)
         deliver(guest, event.signal, {native.rip(), native.rsp().value});
     else
         guest.thread->resume_to_system_call(event.signal);
