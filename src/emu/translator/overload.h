@@ -11,12 +11,14 @@
 
 namespace shadowprof::emu::translator {
 
-// How much of a thread's time the delivery of its signals takes, and the return from their handlers.
+// How much of a thread's time the delivery of its signals takes, and the return from their
+// handlers.
 //
-// Both together take some five stops. Where signals come faster than that, those that are held never
-// end: nothing of the program is executed any more, or, if handlers interrupt themselves, each is
-// interrupted before its first instruction until there is no stack left. Natively the kernel keeps
-// one signal of each timer; here each is taken out of its way, so that the next one can come.
+// Both together take some five stops. Where signals come faster than that, those that are held
+// never end: nothing of the program is executed any more, or, if handlers interrupt themselves,
+// each is interrupted before its first instruction until there is no stack left. Natively the
+// kernel keeps one signal of each timer; here each is taken out of its way, so that the next one
+// can come.
 class SignalLoad {
   public:
     void arrived();
