@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "base/page.h"
-#include "proc/open_files.h"
 #include "proc/page_map.h"
 
 namespace shadowprof::proc {
@@ -37,8 +36,7 @@ std::size_t Memory::read_what_is_there(Address from, std::span<std::byte> into) 
                            [&](Address page, PageMap::Entry entry) {
                                if (!entry.exists()) missing = std::min(missing, page);
                            });
-    if (missing < end && may_serve_page_faults(pid_))
-        into = into.first(missing > from ? missing - from : 0);
+    if (missing < end) into = into.first(missing > from ? missing - from : 0);
     return read(from, into);
 }
 

@@ -19,7 +19,7 @@ class Memory {
     // How many bytes from the start on could be read: short at the first unreadable page, 0 if
     // the process is gone.
     std::size_t read(Address from, std::span<std::byte> into) const;
-    // The same, but short at the first page that is not there if the process may serve page faults
+    // The same, but short at the first page that is not there. The process may serve page faults
     // itself, and would be waited for: a stack ends where anything may begin.
     std::size_t read_what_is_there(Address from, std::span<std::byte> into) const;
     // Page protections hold. False unless everything was written.

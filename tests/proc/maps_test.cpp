@@ -15,6 +15,7 @@
 
 #include <algorithm>
 
+#include "proc/code_mappings.h"
 #include "proc/memory.h"
 #include "support/tracing.h"
 
@@ -154,6 +155,47 @@ TEST_CASE("pages of code that somebody has changed are known, whatever is there 
     for (const auto& mapping : after->mappings())
         if (!mapping.range.contains(at)) CHECK(mapping.changed_code.empty());
     dlclose(library);
+}
+
+TEST_CASE("code that was mapped, unmapped or made writable is told without reading all mappings") {
+    if (!CodeMappings::can_be_asked()) return;
+    const CodeMappings code{getpid()};
+    const auto before = *Maps::of(getpid());
+    CHECK(code.are_as_in(before));
+    auto* const data = mmap(nullptr, page_size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(code.are_as_in(before));
+    REQUIRE(mprotect(data, page_size, PROT_READ | PROT_EXEC) == 0);
+    CHECK(!code.are_as_in(before));
+    const auto with_it = *Maps::of(getpid());
+    CHECK(code.are_as_in(with_it));
+    REQUIRE(mprotect(data, page_size, PROT_READ | PROT_WRITE | PROT_EXEC) == 0);
+    CHECK(!code.are_as_in(with_it));
+    munmap(data, page_size);
+    CHECK(!code.are_as_in(with_it));
+    CHECK(code.are_as_in(before));
+}
+
+TEST_CASE("other code at the same place is told, and that the process has gone") {
+    if (!CodeMappings::can_be_asked()) return;
+    const int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    auto* const place =
+        mmap(nullptr, page_size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 4 * page_size);
+    const auto before = *Maps::of(getpid());
+    const pid_t child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    const CodeMappings own{getpid()}, childs{child};
+    CHECK(childs.are_as_in(before));
+    REQUIRE(mmap(place, page_size, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd, 0) == place);
+    CHECK(!own.are_as_in(before));
+    CHECK(childs.are_as_in(before));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    CHECK(!childs.are_as_in(before));
+    munmap(place, page_size);
+    close(fd);
 }
 
 TEST_CASE("an ELF file that is mapped as data is no module") {

@@ -193,6 +193,7 @@ void GuestCode::forget_everything() {
     last_mapping_ = {};
     maps_.reset();
     maps_are_current_ = false;
+    code_mappings_.reset();
 }
 
 // To ask the kernel for each block would take as long as to decode it.
@@ -222,6 +223,12 @@ const GuestCode::KnownPage* GuestCode::known_page(std::uint64_t number) {
     return &page;
 }
 
+void GuestCode::code_may_have_moved() {
+    if (!code_mappings_ && proc::CodeMappings::can_be_asked()) code_mappings_.emplace(pid_);
+    maps_are_current_ = maps_ && code_mappings_ && code_mappings_->are_as_in(*maps_);
+    if (!maps_are_current_) code_mappings_.reset();
+}
+
 std::shared_ptr<const proc::Maps> GuestCode::maps() {
     if (maps_are_current_) return maps_;
     auto now = proc::Maps::of(pid_, maps_.get());
@@ -236,6 +243,7 @@ void GuestCode::look_through(pid_t pid, std::shared_ptr<const proc::Maps> maps) 
     if (pid_ != pid) {
         pid_ = pid;
         memory_ = proc::Memory{pid};
+        code_mappings_.reset();
         maps_are_current_ = false;
     }
     if (maps && maps != maps_)

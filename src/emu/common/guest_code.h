@@ -27,6 +27,7 @@
 
 #include "base/flat_map.h"
 #include "base/page.h"
+#include "proc/code_mappings.h"
 #include "proc/maps.h"
 #include "proc/memory.h"
 #include "trace/block.h"
@@ -80,6 +81,8 @@ class GuestCode : public trace::CodeSource {
     // After mmap, munmap, mprotect: the mappings are read again when they are next needed, and
     // blocks of executable mappings that changed are forgotten.
     void mappings_may_have_changed() { maps_are_current_ = false; }
+    // The same, if any have come or gone that are executable.
+    void code_may_have_moved();
     // When a sample begins: the process has run unobserved.
     void time_has_passed() {
         mappings_may_have_changed();
@@ -154,6 +157,7 @@ class GuestCode : public trace::CodeSource {
     trace::CapturePlan plan_;
     std::shared_ptr<const proc::Maps> maps_;
     bool maps_are_current_ = false;
+    std::optional<proc::CodeMappings> code_mappings_;
     // Of errno; not known before the mappings are those of a program that has begun.
     std::optional<std::int32_t> errno_place_;
     std::shared_ptr<const proc::Maps> without_errno_;

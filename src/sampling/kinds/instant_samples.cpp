@@ -126,7 +126,7 @@ void InstantSamples::join(ptrace::Thread& thread, const ptrace::Registers& regis
 void InstantSamples::begin_burst(ptrace::Thread& thread, const ptrace::Registers& registers,
                                  const trace::TraceStart& start) {
     // It has run on since, and other code may lie where some was.
-    place_.code.mappings_may_have_changed();
+    place_.code.code_may_have_moved();
     place_.code.maps();
     place_.digester.begin(start, ptrace::snapshot_stack(place_.tracer.pid(), registers),
                           place_.code.maps());
