@@ -145,12 +145,13 @@ inline constexpr double smallest_part_of_original = 0.3;
 // other code.
 inline constexpr double rate_holds_for = 2e6;
 
-// What these prices leave is too little in loops, where they are hidden, and too much where code is
-// spread out: the cache has it three times as large, and a processor's first instruction cache, of
-// 32 KB, holds no more than some eighty segments. So of samples in place it counts by a factor
-// between these two, which is in the middle where a sample has so many different segments. Fitted
-// to nine programs, which needed 0.5 to 1.4 (docs/results/sight.md).
-inline constexpr double part_in_loops = 1.3, part_where_spread = 0.55, segments_in_middle = 80;
+// What is executed in the cache besides, for each block and indirect jump (which is looked up), as
+// if it were so many instructions of the program: they take as long as its own, hidden or not by
+// what it waits for. And nanoseconds that a segment takes longer the first time, until it is in the
+// processor's caches; these may be so large a part. Fitted to samples of eleven programs
+// (docs/results/sight.md).
+inline constexpr double instructions_for_block = 0.7, instructions_for_indirect = 15;
+inline constexpr double nanoseconds_of_fresh = 200, most_of_fresh = 0.5;
 
 // ---- Translator: bursts in place (in_place/burst.h)
 

@@ -170,8 +170,7 @@ void GuestThreads::end(GuestThread& guest, std::string reason, bool exited,
         guest.recording->end_stream();
         if (auto& burst = guest.burst) {
             note_displacement(guest);
-            burst->ended(guest.recording->stretches(), guest.recording->work(),
-                         guest.recording->different_segments());
+            burst->ended(guest.recording->stretches(), guest.recording->work());
             end.covers =
                 burst->covers(guest.recording->work(), guest.recording->instructions_in_windows());
             outcomes_.push_back({.extra = burst->extra(),

@@ -17,18 +17,20 @@ struct Work {
     std::uint64_t blocks = 0, instructions = 0;
     std::uint64_t indirect = 0;  // jumps, calls and returns that may lead anywhere
     std::uint64_t segments = 0;
+    std::uint64_t fresh = 0;  // different ones that were not among what its sample had before
 
     Work& operator+=(const Work& other) {
         blocks += other.blocks;
         instructions += other.instructions;
         indirect += other.indirect;
         segments += other.segments;
+        fresh += other.fresh;
         return *this;
     }
     // `other` is a part of it.
     Work operator-(const Work& other) const {
         return {blocks - other.blocks, instructions - other.instructions, indirect - other.indirect,
-                segments - other.segments};
+                segments - other.segments, fresh - other.fresh};
     }
 };
 

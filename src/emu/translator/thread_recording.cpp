@@ -225,18 +225,18 @@ bool ThreadRecording::copy_new(trace::SegmentChunk& append_to, Executed& execute
 bool ThreadRecording::copy_parts(trace::SegmentChunk& append_to, Work& work) {
     const auto written = parts_->take(stream_);
     if (!written) return false;
-    const auto before = append_to.segments.size();
     for (const auto& each : *written) {
         Work of_each;
+        const auto before = append_to.segments.size();
         if (!copy(each.from, each.until, append_to, of_each)) return false;
+        of_each.fresh = place_.work.count_new(std::span{append_to.segments}.subspan(before),
+                                              static_cast<std::uint64_t>(trace_));
         work += of_each;
         since_stretch_ += of_each;
         if (!each.is_whole) continue;
         stretches_.push_back(each.at_end);
         stretches_.back().work = std::exchange(since_stretch_, {});
     }
-    different_segments_ += place_.work.count_new(std::span{append_to.segments}.subspan(before),
-                                                 static_cast<std::uint64_t>(trace_));
     return true;
 }
 

@@ -88,7 +88,6 @@ class ThreadRecording {
     }
     // What was read of parts that are over.
     const std::vector<Stretch>& stretches() const { return stretches_; }
-    std::size_t different_segments() const { return different_segments_; }
     // Ends the window that may be under way, and hands over what there is.
     void end_stream();
 
@@ -213,7 +212,6 @@ class ThreadRecording {
     std::uint64_t begin_of_window_ = 0;     // in the stream
     std::vector<Stretch> stretches_;
     Work since_stretch_;
-    std::size_t different_segments_ = 0;
     trace::TraceId window_trace_{};
     trace::SampleId window_sample_{};
     trace::TraceChunk window_chunk_;

@@ -1,9 +1,7 @@
 #include "emu/translator/in_place/burst.h"
 
 #include <algorithm>
-#include <cmath>
 
-#include "emu/translator/native_rate/native_time.h"
 #include "emu/tuning.h"
 
 namespace shadowprof::emu::translator {
@@ -145,10 +143,7 @@ double Burst::of_instruction(const Work& done) const {
 
 // Warm is what begins some time after the thread came into the cache, and was not held up. All else
 // took as long, instruction for instruction, unless it took longer than any disturbance explains.
-void Burst::ended(std::span<const Stretch> stretches, const Work& done, std::size_t segments) {
-    const auto spread = std::pow(static_cast<double>(segments) / tuning::segments_in_middle, 3);
-    native_part_ = tuning::part_where_spread +
-                   (tuning::part_in_loops - tuning::part_where_spread) / (1 + spread);
+void Burst::ended(std::span<const Stretch> stretches, const Work& done) {
     // Before it began it waited for a processor, too.
     const auto before_it_began = std::min(late_, displaced_);
     late_ -= before_it_began;
@@ -186,7 +181,12 @@ double Burst::lean_part_of(const Stay& stay) const {
 
 // Of so many nanoseconds in the cache.
 double Burst::native_time(double in_cache, const Work& work) const {
-    return native_part_ * without_instrumentation(in_cache, work);
+    const auto instructions = std::max(static_cast<double>(work.instructions), 1.0);
+    const auto besides = tuning::instructions_for_block * static_cast<double>(work.blocks) +
+                         tuning::instructions_for_indirect * static_cast<double>(work.indirect);
+    const auto of_caches = std::min(tuning::nanoseconds_of_fresh * static_cast<double>(work.fresh),
+                                    tuning::most_of_fresh * in_cache);
+    return (in_cache - of_caches) * instructions / (instructions + besides);
 }
 
 // Of code that ran in the cache for so long and was disturbed.

@@ -4,7 +4,7 @@
 // Bursts begin at random times, and each is to stand for the program's time around it. So it has to
 // be known how long the program takes for what is executed in it; the thread takes longer in the
 // cache. It goes through its stream in parts, and notes when each is over (stream_parts.h). What
-// the cache adds to a part can be reckoned (native_rate/native_time.h). But at a burst's beginning
+// the cache adds to a part can be reckoned (Burst::native_time). But at a burst's beginning
 // the code cache is in none of the processor's caches, and new code holds it up: of what comes then
 // only that is believed which no such disturbance explains.
 #pragma once
@@ -79,8 +79,7 @@ class Burst {
     bool is_over(const Work& done) const;
     // Before it begins, how many blocks it is expected to have.
     double expected_blocks() const;
-    // It had so many different segments.
-    void ended(std::span<const Stretch> stretches, const Work& done, std::size_t segments);
+    void ended(std::span<const Stretch> stretches, const Work& done);
 
     // For so many nanoseconds the thread had no processor, before it began and by now: that is
     // nobody's fault.
@@ -123,7 +122,6 @@ class Burst {
         double computed;  // nanoseconds, without its calls
     };
     std::vector<Stay> stays_;
-    double native_part_ = 1;
     std::uint64_t window_began_ = 0, let_go_at_ = 0;
     std::uint64_t calls_ = 0, stops_ = 0;
     std::optional<std::uint64_t> asked_at_;
