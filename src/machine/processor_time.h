@@ -41,8 +41,10 @@ class ComputingShare {
         of_late_ += (std::clamp(did / could, 0.0, 1.0) - of_late_) / tuning::looks_at_computing;
     }
     double of_late() const { return of_late_; }
+    // If it is gone, by what it did of late.
     Seconds so_far() const {
-        return std::chrono::nanoseconds{proc::process_cpu_time(pid_).value_or(computed_)};
+        if (const auto now = proc::process_cpu_time(pid_)) return std::chrono::nanoseconds{*now};
+        return std::chrono::nanoseconds{computed_} + of_late_ * Seconds{Clock::now() - last_look_};
     }
 
   private:

@@ -111,6 +111,9 @@ void Digester::end(trace::TraceEnd end) {
 void Digester::end_sample(trace::SampleId sample) {
     queue_.put(EndOfSample{sample});
 }
+void Digester::stand_for_rest(Seconds time) {
+    queue_.put(RestOfTime{time});
+}
 
 void Digester::look(ClockLooks looks) {
     queue_.put(std::move(looks));
@@ -157,6 +160,7 @@ profile::Hotlists Digester::finish(profile::Seen seen) {
 }
 
 profile::Hotlists Digester::yield(profile::Seen seen) {
+    settle_all();
     while (!samples_.empty()) attempt([&] { close(samples_.begin()->first); });
     profile::Hotlists hotlists;
     have_all([&](profile::Profiler& profiler) { profiler.yield(hotlists, seen); });
@@ -319,11 +323,28 @@ void Digester::read(ClockLooks& clock) {
     }
 }
 
+// What the latest ones stand for may come to more.
 void Digester::read(EndOfSample& end) {
     const auto open = samples_.find(end.sample);
+    if (open == samples_.end() || open->second.stands_for <= 0) return settle(end.sample);
+    ended_.push_back(end.sample);
+    if (ended_.size() <= tuning::waits_that_a_sample_stands_for) return;
+    settle(ended_.front());
+    ended_.pop_front();
+}
+
+void Digester::read(RestOfTime& rest) {
+    const double nanoseconds = std::chrono::duration<double, std::nano>(rest.time).count();
+    for (const auto sample : ended_)
+        samples_.at(sample).stands_for +=
+            std::max(nanoseconds, 0.0) / static_cast<double>(ended_.size());
+}
+
+void Digester::settle(trace::SampleId sample) {
+    const auto open = samples_.find(sample);
     const bool covers = open == samples_.end() || !open->second.only_parts;
-    const auto weight = close(end.sample);
-    have_all([&](profile::Profiler& profiler) { profiler.end_sample(end.sample, weight); });
+    const auto weight = close(sample);
+    have_all([&](profile::Profiler& profiler) { profiler.end_sample(sample, weight); });
     if (const auto now = std::chrono::steady_clock::now();
         now - trimmed_ >= tuning::between_trims) {
         malloc_trim(0);
@@ -334,8 +355,13 @@ void Digester::read(EndOfSample& end) {
     ++coverage_.samples;
 }
 
+void Digester::settle_all() {
+    for (const auto sample : std::exchange(ended_, {})) attempt([&] { settle(sample); });
+}
+
 // What the clock saw needs no samples.
 void Digester::read(ForgetSamples&) {
+    settle_all();
     auto former = std::move(profilers_);
     const auto had_failed = has_failed_;
     open_chapter(chapter_);

@@ -68,6 +68,8 @@ class Digester : public trace::TraceSink {
     void segments(trace::SegmentChunk chunk) override;
     void end(trace::TraceEnd end) override;
     void end_sample(trace::SampleId sample) override;
+    // For the latest samples, besides what they stand for.
+    void stand_for_rest(Seconds time);
     void look(ClockLooks looks);
     trace::TraceChunk empty_chunk() override;
     trace::SegmentChunk empty_segments() override;
@@ -122,6 +124,7 @@ class Digester : public trace::TraceSink {
     void read(trace::TraceEnd& end);
     void read(ClockLooks& clock);
     void read(EndOfSample& end);
+    void read(RestOfTime& rest);
     void read(ForgetSamples&);
     void read(NextChapter& next);
     void read(Snapshot& snapshot);
@@ -134,6 +137,9 @@ class Digester : public trace::TraceSink {
     profile::Hotlists yield(profile::Seen seen);
     void open_chapter(std::shared_ptr<const Chapter> chapter);
     void drain(trace::SampleId id, OpenSample& sample);
+    // Of one that has ended: it gets its weight.
+    void settle(trace::SampleId sample);
+    void settle_all();
     // Returns its weight.
     std::uint64_t close(trace::SampleId sample);
     void cover(OpenSample& sample, std::uint64_t blocks, std::uint64_t instructions);
@@ -151,6 +157,7 @@ class Digester : public trace::TraceSink {
     trace::CapturePlan captures_;
     std::map<trace::TraceId, OpenTrace> open_;
     std::map<trace::SampleId, OpenSample> samples_;
+    std::deque<trace::SampleId> ended_;                       // that may have to stand for more
     std::map<pid_t, std::vector<trace::Location>> sleepers_;  // their stacks, at the last look
     // Counters are kept, since what they have learnt serves the next sample, too.
     std::vector<std::unique_ptr<profile::SegmentCounter>> spare_counters_;

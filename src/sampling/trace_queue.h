@@ -41,6 +41,10 @@ struct ClockLooks {
 struct EndOfSample {
     trace::SampleId sample;
 };
+// Of the program's time, that no sample was to stand for.
+struct RestOfTime {
+    Seconds time;
+};
 struct ForgetSamples {};
 // A copy of this process takes what was seen so far.
 struct Snapshot {
@@ -52,7 +56,7 @@ struct NextChapter {
 };
 using TraceMessage =
     std::variant<BeginOfTrace, trace::TraceChunk, trace::SegmentChunk, trace::TraceEnd, ClockLooks,
-                 EndOfSample, ForgetSamples, NextChapter, Snapshot>;
+                 EndOfSample, RestOfTime, ForgetSamples, NextChapter, Snapshot>;
 
 class TraceQueue {
   public:

@@ -139,7 +139,7 @@ inline constexpr Seconds most_time_of_budget{2};
 
 // Nanoseconds in the cache. What does not depend on the length (the stop, cold caches) is half of
 // what a burst of this length costs.
-inline constexpr double usual_burst = 400e3;
+inline constexpr double usual_burst = 600e3;
 
 // --- replicas: how long (kinds/replica_sizing.cpp) -----------------------------------------------
 

@@ -367,6 +367,23 @@ TEST_CASE("what a sample that was over at once does not stand for, the next one 
     CHECK(all < 1000 * 30);
 }
 
+TEST_CASE("what no sample was to stand for counts with the latest ones") {
+    const Loop loop;
+    SamplerContext place{loop};
+    auto& digester = *place.digester;
+    for (std::uint32_t sample = 0; sample < 8; ++sample) {
+        auto start = start_of(sample, sample, Contents::counts);
+        start.stands_for = 100e3;
+        give_sample(digester, loop, start, 10, 10e3);
+    }
+    digester.stand_for_rest(Seconds{400e-6});
+    const auto lists = digester.finish(profile::Seen::samples);
+    CHECK(digester.coverage().weighted_instructions == (8 * 10 + 40) * 30);
+    CHECK(digester.coverage().samples == 8);
+    CHECK(lists.find<profile::EdgeHotlist>()->totals.samples == 8);
+    CHECK(lists.find<profile::EdgeHotlist>()->totals.total == (8 * 10 + 40) * 20);
+}
+
 TEST_CASE("samples in segments give what samples in blocks give") {
     const Loop loop;
     std::vector<profile::Hotlists> lists;

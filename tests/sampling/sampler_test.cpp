@@ -175,6 +175,7 @@ class Scene {
                                    .without_preferred = without,
                                    .is_behind = [] { return false; },
                                    .forget = [this] { world.is_forgotten = true; },
+                                   .stand_for_rest = [](Seconds) {},
                                    .now = [this] { return world.time; }},
             std::make_unique<TestKind>(world, "replica", std::move(replicas), options_),
             std::move(make_stand_in));
@@ -233,6 +234,26 @@ Wish priced(double seconds) {
 }
 
 }  // namespace
+
+TEST_CASE("samples, and what is left at the end, stand for all that the program has computed") {
+    struct Computing : TestPrices {
+        Seconds program_computed() const override { return computed; }
+        Seconds computed{3};  // before
+    };
+    auto prices = std::make_unique<Computing>();
+    auto& program = *prices;
+    const std::atomic<double> precision{1};
+    Pacer pacer{Options{}, precision, Random{1}, std::move(prices)};
+    Seconds all{0};
+    for (const double passes : {0.1, 0.5, 0.02, 0.3, 0.3, 0.9, 0.01}) {
+        program.computed += Seconds{passes};
+        pacer.waited();
+        all += pacer.begins();
+    }
+    program.computed += Seconds{0.7};
+    CHECK((all + pacer.rest()).count() == doctest::Approx(2.83));
+    CHECK(pacer.rest() < Seconds{2.5});
+}
 
 TEST_CASE("the mean wait is what the budget allows, and waits are random") {
     for (const double overhead : {0.01, 0.05}) {

@@ -36,7 +36,7 @@ std::string weights_text(const Profile& profile) {
             counted("sample", profile.coverage.samples));
     const auto by_chance =
         error > 0 ? fmt::format(" \u00b1 {} by chance", model::share_text(error)) : std::string();
-    // docs/results/totals.md
+    // docs/results/sight.md
     return fmt::format(
         "counts are estimates of the whole run, {} instructions{}; samples begin with cold caches, "
         "so it may have been twice as many",

@@ -39,6 +39,8 @@ std::unique_ptr<Sampling> sampler(SamplerContext& place, std::unique_ptr<SampleK
             .without_preferred = place.without_preferred,
             .is_behind = [&digester = place.digester] { return digester.is_behind(); },
             .forget = [&digester = place.digester] { digester.forget(); },
+            .stand_for_rest = [&digester =
+                                   place.digester](Seconds time) { digester.stand_for_rest(time); },
             .begins =
                 [clock = place.clock](const auto& thread, const auto& at) {
                     if (clock) clock->sample_begins(thread, at);

@@ -17,6 +17,7 @@ Pacer::Pacer(const Options& options, const std::atomic<double>& precision, Rando
       since_(now_()),
       wait_(budget_.draw(true)),
       computed_(prices_->program_computed()),
+      stood_for_(computed_),
       computed_before_{computed_} {}
 
 Clock::time_point Pacer::due() const {
@@ -40,6 +41,7 @@ Seconds Pacer::begins() {
     ++samples_;
     auto& before = computed_before_;
     const auto stands_for = (computed_ - before.front()) / static_cast<double>(before.size());
+    stood_for_ += stands_for;
     before.push_back(computed_);
     if (before.size() > tuning::waits_that_a_sample_stands_for) before.pop_front();
     return stands_for;
@@ -48,6 +50,7 @@ Seconds Pacer::begins() {
 void Pacer::takes_over() {
     computed_ = prices_->program_computed();
     computed_before_ = {computed_};
+    stood_for_ = computed_;
 }
 
 void Pacer::finished(Seconds held, std::optional<Seconds> unseen) {

@@ -43,6 +43,8 @@ class Pacer {
     // stands for: what there was since the last one. That is smoothed, for samples that
     // count alike tell more; all together they stand for all that there was.
     Seconds begins();
+    // What no sample stands for yet.
+    Seconds rest() const { return prices_->program_computed() - stood_for_; }
     std::uint64_t samples() const { return samples_; }
     // Until now others have sampled the program.
     void takes_over();
@@ -91,6 +93,7 @@ class Pacer {
     Clock::time_point since_;
     Wait wait_;
     Seconds computed_;                     // by the program, when the wait was over
+    Seconds stood_for_;                    // until then by samples, and by what was before
     std::deque<Seconds> computed_before_;  // at the latest samples, and at the beginning
     std::uint64_t samples_ = 0;
     Cost cost_;

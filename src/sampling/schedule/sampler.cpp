@@ -197,6 +197,7 @@ void Sampler::use_stop(ptrace::Thread& thread) {
 }
 
 void Sampler::wind_up(const std::string& reason) {
+    with_.stand_for_rest(kind().pacer().rest());
     auto& without = with_.without_preferred;
     with_.threads->hold_all();
     if (stand_in_) {

@@ -39,6 +39,7 @@ class Sampler : public Sampling {
         std::function<bool()> is_behind;
         // What samples have shown so far is to be forgotten.
         std::function<void()> forget;
+        std::function<void(Seconds)> stand_for_rest;
         // A sample begins in this thread, which is stopped there.
         std::function<void(const ptrace::Thread&, const ptrace::Registers&)> begins =
             [](const auto&, const auto&) {};
