@@ -3,6 +3,7 @@
 #include <sys/uio.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/page.h"
 #include "proc/page_map.h"
@@ -38,6 +39,18 @@ std::size_t Memory::read_what_is_there(Address from, std::span<std::byte> into) 
                            });
     if (missing < end) into = into.first(missing > from ? missing - from : 0);
     return read(from, into);
+}
+
+void Memory::bring_in(AddressRange pages) const {
+    std::array<iovec, 64> there;
+    std::array<std::byte, there.size()> bytes;
+    for (auto at = pages.begin; at < pages.end;) {
+        std::size_t count = 0;
+        for (; count < there.size() && at < pages.end; at = at + page_size)
+            there[count++] = remote(at, 1);
+        const iovec local{bytes.data(), count};
+        if (process_vm_readv(pid_, &local, 1, there.data(), count, 0) <= 0) return;
+    }
 }
 
 bool Memory::write(Address to, std::span<const std::byte> bytes) const {

@@ -22,6 +22,9 @@ class Memory {
     // The same, but short at the first page that is not there. The process may serve page faults
     // itself, and would be waited for: a stack ends where anything may begin.
     std::size_t read_what_is_there(Address from, std::span<std::byte> into) const;
+    // Has the kernel map what it has behind these pages, as the process would by faults when it
+    // comes there, which take it far longer.
+    void bring_in(AddressRange pages) const;
     // Page protections hold. False unless everything was written.
     bool write(Address to, std::span<const std::byte> bytes) const;
 

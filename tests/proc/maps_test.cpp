@@ -17,6 +17,7 @@
 
 #include "proc/code_mappings.h"
 #include "proc/memory.h"
+#include "proc/page_map.h"
 #include "support/tracing.h"
 
 using namespace shadowprof;
@@ -269,6 +270,32 @@ TEST_CASE("a process that goes while its maps are read has all of them, or none"
     munmap(area, pages * page_size);
     CHECK(seen > 0);
     CHECK(in_part == 0);
+}
+
+TEST_CASE("pages that another process shares are mapped there before it comes to them") {
+    constexpr std::size_t pages = 100;
+    auto* const area = static_cast<volatile char*>(mmap(
+        nullptr, pages * page_size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+    const Address begin{reinterpret_cast<std::uint64_t>(area)};
+    const pid_t child = fork();
+    if (child == 0) {
+        pause();
+        _exit(0);
+    }
+    for (std::size_t n = 0; n < pages; ++n) area[n * page_size] = 1;
+    const auto mapped = [&] {
+        std::size_t count = 0;
+        PageMap{child}.for_each(
+            {begin, begin + pages * page_size},
+            [&](Address, PageMap::Entry page) { count += page.is_in_memory(); });
+        return count;
+    };
+    CHECK(mapped() == 0);
+    Memory{child}.bring_in({begin, begin + pages * page_size});
+    CHECK(mapped() == pages);
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    munmap(const_cast<char*>(area), pages * page_size);
 }
 
 TEST_CASE("memory is read up to the first page that cannot be, and written where it may be") {

@@ -57,6 +57,7 @@ std::optional<Address> CacheTraffic::entry_for(const GuestThread& guest, Address
     if (cache_.is_outdated()) begin_emptying();
     if (is_emptying_) return {};
     const auto place = cache_.translator().entry(pc, guest.recording->version());
+    cache_.bring_in_new_code();
     look_whether_to_empty();
     return place;
 }

@@ -6,10 +6,13 @@
 // to another.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <vector>
 
 #include "base/address.h"
+#include "base/page.h"
 #include "emu/translator/fixed_code.h"
 
 namespace shadowprof::emu::translator {
@@ -31,6 +34,15 @@ class CodeArena {
     // Room for code that is executed once at most. It is kept apart, at the arena's end, so that
     // code that is executed often lies close together.
     std::uint8_t* take_aside(std::size_t size) { return aside_ -= size; }
+    // The pages that code was written into since this was last asked: in a row, and at the end.
+    std::array<AddressRange, 2> take_new_pages() {
+        const Address end{round_up_to_page(place_of(next_).value)};
+        const auto aside = page_begin(place_of(aside_));
+        const AddressRange in_a_row{in_use_.begin, std::max(in_use_.begin, end)};
+        const AddressRange at_end{std::min(aside, in_use_.end), in_use_.end};
+        in_use_ = {in_a_row.end, at_end.begin};
+        return {in_a_row, at_end};
+    }
     bool is_half_full() const { return room() < size_ / 2; }
     void commit(std::uint8_t* end_of_code) { next_ = end_of_code; }
     // What was written so far stays when the rest is forgotten.
@@ -60,6 +72,7 @@ class CodeArena {
     std::uint8_t* next_;
     std::uint8_t* aside_;
     std::uint8_t* kept_ = next_;
+    AddressRange in_use_ = range();  // what lies between the pages that were asked for
 };
 
 }  // namespace shadowprof::emu::translator

@@ -111,6 +111,12 @@ bool ProgramCache::has_same_confinement(const ptrace::Thread& thread) const {
     return inject::confinement_of(tracer_.pid(), thread.tid()) == confinement_;
 }
 
+void ProgramCache::bring_in_new_code() const {
+    const proc::Memory program{tracer_.pid()};
+    for (auto& arena : translator_->arenas())
+        for (const auto pages : arena.take_new_pages()) program.bring_in(pages);
+}
+
 bool ProgramCache::is_outdated() {
     if (code_.epoch() == epoch_) return false;
     epoch_ = code_.epoch();

@@ -58,6 +58,9 @@ class ProgramCache {
     // It is under a filter of system calls, which is ours, too.
     bool is_filtered() const { return confinement_ && confinement_->seccomp_mode != 0; }
 
+    // What was translated since the last time is mapped before threads come to it.
+    void bring_in_new_code() const;
+
     // Whether code has come or gone since this was last asked, so that the cache must be emptied.
     bool is_outdated();
     // The same, of a thread that returns from this system call, which is in orig_rax.

@@ -336,6 +336,7 @@ bool TranslatedProcess::work_ahead() {
     if (!cache_.exists() || !traffic_.may_enter()) return false;
     threads_.learn();
     const bool is_more = cache_.translator().work_ahead();
+    cache_.bring_in_new_code();
     work_.know_segments();
     traffic_.look_whether_to_empty();
     return is_more;

@@ -95,6 +95,7 @@ class Translator : private UnitDirectory {
     };
     std::optional<Position> locate(Address in_cache) const;
     bool is_in_cache(Address address) const;
+    std::deque<CodeArena>& arenas() { return arenas_; }
     Address way_out(std::uint32_t area) const { return arenas_.front().fixed.way_out(area); }
     Address go_native() const { return arenas_.front().fixed.go_native; }
     Address go_on() const { return arenas_.front().fixed.go_on; }

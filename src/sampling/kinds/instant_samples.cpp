@@ -195,7 +195,7 @@ void InstantSamples::look_after() {
     is_work_left_ = work_ahead();
     // Who computes all the time cannot see whether a processor would be idle otherwise.
     next_look_ =
-        after(Clock::now(), is_work_left_ ? tuning::work_at_a_time : pause_between_looks());
+        after(Clock::now(), is_work_left_ ? tuning::rest_from_work : pause_between_looks());
 }
 
 // A burst is mostly over soon; but its thread may also sleep in a call for ever.
