@@ -227,8 +227,8 @@ inline constexpr unsigned most_ended_early = 2;
 // How often it is looked whether they are over.
 inline constexpr Seconds between_looks_at_bursts{1e-3};
 // … and whether it was seen in new code, if no burst is under way; and for how long the code there
-// is translated at a time, and then rested, to see whether a processor would be idle otherwise. With
-// a rest as long as the work, what a compiler executes was translated when it was over.
+// is translated at a time, and then rested, to see whether a processor would be idle otherwise.
+// With a rest as long as the work, what a compiler executes was translated when it was over.
 inline constexpr Seconds between_looks_at_places{10e-3};
 inline constexpr Seconds work_at_a_time{400e-6}, rest_from_work{50e-6};
 // Where all cores have work a look is at the program's cost, 60 µs where entering the kernel is
