@@ -66,6 +66,12 @@ void CacheTraffic::look_whether_to_empty() {
     if (cache_.is_outdated() || cache_.translator().is_full()) begin_emptying();
 }
 
+// Not everybody's information may be another's.
+void CacheTraffic::give_signals_back(GuestThread& guest) {
+    for (const auto& info : std::exchange(guest.held, {}))
+        if (!guest.thread->send_again(info)) guest.thread->send(info.si_signo);
+}
+
 // The kernel takes back with all their information those that a timer has sent, and they are
 // delivered natively. Of other signals but real-time ones it keeps one of each kind.
 void CacheTraffic::give_timers_signals_back(GuestThread& guest) {
@@ -242,8 +248,7 @@ void CacheTraffic::run_natively(GuestThread& guest, const Registers& native,
     if (why == steps_itself)
         notes_.warnings.push_back("a thread runs on unprofiled: it steps itself (trap flag)");
     threads_.end(guest, guest.recording->is_spoilt() ? program_wrote_into_it : why, false);
-    // They are blocked, and arrive when they are no longer.
-    for (const auto& signal : std::exchange(guest.held, {})) guest.thread->send(signal.si_signo);
+    give_signals_back(guest);  // they are blocked, and arrive when they are no longer
     guest.thread->resume();
 }
 

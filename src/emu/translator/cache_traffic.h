@@ -55,6 +55,8 @@ class CacheTraffic {
     // The same, and the user is told.
     void run_on_unprofiled(GuestThread& guest, const ptrace::Registers& native,
                            const std::string& why);
+    // All that are held are sent again at once, in their order: the thread is native, and stays so.
+    static void give_signals_back(GuestThread& guest);
     // Of a thread whose signals come too often: what need not be delivered by us.
     static void give_timers_signals_back(GuestThread& guest);
     // If the thread was taken to be in the cache, and is elsewhere, the program has changed what

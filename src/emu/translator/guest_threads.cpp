@@ -98,8 +98,9 @@ void GuestThreads::look_at_silent() {
     for (auto& [tid, guest] : guests_) {
         if (!guest.burst || !guest.in_cache()) continue;
         auto& area = cache_.memory().area(*guest.area);
+        // One that has been called out for signals gets them here.
         if (std::atomic_ref{area.in_call}.load() != 0 && guest.burst_began < began_long_ago &&
-            makes_ask_behind_call(guest))
+            !guest.awaits_signals() && makes_ask_behind_call(guest))
             area.driven = Driven::leaves;
         may_any_ask |= area.driven != Driven::leaves;
     }

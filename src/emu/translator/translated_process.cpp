@@ -567,6 +567,7 @@ bool TranslatedProcess::notice_whether_left(GuestThread& guest) {
     guest.is_complete = true;
     finish_burst(guest, area, burst_is_complete);
     guest.state = GuestThread::State::leaving;
+    CacheTraffic::give_signals_back(guest);
     return true;
 }
 
