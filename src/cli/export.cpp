@@ -60,7 +60,7 @@ void add_export(CLI::App& app, Action& action) {
     command
         ->add_option("-o,--output", options->output,
                      "The converted file (standard output if there is none)")
-        ->check(not_empty())
+        ->transform(output_name())
         ->type_name(file_type);
     command->add_option(
         "--module", options->more.module,

@@ -34,7 +34,7 @@ void add_merge(CLI::App& app, Action& action) {
     auto* command = app.add_subcommand("merge", "Merge profiles of a program into one");
     command->add_option("-o,--output", options->output, "The merged profile")
         ->required()
-        ->check(not_empty())
+        ->transform(output_name())
         ->type_name(file_type);
     command
         ->add_option("PROFILE", options->profiles,

@@ -382,7 +382,7 @@ std::string help_on_modes() {
 void ProfilingOptions::add_to(CLI::App& command) {
     command.add_option("-o,--output", output, "The profile")
         ->capture_default_str()
-        ->check(not_empty())
+        ->transform(output_name())
         ->type_name(file_type);
     auto profile_names = profile::profile_names();
     profile_names.emplace_back("all");
@@ -624,7 +624,7 @@ Profiled profile_target(const ProfilingOptions& options, sampling::Target target
         control.begin(rules, [&] {
             return profiling.snapshot([&](const sampling::Result& so_far, model::Profile profile) {
                 static_cast<model::RunFacts&>(profile) = facts(so_far);
-                write_file(options.output + ".snapshot", model::to_json(profile));
+                write_file(snapshot_name(options.output), model::to_json(profile));
             });
         });
         std::unique_ptr<sampling::Family> family;

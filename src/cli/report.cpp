@@ -66,7 +66,7 @@ void add_report(CLI::App& app, Action& action) {
     command
         ->add_option("--html", options->html,
                      "Write the report as one HTML file that needs no network")
-        ->check(not_empty())
+        ->transform(output_name())
         ->type_name(file_type);
     command->add_flag("--no-color", options->no_color,
                       "Print plain text (so does NO_COLOR in the environment)");

@@ -63,11 +63,19 @@ pid_t parse_pid(const std::string& text) {
     return pid;
 }
 
-CLI::Validator not_empty() {
-    return {[](const std::string& text) {
+// It is a file to whoever writes: what is standard output already is written there (output_file.h).
+constexpr const char* standard_output = "/dev/stdout";
+
+CLI::Validator output_name() {
+    return {[](std::string& text) {
+                if (text == "-") text = standard_output;
                 return text.empty() ? "the name of the file is empty" : std::string{};
             },
             ""};
+}
+
+std::string snapshot_name(const std::string& output) {
+    return (output == standard_output ? "shadowprof.json" : output) + ".snapshot";
 }
 
 std::array<machine::CacheGeometry::Level, 3> parse_caches(const std::string& text) {

@@ -24,7 +24,10 @@ pid_t parse_pid(const std::string& text);
 // How many rows tables have: --top.
 void add_rows(CLI::App& command, std::size_t& rows, const std::string& help);
 
-// For options that name a file to be written.
-CLI::Validator not_empty();
+// For options that name a file to be written, as their transform(): not empty, and "-" is standard
+// output.
+CLI::Validator output_name();
+// Where snapshots of a profile go that is written there: beside it, if it is a file.
+std::string snapshot_name(const std::string& output);
 
 }  // namespace shadowprof::cli

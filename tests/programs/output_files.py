@@ -58,6 +58,21 @@ def in_place():
                 run([SHADOWPROF, "merge", "-o", "/dev/stdout", "profile.json"]).status, 0)
 
 
+def a_dash_is_standard_output():
+    def written(*arguments):
+        outcome = run([SHADOWPROF, *arguments])
+        check_equal(f"the status of {arguments}: {outcome.stderr}", outcome.status, 0)
+        return outcome.stdout
+
+    said, _, profile = written("run", "-q", "-m", "full", "-o", "-", "--", "echo", "said").partition(b"\n")
+    check_equal("what comes first", said, b"said")
+    check_equal("the schema", json.loads(profile)["schema"], "shadowprof-profile")
+    json.loads(written("merge", "-o", "-", "profile.json"))
+    json.loads(written("export", "--format", "speedscope", "-o", "-", "profile.json"))
+    check(written("report", "--html", "-", "profile.json").startswith(b"<!doctype html>"), "the page is not written")
+    check(not os.path.exists("-"), "there is a file -")
+
+
 with scratch():
     os.mkdir("folder")
     os.mkdir("spare")
@@ -71,3 +86,4 @@ with scratch():
             os.mkdir("gone")
             saved_elsewhere("rmdir gone", "gone/profile.json", program_status, status, mode)
     in_place()
+    a_dash_is_standard_output()
