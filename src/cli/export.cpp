@@ -7,6 +7,7 @@
 #include "cli/console.h"
 #include "cli/input.h"
 #include "cli/units.h"
+#include "cli/weight.h"
 #include "report/exports/exports.h"
 #include "report/views/certainty.h"
 
@@ -30,6 +31,10 @@ const report::Exporter& exporter_of(const std::string& format) {
 
 int export_profile(const ExportCommandOptions& options) {
     const auto& exporter = exporter_of(options.format);
+    if (options.more.weight && !exporter.has_weight)
+        throw UserError(fmt::format("--weight is for formats of stacks; {} has counts of branches",
+                                    exporter.name),
+                        ExitStatus::bad_usage);
     if (!options.output.empty()) check_writable(options.output);
     const auto profile = read_profile(options.profile);
     const auto out = exporter.run(profile, options.more);
@@ -66,6 +71,9 @@ void add_export(CLI::App& app, Action& action) {
         "--module", options->more.module,
         "The program or library to convert, for formats that hold a single one (by default "
         "the program)");
+    add_weight(*command, options->more.weight,
+               "What stacks and functions cost: time (by default, where the clock looked) or "
+               "instructions");
     command->add_option("PROFILE", options->profile, "The profile file")
         ->default_str("shadowprof.json")
         ->type_name(file_type);

@@ -7,6 +7,7 @@
 #include "cli/input.h"
 #include "cli/page.h"
 #include "cli/units.h"
+#include "cli/weight.h"
 #include "report/page/page.h"
 #include "report/text/text_report.h"
 #include "report/views/processes.h"
@@ -23,6 +24,7 @@ struct ReportOptions {
     bool no_color = false;
     bool anyway = false;
     bool all_code = false;
+    std::optional<report::Weight> weight;
 };
 
 int report(const ReportOptions& options) {
@@ -30,7 +32,9 @@ int report(const ReportOptions& options) {
     auto profile = read_profile(options.profile);
     if (options.process) profile = report::cut_to_process(std::move(profile), *options.process);
     if (!options.html.empty()) {
-        write_file(options.html, report::render_page(profile, {}, {.all_code = options.all_code}));
+        write_file(options.html,
+                   report::render_page(profile, {},
+                                       {.all_code = options.all_code, .weight = options.weight}));
         return static_cast<int>(ExitStatus::fine);
     }
     report::TextOptions text;
@@ -40,6 +44,7 @@ int report(const ReportOptions& options) {
     text.function = options.function;
     text.anyway = options.anyway;
     text.all_code = options.all_code;
+    text.weight = options.weight;
     write_to_stdout(report::render_text(profile, text));
     return static_cast<int>(ExitStatus::fine);
 }
@@ -63,6 +68,8 @@ void add_report(CLI::App& app, Action& action) {
     command->add_option(
         "--process", options->process,
         "Show what was seen of one process: its number, or the name of its program");
+    add_weight(*command, options->weight,
+               "What comes first: time (by default, where the clock looked) or instructions");
     command
         ->add_option("--html", options->html,
                      "Write the report as one HTML file that needs no network")

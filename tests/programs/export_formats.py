@@ -115,6 +115,51 @@ def viewers():
     check(export("autofdo", "autofdo").decode().splitlines()[0].isdigit(), "autofdo: no number of ranges")
 
 
+def annotated(said):
+    """Percentages by function, as callgrind_annotate prints them."""
+    rows = re.findall(r"^ *[\d,]+ \( ?([\d.]+)%\)  \S*?:(\S+?)(?: \[.*\])?$", said, re.M)
+    return {name: float(percent) for percent, name in rows}
+
+
+def shares_of_time(profile):
+    """As the table of the report has them: of a function itself, and with all that it calls."""
+    with open(profile, encoding="utf-8") as file:
+        document = json.load(file)
+    time, itself, with_callees = document["time"], {}, {}
+    for entry in time["entries"]:
+        names = [document["locations"][frame].get("function", "") for frame in entry["frames"]]
+        for name in names[:1]:
+            itself[name] = itself.get(name, 0) + 100 * entry["count"] / time["total"]
+        for name in set(names):
+            with_callees[name] = with_callees.get(name, 0) + 100 * entry["count"] / time["total"]
+    return time["total"], itself, with_callees
+
+
+def sampled(profile):
+    """Of a sampled profile everything is time, and the sums are those of the table."""
+    total, itself, with_callees = shares_of_time(profile)
+    lines = export("collapsed", "of_time", profile=profile).decode().splitlines()
+    check_equal("the time of all stacks", sum(int(line.rsplit(" ", 1)[1]) for line in lines), total)
+    check_equal("the weights of speedscope",
+                sum(json.loads(export("speedscope", "of_time", profile=profile))["profiles"][0]["weights"]), total)
+    for weight in ("time", "instructions"):
+        text = export("callgrind", "callgrind.out", "--weight", weight, profile=profile).decode()
+        check("calls=0" not in text, f"{weight}: a call is told of as none")
+        if annotate := tool("callgrind_annotate"):
+            own = annotated(must([annotate, "--auto=no", "--threshold=100", "callgrind.out"]))
+            check(abs(sum(own.values()) - 100) < 0.5, f"{weight}: what functions cost themselves sums up to {own}")
+    if annotate := tool("callgrind_annotate"):
+        export("callgrind", "callgrind.out", profile=profile)
+        for option, shares in (("--inclusive=no", itself), ("--inclusive=yes", with_callees)):
+            said = must([annotate, "--auto=no", "--threshold=100", option, "callgrind.out"])
+            for name, percent in annotated(said).items():
+                if name in shares:
+                    check(abs(percent - shares[name]) < 0.1, f"{option}: {name} has {percent} %, not {shares[name]} %")
+    if go := tool("go"):
+        export("pprof", "profile.pb.gz", profile=profile)
+        must([go, "tool", "pprof", "-top", "profile.pb.gz"], "Type: time")
+
+
 with scratch():
     check_equal("the exit status", run([SHADOWPROF, "run", "-q", "-m", "full", "--limit", "0", "-o", "profile.json",
                                         "-p", "context,path,edge,call,method", "--", program]).status, 0)
@@ -126,7 +171,13 @@ with scratch():
                                                        "-o", "burst.json", "--", *busy]).status, 0)
     for form in ("collapsed", "speedscope", "pprof", "callgrind"):
         export(form, "of_a_burst", profile="burst.json")
+    check_equal("the exit status of a sampled run", run([SHADOWPROF, "run", "-q", "-o", "sampled.json", "--",
+                                                         *busy]).status, 0)
+    sampled("sampled.json")
     for status, arguments in ((2, ["--format", "absent", "profile.json"]), (2, ["profile.json"]),
+                              (2, ["--format", "bolt", "--weight", "time", "profile.json"]),
+                              (2, ["--format", "pprof", "--weight", "absent", "profile.json"]),
+                              (1, ["--format", "pprof", "--weight", "time", "profile.json"]),
                               (1, ["--format", "pprof", "absent.json"]),
                               (1, ["--format", "bolt", "--module", "absent.so", "profile.json"])):
         outcome = run([SHADOWPROF, "export", *arguments])

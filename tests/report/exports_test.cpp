@@ -20,9 +20,11 @@ namespace shadowprof::report {
 
 namespace {
 
+// In instructions; weights_test.cpp has the rest.
 std::string exported(const std::string& format, const Profile& p, const std::string& module = "") {
     ExportOptions options;
     options.module = module;
+    options.weight = Weight::instructions;
     for (const auto& e : exporters())
         if (e.name == format) return e.run(p, options).text;
     FAIL("no such format");
@@ -175,6 +177,22 @@ TEST_CASE("callgrind: calls of a stub are on the lines where they are made") {
     CHECK(contains(text, "calls=30 0\n20 27\n"));  // of 80
     p.remove<CallerSection>();
     CHECK(!contains(exported("callgrind", p), "calls="));
+}
+
+TEST_CASE("callgrind: no call is told of as none") {
+    auto p = sample_profile();
+    for (auto& e : p.find<CallerSection>()->entries) e.calls = 0;
+    const auto text = exported("callgrind", p);
+    CHECK(!contains(text, "calls=0"));
+    CHECK(contains(text, "calls=1 0\n12 80\n"));
+}
+
+TEST_CASE("callgrind: of a function that others call as well, unknown callers are told") {
+    auto p = sample_profile();
+    p.find<CallerSection>()->entries[2].inclusive = times(60);
+    CHECK(contains(exported("callgrind", p),
+                   "fn=[unknown callers]\ncob=/usr/bin/app\ncfi=/no/such/place/outer.h\n"
+                   "cfn=ns::parse<int>(std::string const&)\ncalls=1 0\n0 20\n"));
 }
 
 TEST_CASE("callgrind: what recursion costs is in the calls from outside") {

@@ -112,8 +112,10 @@ SymbolOptions no_files() {
 
 using Renderer = std::function<std::string(const Profile&)>;
 
-std::string exported(const Exporter& exporter, const Profile& p) {
+std::string exported(const Exporter& exporter, const Profile& p,
+                     std::optional<Weight> weight = {}) {
     ExportOptions options;
+    options.weight = weight;
     options.symbols = no_files();
     try {
         auto out = exporter.run(p, options);
@@ -154,7 +156,9 @@ TEST_CASE("hostile names: text is what it is with printable names") {
         "markdown", [&](const Profile& p) { return render_diff_markdown(diffed(p), nullptr); });
     for (const auto& e : exporters())
         if (e.name != "speedscope" && e.name != "pprof")
-            renderers.emplace_back(e.name, [&](const Profile& p) { return exported(e, p); });
+            for (const auto weight : {Weight::time, Weight::instructions})
+                renderers.emplace_back(
+                    e.name, [&e, weight](const Profile& p) { return exported(e, p, weight); });
 
     std::mt19937 random(1);
     for (int round = 0; round < 40; ++round) {

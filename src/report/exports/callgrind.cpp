@@ -1,20 +1,28 @@
 // The format of Valgrind's Callgrind (its manual, "Callgrind Format Specification"): costs by
-// object, file, function and line, and calls with their costs. On which lines a function calls
-// another is known by the calls, what that costs by the callers: it is divided by the number of
-// calls.
+// object, file, function and line, and calls with their costs.
+//
+// Time is in the clock's stacks, which have the lines of calls. Of instructions it is known by the
+// calls on which lines a function calls another, and by the callers what that costs: it is divided
+// by the number of calls.
+//
+// No call may be told of as none: readers take the line that follows for a cost of the caller
+// itself. Calls from before profiling began were not seen, and of time no calls are known at all.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <string>
-#include <tuple>
+#include <utility>
+#include <vector>
 
 #include "base/error.h"
 #include "model/utf8.h"
 #include "report/exports/exports.h"
 #include "report/exports/weighted_stacks.h"
 #include "report/text/format.h"
+#include "report/views/contexts.h"
 
 namespace shadowprof::report {
 
@@ -31,127 +39,245 @@ std::string name(const std::string& text) {
     return (is_number ? "_" : "") + printable(text);
 }
 
-class CallgrindWriter {
+// The file: functions by number, what each costs by line, and whom it calls.
+class CallgrindFile {
   public:
-    explicit CallgrindWriter(const Profile& p) : p_(p) {}
+    struct Calls {
+        std::uint64_t count = 0, cost = 0;
+    };
+    using Arc = std::map<std::uint32_t, Calls>;  // by line of the caller
 
-    std::string write() {
-        collect_costs();
-        collect_calls();
-        std::uint64_t total = 0;
-        for (const auto n : own_) total += n;
-        auto to = std::back_inserter(out_);
+    explicit CallgrindFile(const Profile& p) : p_(p) {
+        for (LocationIndex i = 0; i < p.locations.size(); ++i)
+            if (auto file = frames_of(p, i).front().file; !file.empty())
+                files_.try_emplace(function_key(p.at(i)), std::move(file));
+    }
+
+    // The function that the code is in. Functions expanded in place belong to it.
+    std::size_t function_at(LocationIndex i) {
+        const auto& l = p_.at(i);
+        const auto file = files_.find(function_key(l));
+        return number_of({name(p_.modules[l.module].path),
+                          file == files_.end() ? "???" : name(file->second),
+                          name(frames_of(p_, i).front().function)});
+    }
+    // What stands for functions. Where a function has callers, and others of it are not known,
+    // these are one: readers that add up the calls of it would otherwise miss what it costs there.
+    std::size_t function_called(std::string_view name) {
+        return number_of({"???", "???", std::string(name)});
+    }
+    std::size_t function_of(const StackFrame& frame) {
+        return frame.location ? function_at(*frame.location) : function_called(frame.function);
+    }
+    const std::string& name_of(std::size_t function) const { return names_[function]->name; }
+
+    void add_cost(std::size_t function, std::uint32_t line, std::uint64_t cost) {
+        lines_[function][line] += cost;
+        total_ += cost;
+    }
+    Arc& arc(std::size_t caller, std::size_t callee) { return arcs_[{caller, callee}]; }
+
+    std::string text(std::string_view events) const {
+        std::string out;
+        auto to = std::back_inserter(out);
         fmt::format_to(to, "# callgrind format\nversion: 1\ncreator: {}\n", printable(p_.tool));
         for (const auto& t : p_.targets)
             fmt::format_to(to, "cmd: {}\n",
                            printable(fmt::format("{}", fmt::join(t.command, " "))));
-        fmt::format_to(to, "positions: line\nevents: Ir\nsummary: {}\n", total);
-        for (std::size_t f = 0; f < functions_.size(); ++f) {
+        fmt::format_to(to, "positions: line\n{}\nsummary: {}\n", events, total_);
+        for (std::size_t f = 0; f < names_.size(); ++f) {
             const auto& function = *names_[f];
             fmt::format_to(to, "\nob={}\nfl={}\nfn={}\n", function.object, function.file,
                            function.name);
             for (const auto& [line, cost] : lines_[f]) fmt::format_to(to, "{} {}\n", line, cost);
-            for (auto arc = arcs_.lower_bound({f, 0}); arc != arcs_.end() && arc->first.first == f;
-                 ++arc)
-                write_calls(arc->first.second, arc->second);
+            for (auto at = arcs_.lower_bound({f, 0}); at != arcs_.end() && at->first.first == f;
+                 ++at)
+                write_calls(out, *names_[at->first.second], at->second);
         }
-        fmt::format_to(to, "\ntotals: {}\n", total);
-        return std::move(out_);
+        fmt::format_to(to, "\ntotals: {}\n", total_);
+        return out;
     }
 
   private:
-    // The function that the code is in. Functions expanded in place belong to it.
-    std::size_t number_of(LocationIndex i) {
-        const auto& l = p_.at(i);
-        const auto outermost = frames_of(p_, i).front();
-        CallgrindFunction f{name(p_.modules[l.module].path),
-                            outermost.file.empty() ? "???" : name(outermost.file),
-                            name(outermost.function)};
-        const auto [known, is_new] = functions_.try_emplace(std::move(f), functions_.size());
+    std::size_t number_of(CallgrindFunction function) {
+        const auto [known, is_new] = functions_.try_emplace(std::move(function), names_.size());
         if (is_new) {
             names_.push_back(&known->first);
-            own_.push_back(0);
             lines_.emplace_back();
         }
         return known->second;
     }
+    static void write_calls(std::string& out, const CallgrindFunction& callee, const Arc& arc) {
+        for (const auto& [line, calls] : arc)
+            fmt::format_to(std::back_inserter(out), "cob={}\ncfi={}\ncfn={}\ncalls={} 0\n{} {}\n",
+                           callee.object, callee.file, callee.name,
+                           std::max<std::uint64_t>(calls.count, 1), line, calls.cost);
+    }
 
-    void collect_costs() {
-        const auto executed = executed_instructions(p_);
-        if (executed.empty())
-            throw UserError("nothing to export: profile with -p path or -p method");
-        for (const auto& stack : executed) {
-            const auto f = number_of(*stack.frames.front().location);
-            own_[f] += stack.weight;
-            lines_[f][stack.frames.front().line] += stack.weight;
+    const Profile& p_;
+    std::map<FunctionKey, std::string> files_;  // as far as they are known
+    std::map<CallgrindFunction, std::size_t> functions_;
+    std::vector<const CallgrindFunction*> names_;
+    std::vector<std::map<std::uint32_t, std::uint64_t>> lines_;
+    std::map<std::pair<std::size_t, std::size_t>, Arc> arcs_;  // caller and callee
+    std::uint64_t total_ = 0;
+};
+
+// --- time
+
+class TimeCosts {
+  public:
+    explicit TimeCosts(const Profile& p) : file_(p) {
+        for (const auto& stack : stacks_of_time(p)) add(stack);
+        for (auto& stack : stacks_)
+            if (are_called_.contains(stack.functions.front())) {
+                stack.functions.insert(stack.functions.begin(),
+                                       file_.function_called(unknown_callers_frame));
+                stack.lines.insert(stack.lines.begin(), 0);
+            }
+        for (const auto& stack : stacks_) count(stack);
+    }
+    std::string text() const {
+        return file_.text("event: ns : time on processors, in nanoseconds\nevents: ns");
+    }
+
+  private:
+    struct Stack {
+        std::vector<std::size_t> functions;  // outermost first
+        std::vector<std::uint32_t> lines;    // where each calls the next
+        std::uint64_t nanoseconds = 0;
+    };
+
+    void add(const WeightedStack& from) {
+        auto& stack = stacks_.emplace_back();
+        stack.nanoseconds = from.weight;
+        const StackFrame* before = nullptr;
+        for (const auto& frame : from.frames) {
+            // The first of a place is the function itself; others were expanded in it.
+            if (before && before->location && before->location == frame.location) continue;
+            before = &frame;
+            stack.functions.push_back(file_.function_of(frame));
+            stack.lines.push_back(frame.line);
+            if (stack.functions.size() > 1) are_called_.insert(stack.functions.back());
         }
     }
 
-    struct Arc {
-        std::uint64_t calls = 0, cost = 0;
+    // What is in a function that calls itself again counts once.
+    void count(const Stack& stack) {
+        file_.add_cost(stack.functions.back(), stack.lines.back(), stack.nanoseconds);
+        std::set<std::size_t> seen{stack.functions.front()};
+        for (std::size_t n = 1; n < stack.functions.size(); ++n) {
+            auto& calls = file_.arc(stack.functions[n - 1], stack.functions[n])[stack.lines[n - 1]];
+            if (seen.insert(stack.functions[n]).second) calls.cost += stack.nanoseconds;
+        }
+    }
+
+    CallgrindFile file_;
+    std::vector<Stack> stacks_;
+    std::set<std::size_t> are_called_;
+};
+
+// --- instructions
+
+class InstructionCosts {
+  public:
+    explicit InstructionCosts(const Profile& p) : p_(p), file_(p) {
+        const auto executed = executed_instructions(p);
+        if (executed.empty())
+            throw UserError("nothing to export: profile with -p path or -p method");
+        for (const auto& stack : executed)
+            file_.add_cost(file_.function_of(stack.frames.front()), stack.frames.front().line,
+                           stack.weight);
+        if (p.find<CallerSection>()) collect_calls();
+    }
+    std::string text() const { return file_.text("events: Ir"); }
+
+  private:
+    struct OfPair {
+        CallgrindFile::Calls all;
         std::uint32_t line = 0;                        // of the caller
         std::map<std::uint32_t, std::uint64_t> lines;  // calls, as far as it is known where
     };
 
-    void write_calls(std::size_t callee, Arc& arc) {
-        const auto& function = *names_[callee];
-        if (arc.lines.empty()) arc.lines[arc.line] = 1;
-        std::uint64_t known = 0, calls_given = 0, cost_given = 0;
-        for (const auto& [line, calls] : arc.lines) known += calls;
-        Wide before = 0;
-        for (const auto& [line, calls] : arc.lines) {
-            before += calls;
-            const auto part = [&](std::uint64_t whole, std::uint64_t& given) {
-                return static_cast<std::uint64_t>(before * whole / known) -
-                       std::exchange(given, static_cast<std::uint64_t>(before * whole / known));
-            };
-            const auto calls_here = part(arc.calls, calls_given);
-            fmt::format_to(std::back_inserter(out_), "cob={}\ncfi={}\ncfn={}\ncalls={} 0\n{} {}\n",
-                           function.object, function.file, function.name, calls_here, line,
-                           part(arc.cost, cost_given));
+    void collect_calls() {
+        std::map<std::size_t, CallgrindFile::Calls> in_all, by_callers;
+        for (const auto& e : p_.find<CallerSection>()->entries) {
+            const auto callee = file_.function_at(e.function);
+            if (!e.caller) {
+                in_all[callee].count += e.calls;
+                in_all[callee].cost += e.inclusive.count;
+                continue;
+            }
+            const auto caller = file_.function_at(*e.caller);
+            auto& pair = pairs_[{caller, callee}];
+            pair.all.count += e.calls;
+            pair.line = frames_of(p_, *e.caller).front().line;
+            // What recursion costs is in the calls from outside.
+            if (caller == callee) continue;
+            pair.all.cost += e.inclusive.count;
+            by_callers[callee].count += e.calls;
+            by_callers[callee].cost += e.inclusive.count;
+        }
+        find_lines();
+        for (auto& [functions, pair] : pairs_)
+            divide(pair, file_.arc(functions.first, functions.second));
+        for (const auto& [function, known] : by_callers) {
+            const auto& all = in_all[function];
+            if (all.cost > known.cost)
+                file_.arc(file_.function_called(unknown_callers_frame), function)[0] = {
+                    all.count - std::min(all.count, known.count), all.cost - known.cost};
         }
     }
 
-    void collect_calls() {
-        const auto* callers = p_.find<CallerSection>();
-        if (!callers) return;
-        for (const auto& e : callers->entries) {
-            if (!e.caller) continue;
-            const auto caller = number_of(*e.caller), callee = number_of(e.function);
-            auto& arc = arcs_[{caller, callee}];
-            arc.calls += e.calls;
-            // What recursion costs is in the calls from outside.
-            if (caller != callee) arc.cost += e.inclusive.count;
-            arc.line = frames_of(p_, *e.caller).front().line;
-        }
+    // Calls of a stub are calls of the function that it jumps on to.
+    void find_lines() {
         const auto* calls = p_.find<CallSection>();
         if (!calls) return;
-        // Calls of a stub are calls of the function that it jumps on to.
-        std::map<std::pair<std::size_t, std::string>, Arc*> by_name;
-        for (auto& [functions, arc] : arcs_)
-            by_name[{functions.first, names_[functions.second]->name}] = &arc;
+        std::map<std::pair<std::size_t, std::string>, OfPair*> by_name;
+        for (auto& [functions, pair] : pairs_)
+            by_name[{functions.first, file_.name_of(functions.second)}] = &pair;
         for (const auto& e : calls->entries) {
-            auto callee = names_[number_of(e.to)]->name;
+            auto callee = file_.name_of(file_.function_at(e.to));
             callee.resize(std::min(callee.find("@plt"), callee.size()));
-            if (const auto arc = by_name.find({number_of(e.from), std::move(callee)});
-                arc != by_name.end() && e.statistics.count > 0)
-                arc->second->lines[frames_of(p_, e.from).front().line] += e.statistics.count;
+            if (const auto pair = by_name.find({file_.function_at(e.from), std::move(callee)});
+                pair != by_name.end() && e.statistics.count > 0)
+                pair->second->lines[frames_of(p_, e.from).front().line] += e.statistics.count;
+        }
+    }
+
+    static void divide(OfPair& pair, CallgrindFile::Arc& arc) {
+        if (pair.lines.empty()) pair.lines[pair.line] = 1;
+        std::uint64_t known = 0;
+        for (const auto& [line, calls] : pair.lines) known += calls;
+        CallgrindFile::Calls given;
+        Wide before = 0;
+        for (const auto& [line, calls] : pair.lines) {
+            before += calls;
+            const auto part = [&](std::uint64_t whole, std::uint64_t& given_of_it) {
+                const auto until = static_cast<std::uint64_t>(before * whole / known);
+                return until - std::exchange(given_of_it, until);
+            };
+            arc[line] = {part(pair.all.count, given.count), part(pair.all.cost, given.cost)};
         }
     }
 
     const Profile& p_;
-    std::string out_;
-    std::map<CallgrindFunction, std::size_t> functions_;
-    std::vector<const CallgrindFunction*> names_;
-    std::vector<std::uint64_t> own_;
-    std::vector<std::map<std::uint32_t, std::uint64_t>> lines_;
-    std::map<std::pair<std::size_t, std::size_t>, Arc> arcs_;  // caller and callee
+    CallgrindFile file_;
+    std::map<std::pair<std::size_t, std::size_t>, OfPair> pairs_;  // caller and callee
 };
 
 }  // namespace
 
-Exported export_callgrind(const Profile& p, const ExportOptions&) {
-    Exported out{CallgrindWriter(p).write(), {}};
+Exported export_callgrind(const Profile& p, const ExportOptions& options) {
+    const auto weight = weight_for(p, options.weight);
+    if (weight == Weight::time) {
+        if (!has_time(p)) nothing_to_export(p, weight);
+        return {TimeCosts(p).text(),
+                {"the clock counts no calls: from each line that calls a function there is one"}};
+    }
+    if (!options.weight && p.find<TimeSection>() && executed_instructions(p).empty())
+        nothing_to_export(p, Weight::time);
+    Exported out{InstructionCosts(p).text(), {}};
     if (!p.find<CallerSection>())
         out.notes.emplace_back("there are no calls in it: profile with -p context");
     return out;

@@ -19,8 +19,8 @@ std::string word(const std::string& name) {
 
 }  // namespace
 
-Exported export_collapsed(const Profile& p, const ExportOptions&) {
-    auto stacks = stacks_to_show(p);
+Exported export_collapsed(const Profile& p, const ExportOptions& options) {
+    auto stacks = stacks_to_show(p, options.weight);
     std::map<std::string, std::uint64_t> lines;
     for (const auto& stack : stacks.all) {
         std::string line;

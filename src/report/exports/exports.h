@@ -2,6 +2,7 @@
 // code by profiles. Each format has a file; the table of formats is in exports.cpp.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "report/model/profile.h"
 #include "report/symbols/symbols.h"
+#include "report/views/weight.h"
 
 namespace shadowprof::report {
 
@@ -16,6 +18,8 @@ struct ExportOptions {
     // For formats that describe a single binary: the path or file name of the program or library.
     // The program itself if empty.
     std::string module;
+    // For formats of stacks: what they are weighted by; see views/weight.h.
+    std::optional<Weight> weight;
     SymbolOptions symbols;
 };
 
@@ -27,6 +31,7 @@ struct Exported {
 struct Exporter {
     std::string_view name;
     std::string_view about;
+    bool has_weight;  // ExportOptions::weight means something
     // Throws UserError if the profile, or the file of the module, lacks data that the format needs.
     Exported (*run)(const Profile& profile, const ExportOptions& options);
 };

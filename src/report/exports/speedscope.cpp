@@ -4,14 +4,15 @@
 #include <tuple>
 
 #include "model/json_output.h"
+#include "model/json_values.h"
 #include "report/diff/shapes.h"
 #include "report/exports/exports.h"
 #include "report/exports/weighted_stacks.h"
 
 namespace shadowprof::report {
 
-Exported export_speedscope(const Profile& p, const ExportOptions&) {
-    auto stacks = stacks_to_show(p);
+Exported export_speedscope(const Profile& p, const ExportOptions& options) {
+    auto stacks = stacks_to_show(p, options.weight);
     using Frame = std::tuple<std::string, std::string, std::uint32_t>;
     std::map<Frame, std::uint64_t> numbers;
     std::vector<Frame> frames;
@@ -50,8 +51,8 @@ Exported export_speedscope(const Profile& p, const ExportOptions&) {
     out.key("profiles").open_array();
     out.open_object();
     out.key("type").text("sampled");
-    out.key("name").text("instructions");
-    out.key("unit").text("none");
+    out.key("name").text(name_of(stacks.weight));
+    out.key("unit").text(stacks.weight == Weight::time ? "nanoseconds" : "none");
     out.key("startValue").number(0);
     out.key("endValue").number(total);
     out.key("samples").open_array();

@@ -1,6 +1,7 @@
 // Trace Event JSON, which Perfetto (ui.perfetto.dev), Chrome and speedscope open: the timeline, a
 // track for each thread; and the samples that were kept, each a process of its own that begins at
 // 0. There an instruction takes as long as those of the sample do on average, or else a nanosecond.
+// Weighted by instructions, each takes a nanosecond, and there is no timeline.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -89,9 +90,9 @@ class TraceEvents {
         }
     }
 
-    void sample(const profile::ThreadOfSample& thread, std::uint64_t number) {
+    void sample(const profile::ThreadOfSample& thread, std::uint64_t number, bool in_time) {
         const auto process = number + 1;
-        const auto known = thread.nanoseconds_of_instruction();
+        const auto known = in_time ? thread.nanoseconds_of_instruction() : std::optional<double>{};
         const auto microseconds = known.value_or(1) * 1e-3;  // of an instruction
         name("process_name", process, 1,
              known ? fmt::format("sample {}, {:.2g} ns an instruction", number, *known)
@@ -152,11 +153,16 @@ class TraceEvents {
 
 }  // namespace
 
-Exported export_trace(const Profile& p, const ExportOptions&) {
+Exported export_trace(const Profile& p, const ExportOptions& options) {
     const auto* const list = p.find<TimelineSection>();
     const auto* const samples = p.find<profile::SampleSection>();
-    const bool has_timeline = list && !list->entries.empty();
+    const bool in_time = options.weight != Weight::instructions;
+    const bool has_timeline = in_time && list && !list->entries.empty();
     const bool has_samples = samples && !samples->entries.empty();
+    if (!has_samples && !in_time)
+        throw UserError(
+            "no samples were kept, which a trace in instructions is made of: "
+            "--keep-samples does");
     if (!has_timeline && !has_samples)
         throw UserError(
             "this profile has no timeline: --profile timeline takes one, in modes that take "
@@ -171,10 +177,12 @@ Exported export_trace(const Profile& p, const ExportOptions&) {
     }
     if (has_samples) {
         std::uint64_t number = 0;
-        for (const auto& thread : profile::threads_of(*samples)) events.sample(thread, ++number);
-        notes.push_back(
-            "samples that were kept begin at 0; there, an instruction takes as long as those of "
-            "the sample do on average, and 1 ns where that is not known");
+        for (const auto& thread : profile::threads_of(*samples))
+            events.sample(thread, ++number, in_time);
+        notes.emplace_back(
+            in_time ? "samples that were kept begin at 0; there, an instruction takes as long as "
+                      "those of the sample do on average, and 1 ns where that is not known"
+                    : "samples that were kept begin at 0; there, 1 ns stands for an instruction");
     }
     return {events.take(), std::move(notes)};
 }

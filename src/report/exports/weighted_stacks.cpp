@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <map>
-#include <tuple>
 
 #include "base/error.h"
 #include "report/text/format.h"
 #include "report/views/contexts.h"
+#include "report/views/shares.h"
 
 namespace shadowprof::report {
 
@@ -28,12 +28,24 @@ std::vector<StackFrame> frames_of(const Profile& p, LocationIndex i) {
     return frames;
 }
 
+FunctionKey function_key(const Location& l) {
+    return {l.module, l.content, l.function_offset.value_or(l.offset)};
+}
+
 namespace {
 
-using FunctionKey = std::tuple<ModuleIndex, std::uint64_t, std::uint64_t>;
+WeightedStack stack_of(std::vector<StackFrame> frames, std::uint64_t weight) {
+    return {std::move(frames), weight, {}, {}, {}};
+}
 
-FunctionKey function_of(const Location& l) {
-    return {l.module, l.content, l.function_offset.value_or(l.offset)};
+StackFrame named(std::string_view name) {
+    return {std::string(name), {}, 0, {}};
+}
+
+// Of all instructions, as the table of functions has it.
+std::uint64_t all_instructions(const Profile& p) {
+    if (const auto* methods = p.find<MethodSection>()) return methods->instructions.total;
+    return weighted_instructions(p).value_or(0);
 }
 
 }  // namespace
@@ -49,18 +61,43 @@ std::vector<WeightedStack> executed_instructions(const Profile& p) {
             for (const auto& b : e.blocks) {
                 const auto n = e.statistics.count * b.instructions;
                 by_place[b.start] += n;
-                in_paths[function_of(p.at(b.start))] += n;
+                in_paths[function_key(p.at(b.start))] += n;
             }
     if (const auto* methods = p.find<MethodSection>())
         for (const auto& e : methods->entries) {
-            auto& known = in_paths[function_of(p.at(e.function))];
+            auto& known = in_paths[function_key(p.at(e.function))];
             const auto in_this = std::min(known, e.instructions.count);
             by_place[e.function] += e.instructions.count - in_this;
             known -= in_this;
         }
     std::vector<WeightedStack> all;
-    for (const auto& [place, n] : by_place)
-        if (n != 0) all.push_back({frames_of(p, place), n});
+    std::uint64_t listed = 0;
+    for (const auto& [place, n] : by_place) {
+        if (n != 0) all.push_back(stack_of(frames_of(p, place), n));
+        listed += n;
+    }
+    if (const auto whole = all_instructions(p); !all.empty() && whole > listed)
+        all.push_back(stack_of({named(other_functions_frame)}, whole - listed));
+    return all;
+}
+
+// The innermost location is the entry of its function, where another may have been expanded.
+std::vector<WeightedStack> stacks_of_time(const Profile& p) {
+    std::vector<WeightedStack> all;
+    for (const auto& part : time_parts(p)) {
+        auto& stack = all.emplace_back(stack_of({}, part.nanoseconds));
+        stack.process = part.process;
+        if (part.entry) {
+            stack.thread = part.entry->thread;
+            stack.system_call = part.entry->call;
+            const auto& frames = part.entry->frames;
+            for (auto n = frames.size(); n-- > 1;)
+                for (auto& frame : frames_of(p, frames[n]))
+                    stack.frames.push_back(std::move(frame));
+            if (!frames.empty()) stack.frames.push_back(frames_of(p, frames.front()).front());
+        }
+        if (stack.frames.empty()) stack.frames.push_back(named(unknown_frame));
+    }
     return all;
 }
 
@@ -72,7 +109,8 @@ class PlacesOfFunctions {
   public:
     explicit PlacesOfFunctions(const Profile& p) : p_(p) {
         for (auto& stack : executed_instructions(p)) {
-            auto& of = by_function_[function_of(p.at(*stack.frames.front().location))];
+            if (!stack.frames.front().location) continue;
+            auto& of = by_function_[function_key(p.at(*stack.frames.front().location))];
             of.total += stack.weight;
             of.places.push_back(std::move(stack));
         }
@@ -80,7 +118,7 @@ class PlacesOfFunctions {
     // The parts are as many as `instructions`.
     template <class Use>
     void divide(LocationIndex function, std::uint64_t instructions, Use use) const {
-        const auto found = by_function_.find(function_of(p_.at(function)));
+        const auto found = by_function_.find(function_key(p_.at(function)));
         if (found == by_function_.end() || found->second.total == 0)
             return use(std::vector{frames_of(p_, function).front()}, instructions);
         Wide before = 0;
@@ -106,11 +144,8 @@ class PlacesOfFunctions {
 std::vector<WeightedStack> stacks_of_contexts(const Profile& p) {
     const PlacesOfFunctions places(p);
     std::vector<WeightedStack> all;
-    const auto named = [](std::string_view name) {
-        return StackFrame{std::string(name), {}, 0, {}};
-    };
     for (const auto& part : context_parts(p)) {
-        WeightedStack stack{{}, part.instructions};
+        auto stack = stack_of({}, part.instructions);
         if (part.context) {
             if (const auto root = root_frame(*part.context); !root.empty())
                 stack.frames.push_back(named(root));
@@ -136,15 +171,33 @@ std::vector<WeightedStack> stacks_of_contexts(const Profile& p) {
 
 }  // namespace
 
-Stacks stacks_to_show(const Profile& p) {
-    auto contexts = stacks_of_contexts(p);
-    if (!contexts.empty()) return {std::move(contexts), {}};
-    auto executed = executed_instructions(p);
-    if (executed.empty())
+void nothing_to_export(const Profile& p, Weight weight) {
+    if (weight == Weight::instructions)
         throw UserError("nothing to export: profile with -p context, path or method");
-    return {std::move(executed),
+    const auto* const time = p.find<TimeSection>();
+    throw UserError(
+        time ? "no look of the clock met the program on a processor, so there is no time to "
+               "export"
+             : "the profile has no time: profile with -p time, or export it with "
+               "--weight instructions");
+}
+
+Stacks stacks_of(const Profile& p, Weight weight) {
+    if (weight == Weight::time) return {weight, stacks_of_time(p), {}};
+    auto contexts = stacks_of_contexts(p);
+    if (!contexts.empty()) return {weight, std::move(contexts), {}};
+    return {weight,
+            executed_instructions(p),
             {"the profile has no contexts (-p context), so functions stand alone, with the "
              "instructions that they executed themselves"}};
+}
+
+Stacks stacks_to_show(const Profile& p, std::optional<Weight> asked) {
+    auto stacks = stacks_of(p, weight_for(p, asked));
+    // Whoever did not ask hears of what the profile was to have.
+    if (stacks.all.empty())
+        nothing_to_export(p, !asked && p.find<TimeSection>() ? Weight::time : stacks.weight);
+    return stacks;
 }
 
 }  // namespace shadowprof::report

@@ -1,15 +1,16 @@
-// Flame graphs, drawn on a canvas: callers above, callees below, width is instructions. Two trees: of calling
-// contexts, and of paths. Below the graph stand the callers and callees of the function that was chosen.
+// Flame graphs, drawn on a canvas: callers above, callees below, width is time or instructions. Up to three trees: of
+// the stacks that the clock saw, of calling contexts, and of paths. The profile says in which order. Below the graph stand the callers and callees of the function that was chosen.
 
 function flamePart() {
   const rowHeight = 24;
+  const instructions = (n) => Text.counted("instruction", n);
   const kinds = {
-    contexts: {title: "By callers", about: "Who called whom, by the calls and returns that were seen, from the stack at which each sample began."},
-    paths: {title: "By paths",
+    time: {title: "Time", amount: (nanoseconds) => Text.seconds(nanoseconds * 1e-9), about: "Time on processors, by the stacks that the clock saw."},
+    contexts: {title: "Instructions by callers", amount: instructions, about: "Who called whom, by the calls and returns that were seen, from the stack at which each sample began."},
+    paths: {title: "Instructions by paths", amount: instructions,
       about: "Callers are those that a path itself has seen, and above them functions from which nearly all calls come; a path ends with a backward branch, so its outermost function may have others as well."},
   };
-  const unit = "instruction";
-  const available = Object.keys(kinds).filter((k) => Data.raw.flames[k]?.nodes.length);
+  const available = Object.keys(Data.raw.flames).filter((k) => Data.raw.flames[k].nodes.length);
   if (!available.length) return null;
 
   // [depth, frame, weight] in preorder -> nodes with their place and their relatives.
@@ -43,11 +44,13 @@ function flamePart() {
   let canvas, scroller, crumbs, info, around, legend, colors;
 
   const graph = () => (trees[chosen] ??= tree(chosen));
-  const base = (module) => Data.raw.modules[module].split("/").pop();
+  const amount = (n) => kinds[chosen].amount(n);
+  const base = (module) => (Data.raw.modules[module] ?? "").split("/").pop();
 
   // The program itself, the C library, other libraries: a hue each; a function's name shades it.
   const programs = new Set(Data.raw.targets.map((t) => t.command[0]?.split("/").pop()));
-  const heaviest = Data.lists.functions?.length ? Data.lists.functions.entry(0).at.module : -1;
+  const hottest = [Data.lists.functions, Data.lists.time].find((list) => list?.length);
+  const heaviest = hottest?.entry(0).at.module ?? -1;
   function family(module) {
     const name = base(module);
     if (programs.has(name)) return 0;
@@ -129,12 +132,12 @@ function flamePart() {
     if (node) {
       const self = node.weight - node.children.reduce((sum, c) => sum + c.weight, 0);
       info.replaceChildren(element("strong", {}, node.name), element("span.muted", {}, base(node.module)),
-        element("span", {}, `${Text.share(node.weight / graph().whole)} · ${Text.counted(unit, node.weight)}, ${Text.share(self / graph().whole)} in itself`));
+        element("span", {}, `${Text.share(node.weight / graph().whole)} · ${amount(node.weight)}, ${Text.share(self / graph().whole)} in itself`));
     } else {
       const matching = words.length ? matchedWeight() : null;
       info.replaceChildren(element("span.muted", {}, matching !== null
-        ? `What was searched for covers ${Text.share(matching / graph().whole)} of ${Text.counted(unit, graph().whole)}.`
-        : `${Text.counted(unit, graph().total)} in all. Choose a frame to look into it.`));
+        ? `What was searched for covers ${Text.share(matching / graph().whole)} of ${amount(graph().whole)}.`
+        : `${amount(graph().total)} in all. Choose a frame to look into it.`));
     }
     draw();
   }

@@ -1,4 +1,5 @@
-// What ran, what was seen, how sure that is and what it cost; then the most important of each part.
+// What ran, what was seen, how sure that is and what it cost; then the most important of each part. Time comes first,
+// where it is known and nothing else was asked for.
 
 function overviewPart(show) {
   const {raw, lists, findings} = Data;
@@ -20,8 +21,11 @@ function overviewPart(show) {
     const {coverage, cost, run} = raw;
     const tile = (number, unit, note) => element("div.tile", {},
       element("div.tile-number", {}, number, unit && element("small", {}, unit)), element("div.tile-note", {}, note));
-    const hottest = lists.functions?.length ? lists.functions.entry(0) : null;
+    const time = raw.weight === "time" ? raw.time : null;
+    const list = time ? lists.time : lists.functions;
+    const hottest = list?.length ? list.entry(0) : null;
     return element("div.tiles", {},
+      time && tile(Text.seconds(time.nanoseconds * 1e-9), null, `on processors, by ${Text.counted("look", time.looks)}`),
       tile(Text.count(coverage.instructions), "instructions", exhaustive
         ? "all there were"
         : `in ${Text.counted("sample", coverage.samples)}, ${Text.counted("block", coverage.blocks)}`),
@@ -78,17 +82,21 @@ function overviewPart(show) {
       tab && element("button.link", {type: "button", onclick: () => show(tab)}, "all")), content);
   }
 
-  function topFunctions() {
-    const list = lists.functions;
+  // The functions with the most of one weight.
+  function top(title, part) {
+    const list = lists[part];
     if (!list?.length) return null;
-    const top = Array.from({length: Math.min(8, list.length)}, (_, i) => list.entry(i)).filter((e) => e.share.share >= 0.001);
-    if (!top.length) return null;
-    return section("Hot functions", "functions", element("ol.top", {}, top.map((e) => element("li", {},
-      element("button.link", {type: "button", onclick: () => Data.code.has(e.at.key) ? show("code", e.at.key) : show("functions")},
+    const rows = Array.from({length: Math.min(8, list.length)}, (_, i) => list.entry(i)).filter((e) => e.share.share >= 0.001);
+    if (!rows.length) return null;
+    return section(title, part, element("ol.top", {}, rows.map((e) => element("li", {},
+      element("button.link", {type: "button", onclick: () => Data.code.has(e.at.key) ? show("code", e.at.key) : show(part)},
         e.at.function),
-      element("span.muted.where", {}, Data.isOffset(e.at) ? raw.modules[e.at.module].split("/").pop() : e.at.where),
-      shareCell(e.share, top[0].share.high || 1)))));
+      element("span.muted.where", {}, sourceOf(e.at)),
+      shareCell(e.share, rows[0].share.high || 1)))));
   }
+
+  const topOfTime = () => top("Where time goes", "time");
+  const topFunctions = () => top("Hot functions, by instructions", "functions");
 
   function topLoads() {
     const list = lists.latencies;
@@ -139,12 +147,18 @@ function overviewPart(show) {
       element("tbody", {}, rows))));
   }
 
+  // Looks of the clock tell where time goes even where there are too few samples for anything else.
+  function most() {
+    const bySamples = raw.shortage.is_noise ? [certain()] : [topFindings(), topFunctions(), topLoads()];
+    return raw.weight === "time" ? [topOfTime(), ...bySamples] : [...bySamples, topOfTime()];
+  }
+
   return {
     id: "overview",
     title: "Overview",
     build: () => element("div.page.overview", {}, remarks(), tiles(),
       processes(),
-      element("div.columns", {}, element("div", {}, raw.shortage.is_noise ? certain() : [topFindings(), topFunctions(), topLoads()]),
+      element("div.columns", {}, element("div", {}, most()),
         element("div", {}, section("The run", null, facts()), confidence()))),
   };
 }

@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "model/json_output.h"
+#include "model/json_values.h"
 #include "model/utf8.h"
 #include "report/opportunities/opportunities.h"
 #include "report/page/page_code.h"
@@ -23,13 +24,18 @@ namespace {
 class PageWriter {
   public:
     PageWriter(const Profile& profile, const SymbolOptions& symbols, const PageLimits& limits)
-        : p_(profile), symbols_(symbols), limits_(limits), index_(profile) {}
+        : p_(profile),
+          symbols_(symbols),
+          limits_(limits),
+          weight_(weight_for(profile, limits.weight)),
+          index_(profile) {}
 
     std::string write() {
         out_.open_object();
         out_.key("tool").text(p_.tool);
         run();
         certainty();
+        time();
         numbers();
         findings();
         chapters();
@@ -113,6 +119,19 @@ class PageWriter {
         out_.key("is_noise").boolean(certainty_of(p_).is_noise());
         texts("remedies", remedies_for(p_));
         texts("certain", certain_facts(p_));
+        out_.close_object();
+    }
+
+    // What the overview begins with, unless that is instructions.
+    void time() {
+        out_.break_line();
+        out_.key("weight").text(name_of(weight_));
+        out_.key("time");
+        if (!has_time(p_)) return out_.null();
+        const auto& totals = p_.find<TimeSection>()->totals;
+        out_.open_object();
+        out_.key("nanoseconds").number(totals.total);
+        out_.key("looks").number(totals.samples);
         out_.close_object();
     }
 
@@ -331,11 +350,17 @@ class PageWriter {
     void flames() {
         out_.break_line();
         out_.key("flames").open_object();
+        if (weight_ == Weight::time) flame_by_time();
         if (const auto* contexts = p_.find<ContextSection>())
             flame("contexts", flame_of_contexts(p_), contexts->totals.total);
         if (p_.find<PathSection>())
             flame("paths", flame_of_paths(p_), weighted_instructions(p_).value_or(0));
+        if (weight_ != Weight::time) flame_by_time();
         out_.close_object();
+    }
+
+    void flame_by_time() {
+        if (has_time(p_)) flame("time", flame_of_time(p_), p_.find<TimeSection>()->totals.total);
     }
 
     // `whole` is what frames are shares of: more than the tree's total where some of it has no
@@ -365,6 +390,7 @@ class PageWriter {
     const Profile& p_;
     Symbols symbols_;
     const PageLimits limits_;
+    const Weight weight_;
     PageIndex index_;
     JsonOutput out_;
 };

@@ -7,10 +7,12 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 
 #include "report/model/profile.h"
 #include "report/symbols/symbols.h"
+#include "report/views/weight.h"
 
 namespace shadowprof::report {
 
@@ -20,6 +22,7 @@ struct PageLimits {
     std::size_t functions = 100;       // with their code
     std::size_t code_lines = 40000;    // of all functions together
     bool all_code = false;             // opportunities in libraries of the system as well
+    std::optional<Weight> weight = std::nullopt;  // what comes first; see views/weight.h
 };
 
 std::string page_data(const Profile& profile, const SymbolOptions& symbols,

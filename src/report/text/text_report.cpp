@@ -38,6 +38,7 @@ class TextReport {
           top_(options.top),
           anyway_(options.anyway),
           all_code_(options.all_code),
+          time_first_(options.weight != Weight::instructions),
           width_(options.width),
           paint_(options.color),
           symbols_(options.symbols) {}
@@ -46,7 +47,7 @@ class TextReport {
         shortage();
         verdict();
         const auto shown = chapters_of(p_, top_);
-        chapters(shown, false);
+        if (time_first_) chapters(shown, false);
         if (!anyway_ && certainty_of(p_).is_noise()) {
             certain();
             if (weighted_instructions(p_)) opportunities();
@@ -54,6 +55,7 @@ class TextReport {
             opportunities();
             chapters(shown, true);
         }
+        if (!time_first_) chapters(shown, false);
         about();
         return std::move(out_);
     }
@@ -289,6 +291,7 @@ class TextReport {
     const std::size_t top_;
     const bool anyway_;
     const bool all_code_;
+    const bool time_first_;
     const std::size_t width_;
     const Paint paint_;
     Symbols symbols_;

@@ -9,6 +9,7 @@
 
 #include "report/model/profile.h"
 #include "report/symbols/symbols.h"
+#include "report/views/weight.h"
 
 namespace shadowprof::report {
 
@@ -16,8 +17,9 @@ struct TextOptions {
     std::size_t top = 10;     // rows in each table
     std::size_t width = 100;  // of the terminal; at least 40 is used
     bool color = false;
-    bool anyway = false;    // tables of shares, although there are too few samples for any
-    bool all_code = false;  // findings in libraries of the system as well
+    bool anyway = false;           // tables of shares, although there are too few samples for any
+    bool all_code = false;         // findings in libraries of the system as well
+    std::optional<Weight> weight;  // what comes first; see views/weight.h
     std::optional<std::string> function;  // a name, a part of one, or a pattern with * and ?
     SymbolOptions symbols;                // where a listing finds code and sources
 };

@@ -13,6 +13,8 @@ namespace shadowprof::report {
 inline constexpr std::string_view signal_frame = "[signal]";
 inline constexpr std::string_view unknown_callers_frame = "[unknown callers]";
 inline constexpr std::string_view others_frame = "[other contexts]";
+// The same where functions stand alone.
+inline constexpr std::string_view other_functions_frame = "[other functions]";
 
 // Instructions of one context: of its innermost function itself, or of contexts that it called
 // and that the profile does not list.

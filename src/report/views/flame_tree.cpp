@@ -5,6 +5,7 @@
 #include "profile/common/instruction_text.h"
 #include "report/text/format.h"
 #include "report/views/contexts.h"
+#include "report/views/time_parts.h"
 
 namespace shadowprof::report {
 
@@ -28,6 +29,18 @@ class Builder {
                                                            static_cast<FrameIndex>(frames_.size()));
         if (is_new) frames_.push_back(entry->first);
         return entry->second;
+    }
+
+    // Functions outermost first, from main on; above them `root` if that is not empty.
+    std::vector<FrameIndex> stack_of(std::vector<LocationIndex> functions, std::string_view root) {
+        const auto main = std::ranges::find_if(
+            functions, [&](LocationIndex function) { return p_.at(function).function == "main"; });
+        if (main != functions.end()) functions.erase(functions.begin(), main);
+        std::vector<FrameIndex> stack;
+        if (!root.empty() && !functions.empty())
+            stack.push_back(frame(std::string(root), p_.at(functions.back()).module));
+        for (const auto function : functions) stack.push_back(frame(function));
+        return stack;
     }
 
     // Outermost first.
@@ -163,22 +176,26 @@ class UsualCallers {
 
 }  // namespace
 
+FlameTree flame_of_time(const Profile& profile, const FlameLimits& limits) {
+    Builder builder(profile);
+    for (const auto& part : time_parts(profile)) {
+        std::vector<LocationIndex> functions;
+        if (part.entry) functions.assign(part.entry->frames.rbegin(), part.entry->frames.rend());
+        auto stack = builder.stack_of(std::move(functions), {});
+        if (stack.empty()) stack.push_back(builder.frame(std::string(unknown_frame), 0));
+        builder.add(stack, part.nanoseconds);
+    }
+    return builder.finish(limits);
+}
+
 FlameTree flame_of_contexts(const Profile& profile, const FlameLimits& limits) {
     Builder builder(profile);
     for (const auto& part : context_parts(profile)) {
         std::vector<FrameIndex> stack;
         ModuleIndex module = 0;
         if (part.context) {
-            const auto& functions = part.context->frames;
-            module = profile.at(functions.back()).module;
-            auto outermost = std::ranges::find_if(functions, [&](LocationIndex function) {
-                return profile.at(function).function == "main";
-            });
-            if (outermost == functions.end()) outermost = functions.begin();
-            if (const auto root = root_frame(*part.context); !root.empty())
-                stack.push_back(builder.frame(std::string(root), module));
-            for (; outermost != functions.end(); ++outermost)
-                stack.push_back(builder.frame(*outermost));
+            stack = builder.stack_of(part.context->frames, root_frame(*part.context));
+            module = profile.at(part.context->frames.back()).module;
         }
         if (part.is_of_others) stack.push_back(builder.frame(std::string(others_frame), module));
         builder.add(stack, part.instructions);

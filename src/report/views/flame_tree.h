@@ -1,10 +1,11 @@
 // Call trees for flame graphs: frames from the outermost call inwards, each with the weight of all
 // that went through it.
 //
-// A profile yields two trees of instructions. That of *contexts* has all callers. That of *paths*
-// needs no contexts: it has the callers that are on the path itself. A path has at most 32 blocks
-// and ends with a backward branch, so its outermost frame may have had callers. Where a path
-// returns from the function it began in, the caller becomes known:
+// A profile yields a tree of *time*, by the stacks that the clock saw, and two of instructions.
+// That of *contexts* has all callers. That of *paths* needs no contexts: it has the callers that
+// are on the path itself. A path has at most 32 blocks and ends with a backward branch, so its
+// outermost frame may have had callers. Where a path returns from the function it began in, the
+// caller becomes known:
 //
 //     blocks of a path    f ret   g call   h          the frames of each:  g f   g   g h
 #pragma once
@@ -43,7 +44,8 @@ struct FlameLimits {
     std::size_t greatest_depth = 200;
 };
 
-// From main on, if a context has it: what is above that says nothing.
+// From main on, if a stack has it: what is above that says nothing.
+FlameTree flame_of_time(const Profile& profile, const FlameLimits& limits = {});
 FlameTree flame_of_contexts(const Profile& profile, const FlameLimits& limits = {});
 FlameTree flame_of_paths(const Profile& profile, const FlameLimits& limits = {});
 
