@@ -72,11 +72,11 @@ UNSAFE = {109: 'setpgid', 272: 'unshare'}
 def call_table():
     names, executed = dict(UNSAFE), set(OWN_CALLS)
     for line in open(table):
-        row = re.match(r'\| (\d+) \| `(\w+)` \| (.*) \| (.*) \|', line)
-        if row:
-            names[int(row[1])] = row[2]
-            if 'executed' in row[4]:
-                executed.add(row[2])
+        row = re.match(r'\| (.*) \| (.*) \| (.*) \|', line)
+        for name, number in re.findall(r'`(\w+)` \((\d+)\)', row[1]) if row else ():
+            names[int(number)] = name
+            if 'executed' in row[3]:
+                executed.add(name)
     return names, executed
 
 
