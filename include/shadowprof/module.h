@@ -5,7 +5,7 @@
  * process and nothing else. All functions of a module are called by one thread.
  *
  * 1. `open` is called before the program runs. It says by `watch` which instructions the module
- *    wants to hear about, by a pattern as rules have them (RULES in shadowprof(1)), and which words
+ *    wants to hear about, by a pattern as rules have them (shadowprof-rules(5)), and which words
  *    are captured when they are executed.
  * 2. `look` is told of each instruction that fits, before its first execution is handed over.
  * 3. `take` gets what happened, of each thread in the order of execution.

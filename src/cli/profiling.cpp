@@ -482,7 +482,7 @@ void ProfilingOptions::add_to(CLI::App& command) {
                 for (const auto& text : texts) add_rules({profile::parse_rule_option(text)});
             },
             "What to look for, 'NAME: PATTERN => ACTION', as in\n"
-            "'sizes: call to \"malloc\" => value(arg 1)'; see RULES in shadowprof(1)")
+            "'sizes: call to \"malloc\" => value(arg 1)'; see shadowprof-rules(5)")
         ->allow_extra_args(false)
         ->type_name("RULE");
     command
@@ -499,7 +499,7 @@ void ProfilingOptions::add_to(CLI::App& command) {
         .add_option(
             "--module", modules,
             "Have a customisation module look: alloc, floats, locks, or a file of your own;\n"
-            "see MODULES in shadowprof(1)")
+            "see shadowprof-rules(5)")
         ->allow_extra_args(false)
         ->type_name("NAME|FILE.so[:ARGS]");
     command

@@ -1,5 +1,5 @@
 // Rules: what the user wants to know of which instructions, as `pattern => action`. This file has
-// what a rule consists of; rule_parser.h reads its text, and the grammar is in shadowprof(1).
+// what a rule consists of; rule_parser.h reads its text, and the grammar is in shadowprof-rules(5).
 #pragma once
 
 #include <cstddef>

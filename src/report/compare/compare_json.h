@@ -1,5 +1,5 @@
-// Writes a comparison for programs. docs/compare.schema.json defines the format; shadowprof(1)
-// explains the figures.
+// Writes a comparison for programs. docs/compare.schema.json defines the format;
+// shadowprof-profile(5) explains the figures.
 #pragma once
 
 #include <string>
