@@ -1,5 +1,5 @@
 // The tuning constants of this room: what each does, and how its value was found. Measurements are
-// in docs/results/ (cost.md, bursts.md, fork.md, full.md, latency.md) unless a bench is named.
+// in docs/results/ (cost.md, fork.md, full.md, latency.md) unless a bench is named.
 #pragma once
 
 #include <chrono>
