@@ -31,7 +31,7 @@ struct BeginOfTrace {
 struct StackLook {
     profile::ClockLook facts;
     std::optional<ptrace::StackSnapshot> stack;
-    pid_t sleeper = 0;
+    pid_t runner = 0, sleeper = 0;  // the thread, by what it was seen doing
     bool is_where_it_was = false;
 };
 struct ClockLooks {

@@ -60,8 +60,8 @@ TEST_CASE("each look is in the column of the time that it stands for") {
     TimelineProfiler profiler{functions};
     profiler.look(look_at(1, 0.05));
     profiler.look(look_at(1, 0.06));
-    profiler.look(look_at(2, 0.101));  // 0.0985 s in its middle
-    profiler.look(look_at(2, 0.75, 100'000'000, ThreadState::sleep));
+    profiler.look(look_at(2, 0.1));
+    profiler.look(look_at(2, 0.8, 100'000'000, ThreadState::sleep));
     const auto list = list_of(profiler);
     CHECK(list.column_width == 100);
     CHECK(list.totals.total == 115'000'000);
@@ -72,6 +72,32 @@ TEST_CASE("each look is in the column of the time that it stands for") {
     CHECK(list.entries[1].statistics.count == 10'000'000);
     CHECK(list.entries[1].statistics.samples == 2);
     CHECK(list.entries[2].column == 0);
+}
+
+TEST_CASE("a thread has one processor at most, however long the time is that a look stands for") {
+    EachIsAFunction functions;
+    for (const std::uint64_t milliseconds : {35, 100, 430}) {
+        TimelineProfiler profiler{functions};
+        const auto each = static_cast<double>(milliseconds) * 1e-3;
+        for (int n = 1; n * each <= 9; ++n)
+            profiler.look(look_at(1, n * each, milliseconds * 1'000'000));
+        const auto list = list_of(profiler);
+        std::map<std::uint64_t, std::uint64_t> in_column;
+        std::uint64_t sum = 0;
+        for (const auto& e : list.entries) {
+            in_column[e.column] += e.statistics.count;
+            sum += e.statistics.count;
+        }
+        CHECK(sum == list.totals.total);
+        REQUIRE(in_column.size() > 80);
+        in_column.erase(std::prev(in_column.end()));
+        for (const auto& [column, time] : in_column)
+            CHECK(static_cast<double>(time) == doctest::Approx(1e8).epsilon(1e-6));
+    }
+    // What is said to be from before the beginning is kept.
+    TimelineProfiler early{functions};
+    early.look(look_at(1, 0.05, 300'000'000));
+    CHECK(list_of(early).entries.front().statistics.count == 300'000'000);
 }
 
 TEST_CASE("what takes little time in each column is told in one") {
@@ -166,6 +192,96 @@ TEST_CASE("code made at run time is one function of a phase, where it has no nam
     };
     CHECK(std::ranges::count(texts(0), "(code made at run time)") == 0);
     CHECK(std::ranges::count(texts(1), "(code made at run time)") == 1);
+}
+
+namespace {
+
+// The cells of the phases' column `processors`, with where each ends.
+std::vector<std::string> processors_of(const TimelineSection& timeline, model::Profile profile) {
+    profile.modules.resize(1);
+    profile.locations.resize(3);
+    for (std::uint64_t n = 0; n < 3; ++n)
+        profile.locations[n].function_offset = profile.locations[n].offset = n;
+    const auto chapter =
+        timeline_chapter(timeline, {.profile = profile, .all_instructions = {}, .most_rows = 20});
+    REQUIRE(chapter.tables.size() == 1);
+    std::vector<std::string> cells;
+    for (const auto& row : chapter.tables.front().rows)
+        cells.push_back(std::get<std::string>(row.cells[1]) + ": " +
+                        std::get<std::string>(row.cells[2]));
+    return cells;
+}
+
+void add_looks(TimelineProfiler& profiler, double from, double to, ThreadState state,
+               std::uint64_t place) {
+    const auto first = static_cast<int>(from * 100), end = static_cast<int>(to * 100);
+    for (int n = first; n < end; ++n)
+        profiler.look(look_at(place, 0.01 * (n + 1), 10'000'000, state));
+}
+
+}  // namespace
+
+TEST_CASE("phases that nobody looked at are not idle, and those that end early are not half idle") {
+    EachIsAFunction functions;
+    TimelineProfiler profiler{functions};
+    add_looks(profiler, 0, 3, ThreadState::user, 1);
+    add_looks(profiler, 5, 7, ThreadState::sleep, 2);
+    add_looks(profiler, 7, 9.03, ThreadState::user, 2);
+    model::Profile p;
+    p.run.duration = 9.03;
+    CHECK(processors_of(section_of(list_of(profiler)), p) ==
+          std::vector<std::string>{"3.00 s: 1.00", "5.00 s: not looked at", "7.00 s: 0.00",
+                                   "9.03 s: 1.00"});
+}
+
+TEST_CASE("what processes computed that nobody looked at is not idle") {
+    EachIsAFunction functions;
+    TimelineProfiler profiler{functions};
+    add_looks(profiler, 0, 3, ThreadState::user, 1);
+    add_looks(profiler, 3, 8, ThreadState::child, 2);
+    add_looks(profiler, 6, 8, ThreadState::user, 2);
+    model::Profile p;
+    p.run.duration = 8;
+    const auto add = [&](double start, double end, double cpu) {
+        auto& process = p.processes.emplace_back();
+        process.start = start;
+        process.end = end;
+        process.cpu = cpu;
+    };
+    add(0, 8, 5);  // evenly, as far as this says
+    const auto timeline = section_of(list_of(profiler));
+    add(3, 6, 5.5);
+    CHECK(processors_of(timeline, p) ==
+          std::vector<std::string>{"3.00 s: 1.00", "6.00 s: not looked at", "8.00 s: 1.00"});
+    p.processes.clear();
+    add(0, 3, 3);
+    CHECK(processors_of(timeline, p)[1] == "6.00 s: 0.00");
+    // All of it was seen, in other phases.
+    p.processes.clear();
+    add(0, 8, 5);
+    p.processes.front().part = 0;
+    p.parts.emplace_back().sections.put(timeline.clone());
+    CHECK(processors_of(timeline, p)[1] == "6.00 s: 0.00");
+    p.processes.clear();
+    add(6, 8, 5);
+    CHECK(processors_of(timeline, p)[2] == "8.00 s: ≥ 1.00");
+}
+
+TEST_CASE("there are no more processors than the machine has, nor the sum of several runs") {
+    EachIsAFunction functions;
+    TimelineProfiler profiler{functions};
+    for (int times = 0; times < 3; ++times) {
+        add_looks(profiler, 0, 3, ThreadState::user, 1);
+        add_looks(profiler, 3, 6, ThreadState::user, 2);
+    }
+    model::Profile p;
+    p.run.duration = 18;
+    p.run.seeds = {1, 2, 3};
+    CHECK(processors_of(section_of(list_of(profiler)), p) ==
+          std::vector<std::string>{"3.00 s: 1.00", "6.00 s: 1.00"});
+    p.run.seeds.clear();
+    p.host.cores = 2;
+    CHECK(processors_of(section_of(list_of(profiler)), p)[0] == "3.00 s: 2.00");
 }
 
 TEST_CASE("a sum has the wider columns of what is added up") {

@@ -13,24 +13,34 @@ namespace shadowprof::profile {
 namespace {
 
 constexpr std::size_t most_columns = 100;
+constexpr std::uint64_t nanoseconds_in_a_millisecond = 1'000'000;
 // As many as hotlists have by default; and of what is told by itself.
 constexpr std::size_t most_entries = 1000, most_told = 800;
 
 }  // namespace
 
-// What a look stands for was before it.
+// What a look stands for was before it, in each column that it reaches into: otherwise a thread
+// would have more than one processor in some, and less in others.
 void TimelineProfiler::look(const ClockLook& look) {
     if (!look.state) return;
-    const double middle = look.at - static_cast<double>(look.nanoseconds) * 1e-9 / 2;
-    const auto milliseconds = static_cast<std::uint64_t>(std::max(0.0, middle) * 1e3);
-    while (milliseconds / width_ >= most_columns) halve();
-    const auto column = static_cast<std::size_t>(milliseconds / width_);
-    if (column >= columns_.size()) columns_.resize(column + 1);
+    const auto end = static_cast<std::uint64_t>(std::max(0.0, look.at) * 1e9);
+    const auto begin = end - std::min(end, look.nanoseconds);
+    const auto width = [&] { return width_ * nanoseconds_in_a_millisecond; };
+    while (end > most_columns * width()) halve();
     std::optional<Location> function;
     if (!look.stack.empty()) function = functions_.function_of(look.stack.front());
-    columns_[column][{look.thread, *look.state, look.call, function}].add_sample(look.nanoseconds,
-                                                                                 look.nanoseconds);
-    totals_.add_sample(look.nanoseconds);
+    const Key key{look.thread, *look.state, look.call, function};
+    auto left = look.nanoseconds;
+    for (auto column = end == 0 ? 0 : (end - 1) / width(); left > 0; --column) {
+        // What was before the timeline began is in the first.
+        const auto from = std::max(begin, column * width());
+        const auto part =
+            column == 0 ? left : std::min(left, std::min(end, (column + 1) * width()) - from);
+        if (column >= columns_.size()) columns_.resize(column + 1);
+        columns_[column][key].add_sample(part, part);
+        totals_.add_sample(part);
+        left -= part;
+    }
 }
 
 void TimelineProfiler::halve() {

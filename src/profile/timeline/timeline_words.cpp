@@ -27,7 +27,7 @@ using PartKey = std::optional<LocationIndex>;
 using Parts = std::map<PartKey, Phase::Part>;
 
 struct Building {
-    std::uint64_t first = 0, end = 0;
+    std::uint64_t first = 0, end = 0, looked_at = 0;
     Parts parts;
     double looks = 0, nanoseconds = 0;
 
@@ -41,6 +41,7 @@ struct Building {
     }
     void append(const Building& next) {
         end = next.end;
+        looked_at += next.looked_at;
         for (const auto& [key, part] : next.parts) add(part);
     }
     double share(const PartKey& key) const {
@@ -53,7 +54,11 @@ struct Building {
 
 // How different two neighbours are, by how well each is known: chi-squared, as a normal deviate.
 double difference(const Building& a, const Building& b) {
-    if (a.looks == 0 || b.looks == 0) return a.looks == b.looks ? 0 : certainly_different;
+    // What was not looked at is not what was asleep.
+    const bool is_same_kind =
+        (a.looks == 0) == (b.looks == 0) && (a.looked_at == 0) == (b.looked_at == 0);
+    if (!is_same_kind) return certainly_different;
+    if (a.looks == 0) return 0;
     const auto looks = a.looks * b.looks / (a.looks + b.looks);
     double sum = 0, freedom = -1, rest = 0, difference_of_rest = 0;
     const auto count = [&](double expected, double apart) {
@@ -94,6 +99,7 @@ std::vector<Phase> phases_of(const TimelineSection& timeline,
     std::vector<Building> building;
     for (const auto& e : timeline.entries) {
         if (e.column >= building.size()) building.resize(e.column + 1);
+        building[e.column].looked_at = 1;
         // A thread that waits says little of what the program does.
         if (is_waiting(e.state)) continue;
         const auto function = e.function ? PartKey{one_of(*e.function)} : PartKey{};
@@ -102,6 +108,8 @@ std::vector<Phase> phases_of(const TimelineSection& timeline,
     for (std::size_t n = 0; n < building.size(); ++n) {
         building[n].first = n;
         building[n].end = n + 1;
+        // Of what was cut off nobody knows in which columns it was.
+        if (timeline.dropped != 0) building[n].looked_at = 1;
     }
     while (building.size() > 1) {
         double least = std::numeric_limits<double>::infinity();
@@ -117,7 +125,7 @@ std::vector<Phase> phases_of(const TimelineSection& timeline,
     }
     std::vector<Phase> phases;
     for (const auto& b : building) {
-        Phase phase{b.first, b.end, {}};
+        Phase phase{b.first, b.end, b.looked_at, {}};
         for (const auto& [key, part] : b.parts) phase.parts.push_back(part);
         std::stable_sort(phase.parts.begin(), phase.parts.end(), [](const auto& a, const auto& c) {
             // Others are no place to look at.
@@ -128,6 +136,75 @@ std::vector<Phase> phases_of(const TimelineSection& timeline,
     }
     return phases;
 }
+
+namespace {
+
+// Phases in seconds, and how well they were looked at.
+class Phases {
+  public:
+    Phases(const TimelineSection& timeline, const model::Profile& p)
+        : profile_(p), width_(static_cast<double>(timeline.column_width) * 1e-3) {}
+
+    double begin(const Phase& phase) const { return static_cast<double>(phase.first) * width_; }
+    // The last column is rarely full.
+    double end(const Phase& phase) const {
+        const auto end = static_cast<double>(phase.end) * width_;
+        const auto last = profile_.run.duration;
+        return last > begin(phase) ? std::min(end, last) : end;
+    }
+
+    // How many processors the program had. Less than all where nobody looked, or some of its
+    // processes were not looked at: they may have had any number.
+    ShownCell processors(const Phase& phase) const {
+        const auto looked_at =
+            static_cast<double>(phase.looked_at) / static_cast<double>(phase.end - phase.first);
+        const auto time = (end(phase) - begin(phase)) * looked_at;
+        const auto runs = static_cast<double>(profile_.run.runs());
+        const auto seen = static_cast<double>(phase.on_processors()) * 1e-9 / runs;
+        const bool is_most = unseen_meanwhile(phase) * looked_at <= seen + worth_telling * time;
+        if (seen == 0 && (!is_most || phase.looked_at == 0)) return ShownCell("not looked at");
+        auto number = time > 0 ? seen / time : 0;
+        if (profile_.host.cores > 0)
+            number = std::min(number, static_cast<double>(profile_.host.cores));
+        return ShownCell(fmt::format("{}{:.2f}", is_most ? "" : "≥ ", number));
+    }
+
+  private:
+    // What processes computed that was not seen, as if it were even over their lives.
+    double unseen_meanwhile(const Phase& phase) const {
+        double sum = 0;
+        for (const auto& process : profile_.processes) {
+            const auto ended = process.end.value_or(profile_.run.duration);
+            const auto lived = ended - process.start;
+            const auto meanwhile =
+                std::min(ended, end(phase)) - std::max(process.start, begin(phase));
+            if (lived > 0 && meanwhile > 0)
+                sum += process.cpu * (1 - part_seen_of(process)) * meanwhile / lived;
+        }
+        return sum;
+    }
+    // Together with those of which the profile tells as one.
+    double part_seen_of(const model::Process& process) const {
+        if (!process.part) return 0;
+        const auto* const timeline = static_cast<const TimelineSection*>(
+            profile_.parts[*process.part].sections.find(TimelineSection::section_key));
+        if (!timeline) return 0;
+        double seen = 0, all = 0;
+        for (const auto& e : timeline->entries)
+            if (!is_waiting(e.state)) seen += static_cast<double>(e.statistics.count) * 1e-9;
+        for (const auto& other : profile_.processes)
+            if (other.part == process.part) all += other.cpu;
+        // Looks are not exact.
+        constexpr double all_but_little = 0.8;
+        const auto part = model::fraction(seen, all);
+        return part < all_but_little ? part : 1;
+    }
+
+    const model::Profile& profile_;
+    const double width_;
+};
+
+}  // namespace
 
 model::ShownChapter timeline_chapter(const TimelineSection& timeline,
                                      const model::ChapterInputs& in) {
@@ -140,21 +217,19 @@ model::ShownChapter timeline_chapter(const TimelineSection& timeline,
     });
     // One phase is what "where time goes" has told.
     if (phases.size() < 2) return {};
-    const auto width = static_cast<double>(timeline.column_width) * 1e-3;
-    const auto seconds = [&](std::uint64_t column) {
-        return model::seconds_text(static_cast<double>(column) * width);
-    };
+    const Phases told(timeline, in.profile);
     std::vector<const Phase*> order;
     order.reserve(phases.size());
     for (const auto& phase : phases) order.push_back(&phase);
     model::TableOf<Phase> table("phases", std::move(order), in,
                                 [](const Phase& p) { return p.on_processors(); });
-    table.column(Column("from", "from").of(8), [&](const Phase& p) { return seconds(p.first); })
-        .column(Column("to", "to").of(8), [&](const Phase& p) { return seconds(p.end); })
-        .column(Column("processors", "processors").of(7), [&](const Phase& p) {
-            const auto time = static_cast<double>(p.end - p.first) * width * 1e9;
-            return fmt::format("{:.2f}", static_cast<double>(p.on_processors()) / time);
-        });
+    table
+        .column(Column("from", "from").of(8),
+                [&](const Phase& p) { return model::seconds_text(told.begin(p)); })
+        .column(Column("to", "to").of(8),
+                [&](const Phase& p) { return model::seconds_text(told.end(p)); })
+        .column(Column("processors", "processors").of(7),
+                [&](const Phase& p) { return told.processors(p); });
     for (std::size_t n = 0; n < 3; ++n) {
         const auto part = [n](const Phase& p) -> const Phase::Part* {
             const auto all = static_cast<double>(p.on_processors());
@@ -187,7 +262,9 @@ model::ShownChapter timeline_chapter(const TimelineSection& timeline,
     return {.key = "phases",
             .name = "Phases",
             .title = "Phases",
-            .explanation = fmt::format("what is told apart in columns of {}", seconds(1)),
+            .explanation =
+                fmt::format("what is told apart in columns of {}",
+                            model::seconds_text(static_cast<double>(timeline.column_width) * 1e-3)),
             .about = "What the program did when",
             .totals = {},
             .is_of_time = true,

@@ -14,6 +14,7 @@ namespace shadowprof::profile {
 // Columns that follow each other, and are alike as far as can be told from so few looks.
 struct Phase {
     std::uint64_t first = 0, end = 0;  // columns
+    std::uint64_t looked_at = 0;       // of them: those of which anything is known
     struct Part {
         std::optional<model::LocationIndex> function;
         std::uint64_t nanoseconds = 0, looks = 0;

@@ -43,6 +43,7 @@ void write_timeline(JsonOutput& out, const Profile& p) {
     Numbers threads, states, functions;
     out.open_object();
     out.key("width").number(list->column_width);
+    out.key("whole").boolean(list->dropped == 0);
     out.key("entries").open_array();
     for (const auto& e : list->entries) {
         auto state = std::string{model::name_of(e.state)};

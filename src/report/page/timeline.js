@@ -1,10 +1,11 @@
 // The whole run over time: a lane for each thread, a bar for each column of time, as high as the part of it that the
-// thread had a processor. A click on a column says what the program did then.
+// thread had a processor. Where nobody looked at a thread its lane is hatched: it may have done anything. A click on a
+// column says what the program did then.
 
 function timelinePart() {
   const raw = Data.raw.timeline;
   if (!raw) return null;
-  const {width, threads, states, functions} = raw;
+  const {width, whole, threads, states, functions} = raw;
   const entries = [];
   for (let i = 0; i < raw.entries.length; i += 6) {
     const [column, thread, state, waits, name, time] = raw.entries.slice(i, i + 6);
@@ -35,6 +36,8 @@ function timelinePart() {
 
   const seconds = (column) => Text.seconds(column * width * 1e-3);
 
+  const isUnseen = (lane, column) => whole && !lane.of.some((e) => e.column === column);
+
   function bar(lane, column) {
     const here = lane.of.filter((e) => e.column === column && !e.waits).sort((a, b) => b.time - a.time);
     const whole = Math.max(nanoseconds, sum(here));  // several threads may have the same name
@@ -51,7 +54,7 @@ function timelinePart() {
         element("span.muted.where", {}, threads.length > 1 ? threads[e.thread] : ""),
         element("span.number", {}, Text.seconds(e.time * 1e-9)))))]);
     panel.replaceChildren(element("h2", {}, `${seconds(column)} to ${seconds(column + 1)}`),
-      ...(here.length ? rows.flat() : [element("p.muted", {}, "Nothing was seen.")]));
+      ...(here.length ? rows.flat() : [element("p.muted", {}, "Nobody looked then.")]));
   }
 
   const matches = (e) => words.every((word) => label(e).toLowerCase().includes(word));
@@ -64,8 +67,10 @@ function timelinePart() {
       const lanes = order.slice(0, mostLanes).map((lane) => element("div.lane", {},
         element("div.lane-name", {title: lane.name}, lane.name),
         element("div.lane-bars", {}, Array.from({length: columns}, (_, column) => {
-          const box = element("button.lane-bar", {type: "button", tabindex: "-1",
-            "aria-label": `${lane.name}, ${seconds(column)}`, onclick: () => describe(column)}, bar(lane, column));
+          const unseen = isUnseen(lane, column);
+          const box = element(unseen ? "button.lane-bar.unseen" : "button.lane-bar", {type: "button", tabindex: "-1",
+            "aria-label": `${lane.name}, ${seconds(column)}${unseen ? ": not looked at" : ""}`,
+            onclick: () => describe(column)}, bar(lane, column));
           cells.push({box, column, lane});
           return box;
         }))));
@@ -83,7 +88,7 @@ function timelinePart() {
       describe(busiest.indexOf(Math.max(...busiest)));
       const left = order.length - mostLanes;
       return element("div.timeline-part", {}, element("p.intro", {},
-        `What the clock saw, in columns of ${seconds(1)}: a full bar is a thread that had a processor all the time.`,
+        `What the clock saw, in columns of ${seconds(1)}: a full bar is a thread that had a processor all the time. Hatched: not there, or not looked at.`,
         left > 0 && ` ${left} more threads are not shown.`), legend, graph, panel);
     },
     search(found) {

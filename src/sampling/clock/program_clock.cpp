@@ -136,6 +136,7 @@ void ProgramClock::take(const proc::ThreadClock::Look& look) {
     seen.facts.state = look.in_kernel ? ThreadState::kernel : ThreadState::user;
     if (look.in_kernel && look.has_registers) seen.facts.call = entries_.name_of(look);
     seen.facts.nanoseconds = period_;
+    seen.runner = look.tid;
     if (look.has_registers) seen.stack = snapshot_of(pid_, look);
     looks_.push_back(std::move(seen));
     if (maps_ && !maps_->mapping_at(at)) maps_are_old_ = true;
@@ -255,8 +256,11 @@ void ProgramClock::note_kernel_time(pid_t tid, Thread& of) {
     if (!counts) return;
     const auto tick = nanoseconds_a_tick();
     const auto period_in_ticks = std::max<std::uint64_t>(1, period_ / tick);
-    for (; counts->system >= of.kernel_ticks + period_in_ticks; of.kernel_ticks += period_in_ticks)
+    for (; counts->system >= of.kernel_ticks + period_in_ticks;
+         of.kernel_ticks += period_in_ticks) {
         note(of, ThreadState::kernel, period_in_ticks * tick);
+        looks_.back().runner = tid;
+    }
 }
 
 void ProgramClock::note(const Thread& of, ThreadState state, std::uint64_t nanoseconds) {
@@ -305,7 +309,7 @@ void ProgramClock::hand_over() {
 }
 
 // Looks come in the order in which they were taken, and evenly enough. Those at sleepers are of
-// now.
+// now. What two looks at one thread stand for does not overlap: it has one processor at most.
 void ProgramClock::tell_times() {
     const auto now = Clock::now();
     const Seconds until = now - timeline_begins_, passed = now - std::exchange(handed_over_, now);
@@ -315,8 +319,14 @@ void ProgramClock::tell_times() {
     const auto taken = static_cast<double>(looks_.size()) -
                        static_cast<double>(std::ranges::count_if(looks_, is_of_now));
     double n = 0;
-    for (auto& look : looks_)
+    for (auto& look : looks_) {
         look.facts.at = (is_of_now(look) ? until : until - passed * (1 - ++n / taken)).count();
+        const auto of = threads_.find(look.runner);
+        if (of == threads_.end()) continue;
+        const auto stands_for = static_cast<double>(look.facts.nanoseconds) * 1e-9;
+        look.facts.at = std::max(look.facts.at, of->second.ran_until + stands_for);
+        of->second.ran_until = look.facts.at;
+    }
 }
 
 // A thread that was in our code worked for us, unless it made a call of the program's from there.

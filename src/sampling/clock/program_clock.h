@@ -68,6 +68,7 @@ class ProgramClock {
         std::string call;
         std::uint64_t kernel_ticks = 0, looks = 0;
         Clock::time_point met, named, looked;
+        double ran_until = 0;  // seconds of the timeline that looks at it running stand for
     };
 
     void run();
