@@ -168,6 +168,9 @@ TEST_CASE("threads that come within one window share, with the variables that th
         if (!in_one_window) {
             CHECK(list.entries.empty());
             CHECK(list.windows == 2);
+            CHECK(list.shared == 0);
+            // Alone a thread cannot show what it shares.
+            CHECK(list.totals.total == 0);
             continue;
         }
         REQUIRE(list.entries.size() == 2);
@@ -183,4 +186,28 @@ TEST_CASE("threads that come within one window share, with the variables that th
         CHECK(*entry.other_data == at(is_first ? 0x10008 : 0x10000));
         CHECK(entry.other == at(is_first ? 0x200 : 0x100));
     }
+}
+
+TEST_CASE("a thread that was recorded twice in one window shares nothing with itself") {
+    Program program;
+    Variables variables;
+    const auto one = program.block(0x100, true), two = program.block(0x200, true);
+    clock_now = {};
+    const auto profiler = make_sharing_profiler(program.table, variables, [] { return clock_now; });
+    TestTrace a(0, 1), again(0, 2), other(0, 3);
+    a.start.state.tid = again.start.state.tid = 70;
+    other.start.state.tid = 71;
+    for (int i = 0; i < 10; ++i) {
+        a.run(one, {0x410000});
+        again.run(one, {0x410000});
+        other.run(two, {0x420000});
+    }
+    for (const auto* trace : {&a, &again, &other}) profiler->open(trace->start)->digest(trace->all);
+    profiler->end_sample(a.start.sample, 1);
+    Hotlists lists;
+    profiler->yield(lists, Seen::everything);
+    const auto& list = *lists.find<SharingHotlist>();
+    CHECK(list.entries.empty());
+    CHECK(list.shared == 1);
+    CHECK(list.totals.total == 30);
 }

@@ -80,7 +80,7 @@ class SharingProfiler : public Profiler {
     void begin_window() {
         if (window_.empty()) began_ = now_();
     }
-    void note_chunk(trace::TraceId thread);
+    void note_chunk(trace::TraceId trace);
     void close_window();
     void add(const LineWindow::Shared& shared);
     void end_part();
@@ -91,11 +91,13 @@ class SharingProfiler : public Profiler {
     PlaceNumbers places_;
 
     LineWindow window_;
-    SharingClock::time_point began_;                // the window
-    std::set<trace::TraceId> threads_, have_come_;  // that run; of them those that gave a chunk
+    SharingClock::time_point began_;               // the window
+    std::set<trace::TraceId> traces_, have_come_;  // that run; of them those that gave a chunk
+    std::set<std::uint32_t> threads_;              // whose accesses are in the window
 
     std::map<Key, Found> found_;
-    std::uint64_t accesses_ = 0;  // since the last sample ended
+    std::uint64_t in_window_ = 0;
+    std::uint64_t accesses_ = 0;  // in windows of several threads, since the last sample ended
     std::uint64_t windows_ = 0, windows_of_several_ = 0;
     SharingClock::duration in_windows_{};
     Totals totals_;
@@ -103,15 +105,19 @@ class SharingProfiler : public Profiler {
 
 class SharingProfiler::AddressReader : public Reader {
   public:
-    AddressReader(SharingProfiler& profiler, trace::TraceId thread)
-        : profiler_(profiler), thread_(thread) {
-        profiler.threads_.insert(thread);
+    // A thread has several Traces where it left the code that is recorded, and came back.
+    AddressReader(SharingProfiler& profiler, const trace::TraceStart& start)
+        : profiler_(profiler),
+          trace_(start.trace),
+          thread_(start.state.tid >= 0 ? static_cast<std::uint32_t>(start.state.tid)
+                                       : static_cast<std::uint32_t>(start.trace)) {
+        profiler.traces_.insert(trace_);
     }
-    ~AddressReader() override { profiler_.threads_.erase(thread_); }
+    ~AddressReader() override { profiler_.traces_.erase(trace_); }
     void digest(const trace::TraceChunk& chunk) override {
         profiler_.begin_window();
         const auto* values = chunk.values.data();
-        const auto thread = static_cast<std::uint32_t>(thread_);
+        profiler_.threads_.insert(thread_);
         for (const auto id : chunk.blocks) {
             if (id == trace::discontinuity) {
                 ++values;
@@ -121,24 +127,25 @@ class SharingProfiler::AddressReader : public Reader {
             for (const auto& known : block.accesses) {
                 auto access = known.access;
                 access.address = values[known.value];
-                profiler_.window_.add(thread, access);
+                profiler_.window_.add(thread_, access);
             }
-            profiler_.accesses_ += block.accesses.size();
+            profiler_.in_window_ += block.accesses.size();
             values += block.values;
         }
         SHADOWPROF_ASSERT(values == chunk.values.data() + chunk.values.size(),
                           "values do not fit their blocks");
-        profiler_.note_chunk(thread_);
+        profiler_.note_chunk(trace_);
     }
     void finish(const trace::TraceEnd&) override {}
 
   private:
     SharingProfiler& profiler_;
-    trace::TraceId thread_;
+    trace::TraceId trace_;
+    std::uint32_t thread_;
 };
 
 std::unique_ptr<Reader> SharingProfiler::open(const trace::TraceStart& start) {
-    return std::make_unique<AddressReader>(*this, start.trace);
+    return std::make_unique<AddressReader>(*this, start);
 }
 
 OfBlock SharingProfiler::learn(const trace::Block& block) {
@@ -166,23 +173,28 @@ OfBlock SharingProfiler::learn(const trace::Block& block) {
     return learnt;
 }
 
-void SharingProfiler::note_chunk(trace::TraceId thread) {
-    have_come_.insert(thread);
+void SharingProfiler::note_chunk(trace::TraceId trace) {
+    have_come_.insert(trace);
     const auto lasted = now_() - began_;
-    const bool have_all = std::ranges::includes(have_come_, threads_);
+    const bool have_all = std::ranges::includes(have_come_, traces_);
     if ((lasted >= shortest_window && have_all) || lasted >= longest_window ||
         window_.size() >= most_touches)
         close_window();
 }
 
+// What one thread alone does says nothing of what it shares: such accesses are not counted.
 void SharingProfiler::close_window() {
     if (!window_.empty()) {
+        const bool is_of_several = threads_.size() > 1;
         ++windows_;
-        windows_of_several_ += have_come_.size() > 1;
+        windows_of_several_ += is_of_several;
+        if (is_of_several) accesses_ += in_window_;
         in_windows_ += now_() - began_;
     }
     window_.close([this](const LineWindow::Shared& shared) { add(shared); });
     have_come_.clear();
+    threads_.clear();
+    in_window_ = 0;
 }
 
 void SharingProfiler::add(const LineWindow::Shared& shared) {

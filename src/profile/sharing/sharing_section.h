@@ -65,8 +65,8 @@ struct SharingEntry {
     }
 };
 
-// Totals: accesses to memory that were looked at. Those of an entry are as many as may have had to
-// wait for the line; `unknown` are the others.
+// Totals: accesses to memory while several threads ran. Those of an entry are as many as may have
+// had to wait for the line; `unknown` are the others.
 template <class Place>
 struct SharingList : model::Hotlist<SharingEntry<Place>> {
     std::uint64_t windows = 0;      // stretches of time that were looked at

@@ -55,21 +55,22 @@ model::ShownChapter sharing_chapter(const SharingSection& list, const model::Cha
         .column(Column("other", "by", place).of(8).wide(3),
                 [](const Entry& e) { return ShownPlace{e.other}; });
     const auto each = list.windows == 0 ? 0.0
-                                        : static_cast<double>(list.nanoseconds) /
+                                        : static_cast<double>(list.nanoseconds) * 1e-9 /
                                               static_cast<double>(list.windows);
-    return {.key = "sharing",
-            .name = "Sharing",
-            .title = "Cache lines that threads share",
-            .explanation = model::count_text(list.totals.total) + " accesses",
-            .about = "Accesses to lines that another thread takes away",
-            .totals = list.totals,
-            .dropped = list.dropped,
-            .notes = {fmt::format(
-                "in {} windows of {} on average, of which {} have several threads; what came first "
-                "within one is not known, so counts are what is possible at most",
-                model::count_text(list.windows), model::nanoseconds_text(each),
-                model::count_text(list.shared))},
-            .tables = {table.take()}};
+    return {
+        .key = "sharing",
+        .name = "Sharing",
+        .title = "Cache lines that threads share",
+        .explanation = model::count_text(list.totals.total) + " accesses while several threads ran",
+        .about = "Accesses to lines that another thread takes away",
+        .totals = list.totals,
+        .dropped = list.dropped,
+        .notes = {fmt::format(
+            "in {} windows of {} on average; those of several threads tell what is shared: {}; "
+            "what came first within one is not known, so counts are what is possible at most",
+            model::count_text(list.windows), model::seconds_text(each),
+            model::count_text(list.shared))},
+        .tables = {table.take()}};
 }
 
 }  // namespace shadowprof::profile
