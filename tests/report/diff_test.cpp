@@ -125,6 +125,18 @@ TEST_CASE("what is in few samples may be missing from others") {
     CHECK(!change_of("f", {nullptr}, {{{0, 0, 0.02, 1}, 0}}, &rare, {}).is_real());
 }
 
+TEST_CASE("with few samples on one side nothing is said to have changed") {
+    // As "waiting -48.6 % (noise ±45 %)", of 48 samples and 20.
+    const Amount many{100, 90, 110, 1, 48}, few{51, 48, 54, 1, 20}, enough{51, 48, 54, 1, 31};
+    const auto change = change_of("f", {&many}, {{}}, &few, {});
+    CHECK(change.has_too_few_samples);
+    CHECK(!change.is_real());
+    CHECK(!change_of("f", {&few}, {{}}, &many, {}).is_real());
+    CHECK(change_of("f", {&many}, {{}}, &enough, {}).is_real());
+    CHECK(change_of("f", {&few, &few}, {{}, {}}, &enough, {}).has_too_few_samples == false);
+    CHECK(!change_of("f", {nullptr}, {{{0, 0, 0, 1, 20}, 20}}, &many, {}).is_real());
+}
+
 TEST_CASE("another build of the program: functions and lines are matched, not addresses") {
     const auto d =
         diff({{"base", counted_run(5000, 3000)}}, {"new", counted_run(6000, 3000, "bb", 0x40)});
@@ -329,7 +341,11 @@ TEST_CASE("latencies: what loads wait, in 1,000 instructions, of all and of each
 TEST_CASE("latencies vary from sample to sample, and from run to run") {
     const auto before = timed_run({2000, 8000, 3000, 7000}, 1000);
     const auto after = timed_run({7000, 7000, 7000, 7000}, 1000);
-    CHECK(!diff({{"base", before}}, {"new", after}).waiting->is_real());
+    const auto few = diff({{"base", before}}, {"new", after});
+    CHECK(!few.waiting->is_real());
+    const auto text = render_diff(few, nullptr, {});
+    CHECK(contains(text, "too few samples to compare them"));
+    CHECK(contains(text, "with fewer than 30 samples on one side no change is told of waiting"));
     CHECK(checked_latency({{"base", before}}, after, "+1%").passed());
     std::vector<NamedProfile> bases;
     for (const std::uint64_t ns : {4000, 5000, 6000})
@@ -401,6 +417,19 @@ TEST_CASE("a diff as text, Markdown and JSON") {
     CHECK(contains(text, "most in parse +1.49 %"));
     CHECK(contains(text, "beyond the limits"));
     CHECK(!contains(render_diff(d, nullptr), "limit"));
+    // A section for what has changed; and of the rest a line.
+    CHECK(contains(text, "Changed functions (1 of 3;"));
+    CHECK(!contains(text, "Changed calls"));
+    CHECK(!contains(text, "Changed values"));
+    CHECK(contains(text, "Missing    no calls in base0: profile with -p call"));
+    const auto same = render_diff(diff(bases, {"new", counted_run(100'000, 100'000)}), nullptr);
+    CHECK(!contains(same, "Changed"));
+    CHECK(contains(same, "Unchanged  functions (3), edges (2)"));
+    const auto hardly = render_diff(diff({{"base", counted_run(26'000'000'000, 1000)}},
+                                         {"new", counted_run(26'000'000'100, 1000)}),
+                                    nullptr);
+    CHECK(!contains(hardly, "0.0000 %"));
+    CHECK(contains(hardly, "+<0.0001 %"));
 
     const auto markdown = render_diff_markdown(d, &gate);
     CHECK(contains(markdown, "### ❌ Performance gate: beyond the limits"));

@@ -45,6 +45,10 @@ bool may_be_missed(const Amount& seen, const Absence& absence) {
                                             static_cast<double>(absence.samples)) > least_chance;
 }
 
+bool are_too_few(double samples) {
+    return samples > 0 && samples < fewest_samples_compared;
+}
+
 }  // namespace
 
 Change change_of(std::string name, const std::vector<const Amount*>& bases,
@@ -53,13 +57,14 @@ Change change_of(std::string name, const std::vector<const Amount*>& bases,
     Change c;
     c.name = std::move(name);
     std::vector<double> runs;
-    double squares = 0;
+    double squares = 0, samples = 0;
     const Amount* seen = now;
     bool base_may_miss_it = now != nullptr;
     for (std::size_t i = 0; i < bases.size(); ++i) {
         const auto& a = bases[i] ? *bases[i] : absent_in_base[i].amount;
         runs.push_back(a.value);
         squares += reach(a) * reach(a);
+        samples += a.samples;
         if (bases[i]) {
             base_may_miss_it = false;
             if (!seen) seen = bases[i];
@@ -73,6 +78,7 @@ Change change_of(std::string name, const std::vector<const Amount*>& bases,
     c.now = latest.value;
     const double sampling = widened * std::sqrt(squares / (n * n) + reach(latest) * reach(latest));
     c.noise = std::max(sampling, run_to_run(runs, c.base));
+    c.has_too_few_samples = are_too_few(samples) || are_too_few(latest.samples);
     if (base_may_miss_it || (!now && may_be_missed(*seen, absent_now)))
         c.noise = std::max(c.noise, std::abs(c.difference()));
     return c;

@@ -5,8 +5,9 @@
 // shows only between runs, so it is learnt from several baseline runs:
 // with n of them, mean m and standard deviation s, another run of the same program lies with 99.9 %
 // confidence within m ± t s sqrt(1 + 1/n), t of Student's distribution with n - 1 degrees of
-// freedom. A difference is believed where it is beyond both. With one baseline run of a program
-// that was counted exactly, every difference is believed.
+// freedom. A difference is believed where it is beyond both, and where both sides have enough
+// samples. With one baseline run of a program that was counted exactly, every difference is
+// believed.
 #pragma once
 
 #include <algorithm>
@@ -23,22 +24,31 @@ struct Amount {
     double low = 0;
     double high = 0;
     double presence = 1;  // the part of the samples in which it occurred
+    // That it rests on, as many equal ones as would say as much; 0: everything was seen.
+    double samples = 0;
 };
+
+// With fewer samples on either side nothing is said to have changed: intervals of so few are not to
+// be relied on.
+inline constexpr double fewest_samples_compared = 30;
 
 struct Change {
     std::string name;
     double base = 0;  // the mean of the baselines
     double now = 0;
-    double noise = 0;  // how far apart the two may be by chance
+    double noise = 0;                  // how far apart the two may be by chance
+    bool has_too_few_samples = false;  // on one side or both: then the noise may be anything
 
     double difference() const { return now - base; }
-    bool is_real() const { return std::abs(difference()) > noise + 1e-9 * std::max(base, now); }
+    bool is_real() const {
+        return !has_too_few_samples && std::abs(difference()) > noise + 1e-9 * std::max(base, now);
+    }
     double least_increase() const { return difference() - noise; }
 };
 
 // The evidence that something did not occur in a profile.
 struct Absence {
-    Amount amount;              // what may have gone unseen
+    Amount amount;              // what may have gone unseen; and what samples there are
     std::uint64_t samples = 0;  // 0: everything was seen
 };
 

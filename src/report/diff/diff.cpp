@@ -71,6 +71,9 @@ class Differ {
                 fmt::format("--limit has dropped some {}: what seems new or gone there may only be "
                             "rare",
                             fmt::join(dropped_, ", ")));
+        if (!too_few_samples_.empty())
+            note(fmt::format("with fewer than {:g} samples on one side no change is told of {}",
+                             fewest_samples_compared, fmt::join(too_few_samples_, ", ")));
         return std::move(out_);
     }
 
@@ -215,6 +218,8 @@ class Differ {
             list.base_total += base.total / static_cast<double>(bases.size());
         list.now_total = now.total;
         list.changes = changes_of(bases, now);
+        if (std::ranges::any_of(list.changes, &Change::has_too_few_samples))
+            too_few_samples_.push_back(kind.name);
     }
     static std::vector<Change> changes_of(const std::vector<Amounts>& bases, const Amounts& now) {
         std::set<std::string> names;
@@ -270,6 +275,7 @@ class Differ {
     std::vector<ShapeNames> base_names_;
     ShapeNames now_names_;
     std::set<std::string_view> dropped_;
+    std::vector<std::string_view> too_few_samples_;
     Diff out_;
 };
 

@@ -48,13 +48,20 @@ double presence_of(const Statistics& s, const Totals& totals) {
                : static_cast<double>(s.samples) / static_cast<double>(totals.samples);
 }
 
+// One of them may have nearly all that was seen.
+double equal_samples(const Totals& totals) {
+    if (totals.exhaustive || totals.total_squares == 0) return 0;
+    const auto total = static_cast<long double>(totals.total);
+    return static_cast<double>(total * total / static_cast<long double>(totals.total_squares));
+}
+
 Amount amount_of(const Statistics& s, const Totals& totals, const Profile& p) {
     if (totals.exhaustive) {
         const auto n = per_run(s.count, p);
         return {n, n, n, 1};
     }
     const auto e = share_of(s, totals);
-    return {e.share, e.low, e.high, presence_of(s, totals)};
+    return {e.share, e.low, e.high, presence_of(s, totals), equal_samples(totals)};
 }
 
 class Collector {
@@ -67,7 +74,7 @@ class Collector {
         if (out_.exact)
             out_.total = per_run(totals.total, p);
         else
-            out_.absence.samples = totals.samples;
+            out_.absence = {{.samples = equal_samples(totals)}, totals.samples};
     }
 
     void add(const std::string& name, const Statistics& s) {
@@ -110,7 +117,7 @@ Amounts functions_by_paths(const Profile& p, const PathSection& paths, const Sha
     if (out.exact)
         out.total = per_run(p.coverage.instructions, p);
     else
-        out.absence.samples = paths.totals.samples;
+        out.absence = {{.samples = equal_samples(paths.totals)}, paths.totals.samples};
     double least = all;
     for (const auto& e : paths.entries) {
         const auto share = share_of(e.statistics, paths.totals);
@@ -120,8 +127,10 @@ Amounts functions_by_paths(const Profile& p, const PathSection& paths, const Sha
             const auto value =
                 out.exact ? n / static_cast<double>(p.run.runs()) : (all > 0 ? n / all : 0);
             least = std::min(least, value);
-            auto& amount =
-                out.by_name.try_emplace(names.function[b.start], Amount{0, 0, 0, 0}).first->second;
+            auto& amount = out.by_name
+                               .try_emplace(names.function[b.start],
+                                            Amount{0, 0, 0, 0, out.absence.amount.samples})
+                               .first->second;
             amount.value += value;
             amount.low += out.exact ? value : value * relative(share.low);
             amount.high += out.exact ? value : value * relative(share.high);
@@ -148,7 +157,7 @@ Amounts amounts_of_waiting(const Profile& p, const std::vector<std::string>& nam
         return out;
     }
     out.total = whole->value;
-    out.absence.samples = list.totals.samples;
+    out.absence = {{.samples = whole->samples}, list.totals.samples};
     const auto error = model::relative_error_of(list.totals);
     std::map<std::string, JointStatistics> by_name;
     std::uint64_t least = list.totals.total;
@@ -163,9 +172,9 @@ Amounts amounts_of_waiting(const Profile& p, const std::vector<std::string>& nam
             return whole->value * std::hypot(of_share, e.share * error);
         };
         const auto value = whole->value * e.share;
-        out.by_name.emplace(
-            name, Amount{value, std::max(0.0, value - both(e.share - e.low)),
-                         value + both(e.high - e.share), presence_of(statistics, list.totals)});
+        out.by_name.emplace(name, Amount{value, std::max(0.0, value - both(e.share - e.low)),
+                                         value + both(e.high - e.share),
+                                         presence_of(statistics, list.totals), whole->samples});
     }
     if (out.dropped)
         out.absence.amount.high =
@@ -240,7 +249,8 @@ std::optional<Amount> whole_waiting(const Profile& p) {
     if (!list || list->totals.total == 0 || instructions == 0) return {};
     const auto value = 1000 * all_waiting_ns(*list) / static_cast<double>(instructions);
     const auto error = value * model::relative_error_of(list->totals);
-    return Amount{value, std::max(0.0, value - error), value + error};
+    return Amount{value, std::max(0.0, value - error), value + error, 1,
+                  equal_samples(list->totals)};
 }
 
 Amounts waiting_amounts(const Profile& p, const ShapeNames& names) {

@@ -33,6 +33,9 @@ class DiffText {
         if (d_.waiting) whole("Waiting", *d_.waiting, Unit::waiting, waiting_measure);
         for (const auto& list : d_.lists) changes(list);
         values();
+        if (!unchanged_.empty() || !missing_.empty()) out_ += "\n";
+        if (!unchanged_.empty()) fact("Unchanged", fmt::format("{}", fmt::join(unchanged_, ", ")));
+        for (const auto& why : missing_) fact("Missing", why);
         return std::move(out_);
     }
 
@@ -76,10 +79,15 @@ class DiffText {
     }
 
     void changes(const DiffList& list) {
-        const std::string heading = "Changed " + std::string(list.name);
-        if (!list.why_not.empty()) return title(heading, printable(list.why_not));
-        title(heading,
-              fmt::format("{} of {}; {}", count_real(list), count_text(list.changes.size()),
+        if (!list.why_not.empty()) return missing_.push_back(printable(list.why_not));
+        // A note says of which it cannot be told.
+        if (std::ranges::any_of(list.changes, &Change::has_too_few_samples)) return;
+        const auto real = count_real(list);
+        if (real == 0)
+            return unchanged_.push_back(
+                fmt::format("{} ({})", list.name, count_text(list.changes.size())));
+        title("Changed " + std::string(list.name),
+              fmt::format("{} of {}; {}", real, count_text(list.changes.size()),
                           list.unit == Unit::count   ? fmt::format("{} of a run", list.measure)
                           : list.unit == Unit::share ? fmt::format("shares of all {}", list.measure)
                                                      : std::string(list.measure)));
@@ -96,12 +104,12 @@ class DiffText {
                        {noise_text(*c, list.unit), Tint::dim},
                        {share_text(std::max(list.base_share(*c), list.now_share(*c))), Tint::dim},
                        {printable(c->name)}});
-        if (!table.empty()) out_ += table.render(width_, paint_);
+        out_ += table.render(width_, paint_);
     }
 
     void values() {
-        if (!d_.values_why_not.empty())
-            return title("Changed values", printable(d_.values_why_not));
+        if (!d_.values_why_not.empty()) return missing_.push_back(printable(d_.values_why_not));
+        if (d_.values.empty()) return unchanged_.push_back("values");
         title("Changed values", fmt::format("of {}: the share of executions that see a value",
                                             counted("operand", d_.values.size())));
         TextTable table({{"base"},
@@ -121,7 +129,7 @@ class DiffText {
                        {v.text, Tint::dim},
                        {printable(v.place)}});
         }
-        if (!table.empty()) out_ += table.render(width_, paint_);
+        out_ += table.render(width_, paint_);
     }
 
     const Diff& d_;
@@ -129,6 +137,7 @@ class DiffText {
     const std::size_t width_;
     const Paint paint_;
     std::string out_;
+    std::vector<std::string> unchanged_, missing_;  // lists, in words
 };
 
 // Escapes characters that have a meaning in Markdown or HTML.

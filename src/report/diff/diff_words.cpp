@@ -13,6 +13,8 @@ namespace {
 
 std::string percent_text(double x) {
     const auto size = std::abs(x) * 100;
+    constexpr double least_told = 0.0001;
+    if (size < least_told) return fmt::format("{}<{} %", x < 0 ? '-' : '+', least_told);
     return fmt::format("{:+.{}f} %", x * 100,
                        size >= 100   ? 0
                        : size >= 10  ? 1
@@ -47,6 +49,9 @@ std::string noise_text(const Change& c, Unit unit) {
 }
 
 std::string whole_text(const Change& c, Unit unit, std::string_view of) {
+    if (c.has_too_few_samples)
+        return fmt::format("{} to {} {}: too few samples to compare them",
+                           amount_text(c.base, unit), amount_text(c.now, unit), of);
     const auto noise = noise_text(c, unit);
     return fmt::format("{} to {} {}: {}{}", amount_text(c.base, unit), amount_text(c.now, unit), of,
                        c.is_real() ? difference_text(c) : "no real change",
