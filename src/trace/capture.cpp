@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "decoder/decoder.h"
+#include "trace/divisor.h"
 
 namespace shadowprof::trace {
 
@@ -54,6 +56,15 @@ bool is_certain_load(const Operand& operand) {
     return is_explicit_access(operand) && operand.reads && !operand.conditional_read;
 }
 
+bool is_divisor_in_memory(const Instruction& instruction, const Operand& operand) {
+    if (!is_certain_load(operand)) return false;
+    using decoder::Mnemonic;
+    if (instruction.mnemonic == Mnemonic::div || instruction.mnemonic == Mnemonic::idiv)
+        return true;
+    const auto name = decoder::mnemonic_name(instruction);
+    return name == "divss" || name == "divsd" || name == "vdivss" || name == "vdivsd";
+}
+
 std::vector<Slot> slots_of(std::span<const Instruction> instructions, CapturePlan of_all,
                            const Location& place) {
     std::vector<Slot> slots;
@@ -102,8 +113,12 @@ std::vector<Slot> slots_of(std::span<const Instruction> instructions, CapturePla
         add_where(Capture::memory_addresses, [](const Operand& operand) {
             return is_explicit_access(operand) ? most_bits : std::uint8_t{0};
         });
-        add_where(Capture::loaded_values, [](const Operand& operand) {
-            return is_certain_load(operand) ? slot_bits(operand.bits) : std::uint8_t{0};
+        const bool all_loaded = plan.has(Capture::loaded_values);
+        if (plan.has(Capture::destination_values)) plan = plan | Capture::loaded_values;
+        add_where(Capture::loaded_values, [&](const Operand& operand) {
+            const bool captured =
+                all_loaded ? is_certain_load(operand) : is_divisor_in_memory(instruction, operand);
+            return captured ? slot_bits(operand.bits) : std::uint8_t{0};
         });
         add_where(Capture::destination_values, [&](const Operand& operand) {
             const bool captured = operand.kind == OperandKind::reg && operand.writes &&

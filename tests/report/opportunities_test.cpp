@@ -11,9 +11,11 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "profile/sharing/sharing_section.h"
 #include "report/opportunities/last_writers.h"
 #include "report/page/page_data.h"
 #include "vocabulary.h"
@@ -178,6 +180,59 @@ TEST_CASE("a division by what is nearly always the same is found") {
     CHECK(f->what == "divides by 0x7 in 95.0 % of 1000 executions");
     CHECK(f->touches == 1);  // 20 instructions' worth in 6: no more than all
     CHECK_FALSE(find(find_opportunities(dividing_program(600, 400), symbols), "constant-divisor"));
+}
+
+TEST_CASE("a divisor that is read from memory is found, too") {
+    auto p = dividing_program(950, 50);
+    p.locations[division].text = "div [r8+r10*8]";
+    auto& entries = p.find<ValueSection>()->entries;
+    ValueEntry v;
+    v.location = division;
+    v.operand = "[r8+r10*8]";
+    v.kind = ValueKind::loaded;
+    v.bits = 64;
+    v.executions = everything(1000);
+    v.top = {{8, exactly(980, 1000)}};
+    v.executions.unknown = 20;
+    entries.push_back(v);
+    Symbols symbols;
+    auto found = find_opportunities(p, symbols);
+    const auto* f = find(found, "constant-divisor");
+    REQUIRE(f);
+    CHECK(f->what == "divides by 0x8 in 98.0 % of 1000 executions");
+    entries.back().top = {{8, exactly(500, 1000)}};
+    found = find_opportunities(p, symbols);
+    CHECK_FALSE(find(found, "constant-divisor"));
+}
+
+TEST_CASE("one false sharing is one finding, whichever accesses show it") {
+    auto p = dividing_program(900, 100);
+    auto& list = p.add<profile::SharingSection>();
+    list.totals = everything(10'000);
+    const auto add = [&](LocationIndex at, LocationIndex other, std::uint64_t times,
+                         profile::Sharing kind = profile::Sharing::false_) {
+        auto& e = list.entries.emplace_back();
+        e.kind = kind;
+        e.location = at;
+        e.other = other;
+        e.memory = profile::SharedMemory::other;
+        e.statistics = exactly(times, 10'000);
+        e.windows = 3;
+    };
+    add(call_7, division, 1300);
+    add(division, write_any, 1200);
+    add(write_7, copy, 1100);
+    add(copy, call_any, 1000);
+    add(copy, division, 500, profile::Sharing::true_);
+    Symbols symbols;
+    const auto found = find_opportunities(p, symbols);
+    CHECK(std::ranges::count(found, std::string_view{"false-sharing"},
+                             [](const auto& f) { return f.kind->name; }) == 1);
+    const auto* f = find(found, "false-sharing");
+    REQUIRE(f);
+    CHECK(f->touches == doctest::Approx(0.46));
+    CHECK(f->location == call_7);
+    CHECK(f->evidence.size() == 4);
 }
 
 TEST_CASE("a number of the code is always written, however few values were read") {

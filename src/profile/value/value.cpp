@@ -28,6 +28,7 @@
 #include "profile/value/top_value_table.h"
 #include "profile/value/value_slots.h"
 #include "profile/value/value_words.h"
+#include "trace/divisor.h"
 
 namespace shadowprof::profile {
 
@@ -120,6 +121,15 @@ class ValueProfiler : public Profiler {
         bool known = false;
     };
     void shorten_lists();
+    // Others may have asked for more.
+    bool is_wanted(const trace::Block& block, const trace::Slot& slot) const {
+        if (options_.captures.has(slot.kind)) return true;
+        if (slot.kind != trace::Capture::loaded_values ||
+            !options_.captures.has(trace::Capture::destination_values))
+            return false;
+        const auto& instruction = block.instructions[slot.instruction];
+        return trace::is_divisor_in_memory(instruction, instruction.operands()[slot.operand]);
+    }
     const Streams& streams_of(trace::BlockId block, StateId state);
     Streams make_streams(const trace::Block& block, StateId state);
     // Of one operand in all states.
@@ -290,7 +300,7 @@ auto ValueProfiler<Sketch>::executions_by_operand() const -> ExecutionsByOperand
     counted_.for_each([&](trace::BlockId id, std::uint64_t times) {
         const auto& block = blocks_.at(id);
         for (const auto& slot : block.slots) {
-            if (options_.captures.has(slot.kind))
+            if (is_wanted(block, slot))
                 executions[key_of(block, slot, StateId::unknown)].counted += times;
         }
     });
@@ -321,7 +331,7 @@ auto ValueProfiler<Sketch>::make_streams(const trace::Block& block, StateId stat
     const auto first = static_cast<std::uint32_t>(stream_of_slot_.size());
     for (const auto& slot : block.slots) {
         Stream* stream = nullptr;
-        if (options_.captures.has(slot.kind)) {
+        if (is_wanted(block, slot)) {
             auto& known = by_key_[key_of(block, slot, state)];
             if (known == nullptr) known = &streams_.emplace_back(slots_, slot.bits);
             stream = known;
