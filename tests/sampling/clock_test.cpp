@@ -1,4 +1,5 @@
 #include <doctest/doctest.h>
+#include <linux/futex.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -14,8 +15,9 @@ using profile::ThreadState;
 
 namespace {
 
-ThreadState state_of(std::int64_t number, std::uint64_t first = 0, std::uint64_t second = 0) {
-    return state_in(getpid(), {number, {first, second}, {}, {}});
+ThreadState state_of(std::int64_t number, std::uint64_t first = 0, std::uint64_t second = 0,
+                     std::uint64_t third = 0) {
+    return state_in(getpid(), {number, {first, second, third}, {}, {}});
 }
 
 std::optional<std::int64_t> loaded_in(const std::string& hexadecimal) {
@@ -25,7 +27,6 @@ std::optional<std::int64_t> loaded_in(const std::string& hexadecimal) {
 }  // namespace
 
 TEST_CASE("what a sleeping thread waits for follows from its call") {
-    CHECK(state_of(SYS_futex) == ThreadState::lock);
     CHECK(state_of(SYS_clock_nanosleep) == ThreadState::sleep);
     CHECK(state_of(SYS_wait4) == ThreadState::child);
     CHECK(state_of(SYS_epoll_wait) == ThreadState::events);
@@ -38,6 +39,22 @@ TEST_CASE("what a sleeping thread waits for follows from its call") {
     CHECK(state_of(SYS_poll, 0, 0) == ThreadState::sleep);
     CHECK(state_of(SYS_select, 5) == ThreadState::events);
     CHECK(state_of(SYS_select, 0) == ThreadState::sleep);
+}
+
+TEST_CASE("a futex is a lock only if it has the value of one that others want") {
+    constexpr std::uint64_t wait = FUTEX_WAIT_PRIVATE, wait_bits = FUTEX_WAIT_BITSET_PRIVATE,
+                            with_clock = wait_bits | FUTEX_CLOCK_REALTIME;
+    const auto state = [](std::uint64_t operation, std::uint64_t expected) {
+        return state_of(SYS_futex, 0x1000, operation, expected);
+    };
+    CHECK(state(wait, 2) == ThreadState::lock);           // pthread_mutex_lock
+    CHECK(state(wait_bits, 2) == ThreadState::lock);      // Rust's Mutex
+    CHECK(state(wait_bits, 3) == ThreadState::lock);      // pthread_rwlock_wrlock
+    CHECK(state(wait, 0xffffffff) == ThreadState::lock);  // an OpenMP lock
+    CHECK(state(FUTEX_LOCK_PI_PRIVATE, 0) == ThreadState::lock);
+    CHECK(state(with_clock, 0) == ThreadState::wakeup);    // pthread_cond_wait, sem_wait
+    CHECK(state(wait_bits, 1234) == ThreadState::wakeup);  // pthread_join
+    CHECK(state(wait, 8) == ThreadState::wakeup);          // the barrier of a pool
 }
 
 TEST_CASE("what a descriptor is decides what is waited for") {

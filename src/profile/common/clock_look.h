@@ -19,6 +19,7 @@ enum class ThreadState : std::uint8_t {
     user,
     kernel,
     lock,
+    wakeup,  // by another thread: a condition, a semaphore, work for a pool
     file,
     socket,
     pipe,
@@ -30,10 +31,11 @@ enum class ThreadState : std::uint8_t {
 };
 
 constexpr auto names_of(ThreadState) {
-    return std::array<std::pair<ThreadState, std::string_view>, 11>{{
+    return std::array<std::pair<ThreadState, std::string_view>, 12>{{
         {ThreadState::user, "user"},
         {ThreadState::kernel, "kernel"},
         {ThreadState::lock, "lock"},
+        {ThreadState::wakeup, "wakeup"},
         {ThreadState::file, "file"},
         {ThreadState::socket, "socket"},
         {ThreadState::pipe, "pipe"},

@@ -141,6 +141,11 @@ TimeShares time_shares(const Profile& p, const TimeSection& time) {
 
 // --- in words
 
+// Mostly it has nothing to do, as threads of a pool.
+std::string_view words_for(ThreadState state) {
+    return state == ThreadState::wakeup ? "to be woken" : model::name_of(state);
+}
+
 // "lock 3.2 s, sleep 1.1 s"; what is less than a hundredth of the rest is left out.
 std::string waiting_text(const WaitingTimes& waiting) {
     constexpr std::uint64_t part_that_counts = 100;
@@ -149,7 +154,7 @@ std::string waiting_text(const WaitingTimes& waiting) {
     for (const auto& w : waiting) {
         if (w.nanoseconds < all / part_that_counts) continue;
         if (!text.empty()) text += ", ";
-        text += model::name_of(w.state);
+        text += words_for(w.state);
         if (!w.call.empty()) text += " (" + w.call + ")";
         text += " " + model::seconds_text(seconds_of(w.nanoseconds));
     }

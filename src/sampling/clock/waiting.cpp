@@ -1,5 +1,6 @@
 #include "sampling/clock/waiting.h"
 
+#include <linux/futex.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -23,6 +24,20 @@ ThreadState state_of_file(pid_t pid, const proc::CallOfSleeper& call) {
     return ThreadState::file;
 }
 
+// The kernel does not know what a futex is. But a lock that somebody has and others want has
+// values that nothing else has: 2 (glibc's, Rust's and Go's mutexes), 2 or 3 (glibc's locks for
+// readers and writers), or negative ones (libgomp's, musl's, and those with the owner's number in
+// them). Else it is waited for a condition, a semaphore, the end of a thread, or work.
+ThreadState state_of_futex(const proc::CallOfSleeper& call) {
+    const auto operation = static_cast<int>(call.arguments[1]) & FUTEX_CMD_MASK;
+    const auto expected = static_cast<std::int32_t>(call.arguments[2]);
+    const bool hands_over =
+        operation == FUTEX_LOCK_PI || operation == FUTEX_LOCK_PI2 || operation == FUTEX_TRYLOCK_PI;
+    const bool is_lock = hands_over || expected < 0 || expected == 2 ||
+                         (operation == FUTEX_WAIT_BITSET && expected == 3);
+    return is_lock ? ThreadState::lock : ThreadState::wakeup;
+}
+
 ThreadState events_or_sleep(std::uint64_t descriptors) {
     return descriptors == 0 ? ThreadState::sleep : ThreadState::events;
 }
@@ -34,7 +49,9 @@ ThreadState state_in(pid_t pid, const proc::CallOfSleeper& call) {
         case -1:  // a page is being read
             return ThreadState::file;
         case SYS_futex:
+            return state_of_futex(call);
         case SYS_futex_waitv:
+            return ThreadState::wakeup;
         case SYS_semop:
         case SYS_semtimedop:
         case SYS_flock:
