@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -262,15 +263,30 @@ bool is_32bit(pid_t pid) {
 
 namespace {
 
+// In which a shell looks for programs: mostly they are the same for all.
+std::vector<std::string> folders_of_programs() {
+    std::vector<std::string> folders;
+    const char* const path = std::getenv("PATH");
+    std::istringstream list{path ? path : "/usr/local/bin:/usr/bin:/bin"};
+    for (std::string folder; std::getline(list, folder, ':');)
+        if (folder.starts_with('/')) folders.push_back(folder + "/");
+    return folders;
+}
+
 // The link to this file that has such a name; empty if there is none.
 std::string link_to(const std::string& file, std::string_view name) {
-    const auto base = name.substr(name.rfind('/') + 1);
-    const auto in_folder = file.substr(0, file.rfind('/') + 1) + std::string{base};
-    for (const auto& path : {in_folder, std::string{name}}) {
+    const auto slash = file.rfind('/');
+    const auto base = std::string{name.substr(name.rfind('/') + 1)};
+    const auto is_link = [&](const std::string& path) {
         std::error_code error;
-        if (path.starts_with('/') && std::filesystem::canonical(path, error) == file && !error)
-            return path;
-    }
+        return path.starts_with('/') && std::filesystem::canonical(path, error) == file && !error;
+    };
+    for (const auto& path : {file.substr(0, slash + 1) + base, std::string{name}})
+        if (is_link(path)) return path;
+    // It may be in another folder than its file: dot, whose file is libgvc6-config-update.
+    if (base.empty() || base.find(' ') != base.npos || base == file.substr(slash + 1)) return {};
+    for (const auto& folder : folders_of_programs())
+        if (is_link(folder + base)) return folder + base;
     return {};
 }
 

@@ -7,6 +7,9 @@
 #include <unistd.h>
 
 #include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
 
 #include "support/tracing.h"
 
@@ -87,4 +90,28 @@ TEST_CASE("a program is called what it was started as") {
     Target itself{{"sleep-long"}};
     REQUIRE(itself.line() == "ready");
     CHECK(program_of(itself.pid()).ends_with("target"));
+}
+
+// dot(1) of Debian is a link in /usr/bin to /usr/sbin/libgvc6-config-update.
+TEST_CASE("a program is called what it was started as from another folder") {
+    namespace fs = std::filesystem;
+    std::string made = (fs::temp_directory_path() / "shadowprof-test-XXXXXX").string();
+    REQUIRE(mkdtemp(made.data()));
+    const auto folder = fs::canonical(made), bin = folder / "bin";
+    fs::create_directory(bin);
+    fs::create_directory(folder / "sbin");
+    fs::copy_file(fs::canonical("/bin/sleep"), folder / "sbin" / "of-another-name");
+    fs::create_symlink("../sbin/of-another-name", bin / "short");
+    const std::string before = getenv("PATH");
+    REQUIRE(setenv("PATH", (bin.string() + ":" + before).c_str(), 1) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        execlp("short", "short", "60", nullptr);
+        _exit(1);
+    }
+    CHECK(becomes_true([&] { return program_of(child) == (bin / "short").string(); }));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    setenv("PATH", before.c_str(), 1);
+    fs::remove_all(folder);
 }
