@@ -252,7 +252,7 @@ model::RunFacts facts_of(const ProfilingOptions& options, const sampling::Option
     facts.cost.extra_faults = result.cost.extra_faults;
     facts.cost.extra_cpu = result.cost.extra_cpu.count();
     const auto undisturbed = (result.duration - result.cost.price).count();
-    if (undisturbed > 0 && !result.exhaustive) {
+    if (undisturbed > 0 && !sampling::follows_everything(sampling)) {
         facts.cost.slowdown = result.cost.price.count() / undisturbed;
         facts.cost.parts = result.cost.parts_by_name(Seconds{undisturbed});
     }

@@ -31,6 +31,7 @@ def attach(pid, *options):
     check_equal("shadowprof's status, and what it says", (outcome.status, outcome.own_lines()), (0, []))
     profile = read_profile()
     check_equal("warnings", profile["run"].get("warnings", []), [])
+    check_equal("the slowdown, which nobody knows", profile["cost"].get("slowdown"), None)
     return profile["coverage"]["instructions"]
 
 

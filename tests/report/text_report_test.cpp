@@ -66,6 +66,36 @@ TEST_CASE("one function line by line") {
     check_golden("listing_narrow.txt", all_text(sample_profile(), options));
 }
 
+TEST_CASE("callers of which no calls were seen have no number of calls") {
+    auto p = sample_profile();
+    for (auto& e : p.find<profile::CallerSection>()->entries) e.calls = 0;
+    for (auto& e : p.find<MethodSection>()->entries) {
+        e.back_edges += e.calls;
+        e.calls = 0;
+    }
+    TextOptions options;
+    options.function = "ns::parse";
+    const auto text = all_text(p, options);
+    CHECK(contains(text, "callers  main 80.0 %"));
+    CHECK(!contains(text, "0 calls"));
+}
+
+TEST_CASE("what following a whole program costs is not known, and not nothing") {
+    auto p = sample_profile();
+    p.run.mode = "full";
+    p.run.options["sample-size"] = "0";
+    p.cost = {};
+    p.cost.stop_time = 2.02;
+    for (const auto slowdown : {std::optional<double>{}, std::optional{0.0}}) {
+        p.cost.slowdown = slowdown;
+        const auto text = all_text(p);
+        CHECK(contains(text,
+                       "Cost       not known: mode full makes a program several times as slow"));
+        CHECK(contains(text, "Cost       followed for 2.02 s"));
+        CHECK(!contains(text, "stopped"));
+    }
+}
+
 TEST_CASE("a report is as wide as it may be, and no wider") {
     for (const auto& p : {sample_profile(), wide_profile()})
         for (std::size_t width = 40; width <= 200; width += 7) {

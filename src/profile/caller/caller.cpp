@@ -31,7 +31,12 @@ model::ShownChapter caller_chapter(const CallerSection& list, const model::Chapt
                     return own == self.end() ? model::ShownCell()
                                              : model::ShownCell(own->second.share);
                 })
-        .column(Column("calls", "calls", count).of(6), [](const Entry& e) { return e.calls; })
+        .column(Column("calls", "calls", count).of(6),
+                [&](const Entry& e) {
+                    // Of what was on the stack when samples began no calls were seen.
+                    const bool seen = e.calls != 0 || list.totals.exhaustive;
+                    return seen ? model::ShownCell(e.calls) : model::ShownCell();
+                })
         .column(Column("at", "function", function).wide(3).bold(),
                 [](const Entry& e) { return model::ShownPlace{e.function}; })
         .column(Column("source", "where", source).of(7).wide(2).dim(),

@@ -51,7 +51,8 @@ function overviewPart(show) {
       fact("Samples ended", ended.length
         ? element("ul.ended", {}, ended.slice(0, 6).map(([reason, n]) => element("li", {}, `${Text.count(n)} × ${reason}`)))
         : "none"),
-      fact("Cost", `${Text.counted("stop", cost.stops)}, ${Text.seconds(cost.stop_time)} stopped`,
+      fact("Cost", cost.follows ? `followed for ${Text.seconds(cost.stop_time)}`
+        : `${Text.counted("stop", cost.stops)}, ${Text.seconds(cost.stop_time)} stopped`,
         cost.forks ? `, ${Text.counted("fork", cost.forks)}` : "",
         cost.extra_faults ? `, ${Text.counted("extra fault", cost.extra_faults)}` : ""),
       fact("Written by", raw.tool));

@@ -38,8 +38,8 @@ std::string weights_text(const Profile& profile) {
         error > 0 ? fmt::format(" \u00b1 {} by chance", model::share_text(error)) : std::string();
     // docs/results/sight.md
     return fmt::format(
-        "counts are estimates of the whole run, {} instructions{}; samples begin with cold caches, "
-        "so it may have been twice as many",
+        "counts are estimates of the whole run, {} instructions{}; besides, such totals have been "
+        "within about a fifth of the truth",
         count_text(*weighted), by_chance);
 }
 

@@ -101,7 +101,8 @@ class Listing {
         const auto share = share_texts(e.instructions, p_.find<MethodSection>()->instructions);
         auto text = share.text + " of instructions";
         if (!share.interval.empty()) text += " (" + share.interval + ")";
-        text += ", " + counted("call", e.calls);
+        if (e.calls || p_.find<MethodSection>()->totals.exhaustive)
+            text += ", " + counted("call", e.calls);
         if (e.tail_calls) text += ", " + counted("tail call", e.tail_calls);
         return text + ", " + counted("loop", e.back_edges);
     }
@@ -131,9 +132,10 @@ class Listing {
                 ++more;
                 continue;
             }
-            text += fmt::format(
-                "{}{} {} ({})", shown++ ? ", " : "", function_label(p_, p_.at(other(e))),
-                share_texts(e.inclusive, list.totals).text, counted("call", e.calls));
+            text += fmt::format("{}{} {}", shown++ ? ", " : "", function_label(p_, p_.at(other(e))),
+                                share_texts(e.inclusive, list.totals).text);
+            // It was on the stack when samples began: of calls nothing was seen.
+            if (e.calls != 0) text += fmt::format(" ({})", counted("call", e.calls));
         }
         return more ? text + fmt::format(", {} more", more) : text;
     }

@@ -92,7 +92,7 @@ class TextReport {
             fact("", target_text(t));
         }
         fact("Known", known_text(p_));
-        if (p_.cost.slowdown) fact("Cost", cost_in_short());
+        fact("Cost", cost_in_short());
         processes();
         if (p_.run.interrupted)
             fact("Cut short", "by " + *p_.run.interrupted + ": what was seen until then",
@@ -193,8 +193,13 @@ class TextReport {
         return text;
     }
 
-    // A stake is no small part of a short run.
+    // A stake is no small part of a short run. How long a program would have taken that was
+    // followed all the time nobody knows.
     std::string cost_in_short() const {
+        if (follows_whole_program(p_))
+            return fmt::format("not known: mode {} makes a program {} times as slow", p_.run.mode,
+                               p_.run.mode == "step" ? "hundreds of" : "several");
+        if (!p_.cost.slowdown) return {};
         auto text = share_text(*p_.cost.slowdown) + " of its time";
         const auto overhead = p_.run.options.find("overhead"), stake = p_.run.options.find("stake");
         if (overhead != p_.run.options.end() && stake != p_.run.options.end() &&
@@ -216,6 +221,7 @@ class TextReport {
 
     std::string cost_text() const {
         const auto& c = p_.cost;
+        if (follows_whole_program(p_)) return "followed for " + seconds_text(c.stop_time);
         std::string text = counted("stop", c.stops) + ", " + seconds_text(c.stop_time) + " stopped";
         if (c.forks) text += fmt::format(", {}", counted("fork", c.forks));
         if (c.extra_faults) text += fmt::format(", {}", counted("extra fault", c.extra_faults));
@@ -253,7 +259,7 @@ class TextReport {
         else if (findings.empty() && certainty_of(p_).is_noise())
             line_of("none can be founded on so few samples", Tint::dim, 2);
         else if (findings.empty())
-            line_of("none that touches " + share_text(thresholds::least_touched) +
+            line_of("none that is certain to touch " + share_text(thresholds::least_touched) +
                         " of the work or more",
                     Tint::dim, 2);
         std::set<const FindingKind*> advised;  // each advice is given once
