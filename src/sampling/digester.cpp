@@ -309,17 +309,18 @@ void Digester::read(trace::TraceEnd& end) {
 }
 
 void Digester::read(ClockLooks& clock) {
-    for (auto& [facts, stack, sleeper, is_where_it_was] : clock.looks) {
-        if (stack && clock.maps)
-            for (const auto address : ptrace::unwind(*stack, clock.maps)) {
+    for (auto& look : clock.looks) {
+        auto& facts = look.facts;
+        if (look.stack && clock.maps)
+            for (const auto address : ptrace::unwind(*look.stack, clock.maps)) {
                 facts.stack.push_back(emu::locate(*clock.maps, modules_, address));
-                if (sleeper == 0) places_.add(address);
+                if (look.sleeper == 0) places_.add(address);
             }
-        if (is_where_it_was)
-            facts.stack = sleepers_[sleeper];
-        else if (sleeper != 0)
-            sleepers_[sleeper] = facts.stack;
-        have_all([&facts = facts](profile::Profiler& profiler) { profiler.look(facts); });
+        if (look.is_where_it_was)
+            facts.stack = sleepers_[look.sleeper];
+        else if (look.sleeper != 0)
+            sleepers_[look.sleeper] = facts.stack;
+        have_all([&facts](profile::Profiler& profiler) { profiler.look(facts); });
     }
 }
 
@@ -327,6 +328,8 @@ void Digester::read(ClockLooks& clock) {
 void Digester::read(EndOfSample& end) {
     const auto open = samples_.find(end.sample);
     if (open == samples_.end() || open->second.stands_for <= 0) return settle(end.sample);
+    // Another thread may have joined it when it had ended.
+    if (std::ranges::find(ended_, end.sample) != ended_.end()) return;
     ended_.push_back(end.sample);
     if (ended_.size() <= tuning::waits_that_a_sample_stands_for) return;
     settle(ended_.front());

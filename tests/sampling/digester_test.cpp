@@ -384,6 +384,22 @@ TEST_CASE("what no sample was to stand for counts with the latest ones") {
     CHECK(lists.find<profile::EdgeHotlist>()->totals.total == (8 * 10 + 40) * 20);
 }
 
+TEST_CASE("a thread that joins a sample that had ended is in it") {
+    const Loop loop;
+    SamplerContext place{loop};
+    auto& digester = *place.digester;
+    for (std::uint32_t trace = 0; trace < 2; ++trace) {
+        auto start = start_of(trace, 0, Contents::counts);
+        start.stands_for = 100e3;
+        give_sample(digester, loop, start, 10, 10e3);
+    }
+    digester.stand_for_rest(Seconds{100e-6});
+    digester.finish(profile::Seen::samples);
+    CHECK(!digester.failure());
+    CHECK(digester.coverage().samples == 1);
+    CHECK(digester.coverage().weighted_instructions == 10 * 2 * 30);
+}
+
 TEST_CASE("samples in segments give what samples in blocks give") {
     const Loop loop;
     std::vector<profile::Hotlists> lists;
