@@ -257,7 +257,7 @@ const char* TranslatedProcess::why_to_leave_before(const Registers& call) const 
 // as that is over, and makes no call meanwhile. One that was interrupted in a call makes it once
 // more, which a filter would see: it is waited for until it sleeps there again.
 void TranslatedProcess::have_everybody_leave(const char* why, pid_t stopped) {
-    constexpr std::chrono::seconds longest{1};
+    constexpr std::chrono::seconds longest{5};
     constexpr std::chrono::milliseconds pause{1};
     traffic_.abandon(why);
     notes_.warnings.push_back(fmt::format("the program runs on unprofiled: {}", why));

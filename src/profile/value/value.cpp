@@ -128,7 +128,9 @@ class ValueProfiler : public Profiler {
             !options_.captures.has(trace::Capture::destination_values))
             return false;
         const auto& instruction = block.instructions[slot.instruction];
-        return trace::is_divisor_in_memory(instruction, instruction.operands()[slot.operand]);
+        const auto operands = instruction.operands();
+        return slot.operand < operands.size() &&
+               trace::is_divisor_in_memory(instruction, operands[slot.operand]);
     }
     const Streams& streams_of(trace::BlockId block, StateId state);
     Streams make_streams(const trace::Block& block, StateId state);
