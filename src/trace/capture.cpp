@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "base/error.h"
-#include "decoder/decoder.h"
 #include "trace/divisor.h"
 
 namespace shadowprof::trace {
@@ -56,13 +55,12 @@ bool is_certain_load(const Operand& operand) {
     return is_explicit_access(operand) && operand.reads && !operand.conditional_read;
 }
 
+// One at a fixed place is a constant already.
 bool is_divisor_in_memory(const Instruction& instruction, const Operand& operand) {
-    if (!is_certain_load(operand)) return false;
     using decoder::Mnemonic;
-    if (instruction.mnemonic == Mnemonic::div || instruction.mnemonic == Mnemonic::idiv)
-        return true;
-    const auto name = decoder::mnemonic_name(instruction);
-    return name == "divss" || name == "divsd" || name == "vdivss" || name == "vdivsd";
+    const bool divides =
+        instruction.mnemonic == Mnemonic::div || instruction.mnemonic == Mnemonic::idiv;
+    return divides && is_certain_load(operand) && !operand.memory.is_rip_relative();
 }
 
 std::vector<Slot> slots_of(std::span<const Instruction> instructions, CapturePlan of_all,

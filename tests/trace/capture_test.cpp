@@ -155,7 +155,8 @@ TEST_CASE("loaded values") {
 TEST_CASE("a divisor in memory comes with destinations") {
     CHECK(destinations("43 f7 34 d0") == "load/32 eax/32 edx/32");  // div [r8+r10*8]
     CHECK(destinations("48 f7 38") == "load/64 rax/64 rdx/64");     // idiv [rax]
-    CHECK(destinations("f2 0f 5e 00") == "load/64 xmm0/64");        // divsd
+    CHECK(destinations("f2 0f 5e 00") == "xmm0/64");                // divsd
+    CHECK(destinations("f7 35 00 00 00 00") == "eax/32 edx/32");    // div [rip], a constant
     CHECK(destinations("f7 f1") == "eax/32 edx/32");                // div ecx
     CHECK(destinations("f7 20") == "eax/32 edx/32");                // mul [rax]
     CHECK(addresses("43 f7 34 d0") == "@64");
