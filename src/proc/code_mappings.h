@@ -1,11 +1,9 @@
 // Whether code has come or gone in a process, asked while one of its threads stands still: what
-// /proc/PID/maps says of a usual program takes the kernel 50 to 100 us to write, and is mostly as
+// /proc/PID/maps says of a usual program takes the kernel 50 to 100 µs to write, and is mostly as
 // it was. Linux 6.11 and later answer for single mappings (PROCMAP_QUERY).
 #pragma once
 
 #include <sys/types.h>
-
-#include <optional>
 
 #include "proc/maps.h"
 

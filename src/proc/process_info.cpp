@@ -19,14 +19,11 @@
 #include <set>
 #include <sstream>
 
+#include "base/signal_bit.h"
 #include "proc/proc_text.h"
 
 namespace shadowprof::proc {
 namespace {
-
-constexpr std::uint64_t bit_of(int signal) {
-    return std::uint64_t{1} << (signal - 1);
-}
 
 std::uint64_t number(std::string_view text, int base) {
     std::uint64_t value = 0;
@@ -80,8 +77,8 @@ std::string status_field(std::string_view status_text, std::string_view key) {
 }
 
 bool SignalSets::ignores(int signal) const {
-    if (ignored & bit_of(signal)) return true;
-    if (caught & bit_of(signal)) return false;
+    if (ignored & signal_bit(signal)) return true;
+    if (caught & signal_bit(signal)) return false;
     return signal == SIGCHLD || signal == SIGCONT || signal == SIGURG || signal == SIGWINCH;
 }
 

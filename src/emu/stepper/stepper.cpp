@@ -7,6 +7,7 @@
 #include <csignal>
 #include <cstring>
 
+#include "base/signal_bit.h"
 #include "decoder/decoder.h"
 #include "proc/process_info.h"
 #include "ptrace/lost_steps.h"
@@ -42,7 +43,7 @@ Address effective_address(const decoder::Instruction& instruction, const decoder
     return {address};
 }
 
-constexpr std::uint64_t trap_signal_bit = std::uint64_t{1} << (SIGTRAP - 1);
+constexpr auto trap_signal_bit = signal_bit(SIGTRAP);
 using ptrace::trap_flag;
 
 std::uint64_t low_bits(std::uint64_t value, unsigned bits) {
@@ -249,7 +250,7 @@ Stepper::State Stepper::on_system_call_exit() {
 Stepper::State Stepper::on_signal(const ptrace::Event& event) {
     const auto sets = proc::signal_sets(tracer_.pid(), thread_.tid());
     if (!sets) return thread_is_gone();
-    const auto bit = std::uint64_t{1} << (event.signal - 1);
+    const auto bit = signal_bit(event.signal);
     if (hidden_mask_ && event.signal == SIGTRAP) {
         // The signal was blocked and pending, and only we unblocked it. With the mask restored,
         // delivering it makes it pending again.

@@ -101,8 +101,7 @@ void note_executed(const SystemCall& call, std::int64_t result, GuestFacts& fact
             break;
         case SYS_rt_sigaction: {
             // The program may catch it from now on.
-            const auto now_acts =
-                facts.idle_signals & rules::signal_bit(static_cast<int>(arguments[0]));
+            const auto now_acts = facts.idle_signals & signal_bit(static_cast<int>(arguments[0]));
             if (arguments[1] != 0) {
                 facts.pending_signals |= now_acts;
                 facts.idle_signals &= ~now_acts;

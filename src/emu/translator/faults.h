@@ -4,13 +4,10 @@
 #include <csignal>
 #include <cstdint>
 
+#include "base/signal_bit.h"
 #include "ptrace/tracer.h"
 
 namespace shadowprof::emu::translator {
-
-constexpr std::uint64_t signal_bit(int signal) {
-    return std::uint64_t{1} << (signal - 1);
-}
 
 inline constexpr std::uint64_t fault_signals = signal_bit(SIGSEGV) | signal_bit(SIGBUS) |
                                                signal_bit(SIGFPE) | signal_bit(SIGILL) |

@@ -3,13 +3,10 @@
 
 #include <signal.h>
 
+#include "base/signal_bit.h"
 #include "emu/syscalls/rules/rule.h"
 
 namespace shadowprof::emu::rules {
-
-constexpr std::uint64_t signal_bit(int signal) {
-    return std::uint64_t{1} << (signal - 1);
-}
 
 MaybeAnswer change_signal_mask(Request&);
 MaybeAnswer pending_signals(Request&);
