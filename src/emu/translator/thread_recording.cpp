@@ -161,7 +161,7 @@ void ThreadRecording::left_at(std::uint64_t stream) {
 
 ThreadRecording::Executed ThreadRecording::read() {
     if (!memory_ || is_spoilt_) return {};
-    if (chunk_.segments.size() >= most_segments_in_chunk) flush();
+    flush_if_long();
     if (writes_values()) {
         read_values();
         return {};
@@ -179,6 +179,18 @@ ThreadRecording::Executed ThreadRecording::read() {
         instructions_in_windows_ += executed.work.instructions;
     }
     return executed;
+}
+
+void ThreadRecording::set_aside() {
+    if (!memory_ || is_spoilt_) return;
+    flush_if_long();
+    const auto before = counted_in(chunk_);
+    if (!copy_parts(chunk_)) spoil_behind(before, chunk_);
+}
+
+// Not what is not counted.
+void ThreadRecording::flush_if_long() {
+    if (copied_.empty() && chunk_.segments.size() >= most_segments_in_chunk) flush();
 }
 
 ThreadRecording::Executed ThreadRecording::skip() {
@@ -202,18 +214,20 @@ std::uint64_t ThreadRecording::warm_up(CaptureWindow& window, std::uint64_t bloc
 
 // Appends what was written in the lean or timed version since the last time. False: it is spoilt.
 bool ThreadRecording::copy_new(trace::SegmentChunk& append_to, Executed& executed) {
-    const auto before = append_to.segments.size(), arguments_before = append_to.arguments.size();
+    const auto before = counted_in(append_to);
     const bool is_in_parts = parts_ && version_ == Version::lean;
-    const bool is_sound = is_in_parts ? copy_parts(append_to, executed.work)
-                                      : copy(read_up_to_, stream_, append_to, executed.work);
-    if (!is_sound) {
-        append_to.segments.resize(before);
-        append_to.arguments.resize(arguments_before);
+    const bool is_copied =
+        is_in_parts ? copy_parts(append_to) : copy(read_up_to_, stream_, append_to);
+    executed.segments = std::span{append_to.segments}.subspan(before.segments);
+    const auto work = !is_copied    ? std::nullopt
+                      : is_in_parts ? count_parts(executed.segments)
+                                    : place_.work.of(executed.segments);
+    if (!work) {
         executed = {};
-        spoil();
+        spoil_behind(before, append_to);
         return false;
     }
-    executed.segments = std::span{append_to.segments}.subspan(before);
+    executed.work = *work;
     if (!is_in_parts && version_ == Version::lean && stream_ > read_up_to_)
         blocks_in_segment_ =
             static_cast<double>(executed.work.blocks) /
@@ -222,34 +236,57 @@ bool ThreadRecording::copy_new(trace::SegmentChunk& append_to, Executed& execute
     return true;
 }
 
-bool ThreadRecording::copy_parts(trace::SegmentChunk& append_to, Work& work) {
+ThreadRecording::Length ThreadRecording::counted_in(const trace::SegmentChunk& chunk) const {
+    Length length{chunk.segments.size(), chunk.arguments.size()};
+    for (const auto& part : copied_) {
+        length.segments -= part.length.segments;
+        length.arguments -= part.length.arguments;
+    }
+    return length;
+}
+
+void ThreadRecording::spoil_behind(const Length& sound, trace::SegmentChunk& chunk) {
+    chunk.segments.resize(sound.segments);
+    chunk.arguments.resize(sound.arguments);
+    copied_.clear();
+    spoil();
+}
+
+bool ThreadRecording::copy_parts(trace::SegmentChunk& append_to) {
     const auto written = parts_->take(stream_);
     if (!written) return false;
     for (const auto& each : *written) {
-        Work of_each;
-        const auto before = append_to.segments.size();
-        if (!copy(each.from, each.until, append_to, of_each)) return false;
-        of_each.fresh = place_.work.count_new(std::span{append_to.segments}.subspan(before),
-                                              static_cast<std::uint64_t>(trace_));
-        work += of_each;
-        since_stretch_ += of_each;
-        if (!each.is_whole) continue;
-        stretches_.push_back(each.at_end);
-        stretches_.back().work = std::exchange(since_stretch_, {});
+        const auto segments = append_to.segments.size(), arguments = append_to.arguments.size();
+        if (!copy(each.from, each.until, append_to)) return false;
+        copied_.push_back(
+            {{append_to.segments.size() - segments, append_to.arguments.size() - arguments},
+             each.is_whole,
+             each.at_end});
     }
     return true;
 }
 
-bool ThreadRecording::copy(std::uint64_t from, std::uint64_t until, trace::SegmentChunk& append_to,
-                           Work& work) {
-    const auto before = append_to.segments.size();
-    const bool is_sound = records_arguments()
-                              ? copy_with_arguments(from, until, append_to)
-                              : memory_->read_stream(area_, from, until, append_to.segments);
-    const auto known =
-        is_sound ? place_.work.of(std::span{append_to.segments}.subspan(before)) : std::nullopt;
-    if (known) work += *known;
-    return known.has_value();
+std::optional<Work> ThreadRecording::count_parts(std::span<const trace::SegmentId> copied) {
+    Work work;
+    for (const auto& [length, is_whole, at_end] : std::exchange(copied_, {})) {
+        const auto part = copied.first(length.segments);
+        copied = copied.subspan(length.segments);
+        auto of_part = place_.work.of(part);
+        if (!of_part) return {};
+        of_part->fresh = place_.work.count_new(part, static_cast<std::uint64_t>(trace_));
+        work += *of_part;
+        since_stretch_ += *of_part;
+        if (!is_whole) continue;
+        stretches_.push_back(at_end);
+        stretches_.back().work = std::exchange(since_stretch_, {});
+    }
+    return work;
+}
+
+bool ThreadRecording::copy(std::uint64_t from, std::uint64_t until,
+                           trace::SegmentChunk& append_to) {
+    return records_arguments() ? copy_with_arguments(from, until, append_to)
+                               : memory_->read_stream(area_, from, until, append_to.segments);
 }
 
 bool ThreadRecording::copy_with_arguments(std::uint64_t from, std::uint64_t until,

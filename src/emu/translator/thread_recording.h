@@ -109,6 +109,9 @@ class ThreadRecording {
     };
     // Takes over what was written since the last call.
     Executed read();
+    // The same in parts, but it is only copied, because the thread waits. The next call does the
+    // rest.
+    void set_aside();
     // As `read`, but it does not become part of the Trace, which has not begun yet.
     Executed skip();
     // Segments may have many more blocks than they had until now.
@@ -150,8 +153,15 @@ class ThreadRecording {
     }
     bool always_values() const { return place_.values.always(); }
     bool copy_new(trace::SegmentChunk& append_to, Executed& executed);
-    bool copy(std::uint64_t from, std::uint64_t until, trace::SegmentChunk& append_to, Work& work);
-    bool copy_parts(trace::SegmentChunk& append_to, Work& work);
+    bool copy(std::uint64_t from, std::uint64_t until, trace::SegmentChunk& append_to);
+    bool copy_parts(trace::SegmentChunk& append_to);
+    std::optional<Work> count_parts(std::span<const trace::SegmentId> copied);
+    struct Length {
+        std::size_t segments, arguments;
+    };
+    Length counted_in(const trace::SegmentChunk& chunk) const;
+    void spoil_behind(const Length& sound, trace::SegmentChunk& chunk);
+    void flush_if_long();
     bool copy_with_arguments(std::uint64_t from, std::uint64_t until,
                              trace::SegmentChunk& append_to);
     void lay_out_parts(std::uint64_t segments);
@@ -208,6 +218,12 @@ class ThreadRecording {
     bool has_one_window() const { return shown_ != nullptr; }
     // In a burst.
     std::optional<StreamParts> parts_;
+    struct CopiedPart {
+        Length length;
+        bool is_whole;
+        Stretch at_end;  // … but for the work
+    };
+    std::vector<CopiedPart> copied_;  // … and not counted yet: the last ones of the chunk
     CaptureWindow* only_window_ = nullptr;  // that is still to come
     std::uint64_t begin_of_window_ = 0;     // in the stream
     std::vector<Stretch> stretches_;

@@ -380,11 +380,12 @@ void TranslatedProcess::serve(GuestThread& guest, const ThreadArea& area) {
         guest.has_window_over = true;
     switch (area.request) {
         case Request::look:
-            threads_.read_stream(guest);
-            if (guest.burst)
+            if (guest.burst) {
                 go_on_in_burst(guest);
-            else
+            } else {
+                threads_.read_stream(guest);
                 guest.recording->go_on();
+            }
             break;
         case Request::link:
             if (traffic_.may_enter()) translator.link(static_cast<std::uint32_t>(area.exit));
@@ -514,8 +515,13 @@ Clock::time_point TranslatedProcess::begin_burst(ptrace::Thread& thread, const R
     return went_on;
 }
 
-// The thread would not ask if it had more parts, or there were no signals for it.
+// The thread would not ask if it had more parts, or there were no signals for it. If only its time
+// counts it need not wait until we have looked at what it wrote.
 void TranslatedProcess::go_on_in_burst(GuestThread& guest) {
+    if (guest.burst->is_of_given_time() && !is_over(guest))
+        guest.recording->set_aside();
+    else
+        threads_.read_stream(guest);
     if (is_over(guest)) return;
     guest.recording->drive_on(guest.burst->segments_left(guest.recording->work()));
 }

@@ -77,6 +77,7 @@ class Burst {
     std::uint64_t ticks_left() const;
     std::uint64_t segments_left(const Work& done) const;
     bool is_over(const Work& done) const;
+    bool is_of_given_time() const { return length_.nanoseconds > 0; }
     // Before it begins, how many blocks it is expected to have.
     double expected_blocks() const;
     void ended(std::span<const Stretch> stretches, const Work& done);
