@@ -3,6 +3,7 @@
 #include <malloc.h>
 #include <sys/mman.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 
@@ -20,6 +21,14 @@ void use_large_pages_for_heap() {
     const auto end = (reinterpret_cast<std::uintptr_t>(grown) + step) & ~(large_page - 1);
     madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
     std::free(grown);
+}
+
+void have_room_in_heap() {
+    constexpr std::size_t size = 4 << 20, page = 4 << 10;
+    auto* const room = static_cast<volatile char*>(std::malloc(size));
+    if (!room) return;
+    for (std::size_t at = 0; at < size; at += page) room[at] = 0;
+    std::free(const_cast<char*>(room));
 }
 
 }  // namespace shadowprof

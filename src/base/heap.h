@@ -10,4 +10,8 @@ namespace shadowprof {
 // that none waits for one of low priority that holds a lock.
 void use_large_pages_for_heap();
 
+// What the calling thread allocates next, up to 4 MB, causes no page fault. Where a host lends
+// its memory page by page, a large one takes 9 ms, and a program may be waiting.
+void have_room_in_heap();
+
 }  // namespace shadowprof

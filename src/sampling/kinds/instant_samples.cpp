@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/heap.h"
 #include "machine/processor_time.h"
 #include "ptrace/call_stack.h"
 #include "sampling/kinds/kind_parts.h"
@@ -216,6 +217,7 @@ bool InstantSamples::work_ahead() {
         is_core_free_ = pacer().prices().is_any_core_free();
         next_places_ = after(now, tuning::between_looks_at_places);
         for (const auto place : place_.places.take()) process_.expect(place);
+        have_room_in_heap();
     }
     may_cost_ +=
         pacer().own(since) * place_.options.overhead * tuning::part_of_budget_for_work_ahead;
