@@ -133,7 +133,7 @@ sampling::Options sampling_options(const ProfilingOptions& options) {
     sampling.exhaustive = options.exhaustive || (needs_all && !sampling.insists_on_latencies);
     sampling.randomise_addresses = options.aslr;
     sampling.keeps_code = !options.no_cache;
-    sampling.overhead = options.overhead;
+    sampling.overhead = sampling::Overhead{options.overhead};
     if (row.sample && !options.period && !options.load) sampling.stake = Seconds{options.stake};
     if (options.period) sampling.period = Seconds{*options.period};
     if (options.duration) sampling.duration = Seconds{*options.duration};
@@ -225,7 +225,7 @@ model::RunFacts facts_of(const ProfilingOptions& options, const sampling::Option
     run.mode = sampling::row_of(sampling.mode).name;
     run.profiles = profiles_asked_for(options, sampling);
     run.options = {{"sample-size", std::to_string(sampling.sample_size)},
-                   {"overhead", fmt::format("{:g}%", sampling.overhead * 100)},
+                   {"overhead", fmt::format("{:g}%", sampling.overhead.most() * 100)},
                    {"stake", fmt::format("{:g}ms", sampling.stake.count() * 1e3)},
                    {"limit", std::to_string(options.limit)}};
     if (sampling.sample_time)

@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "base/clock.h"
+#include "sampling/schedule/overhead.h"
 
 namespace shadowprof::sampling {
 
@@ -27,8 +28,7 @@ struct Options {
     bool all_threads = false;
     // Samples may be shorter where long ones would miss some of the code more often than the rest.
     bool may_be_shorter = true;
-    // Budget for the target's slowdown, as a fraction.
-    double overhead = 0.01;
+    Overhead overhead{0.01};
     // What may be spent once, soon after the beginning, beyond the budget.
     Seconds stake{0};
     // Of that, what this process of several may cost; if nothing, all of it.

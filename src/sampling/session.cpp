@@ -212,15 +212,12 @@ void Session::trace_target() {
     changed_.notify_all();
 }
 
-// What its looks cost comes off the budget.
 void Session::begin_clock(pid_t pid) {
     if (!options_.clock) return;
-    const auto most =
-        std::min(tuning::most_cost_of_looks, options_.overhead * tuning::part_of_budget_for_looks);
-    clock_ = std::make_unique<ProgramClock>(pid, *digester_, places_, most,
+    clock_ = std::make_unique<ProgramClock>(pid, *digester_, places_, options_.overhead.for_clock(),
                                             options_.timeline_begins.value_or(began_),
                                             Random{options_.seed});
-    options_.overhead -= clock_->share_of_time();
+    options_.overhead.clock_takes(clock_->share_of_time());
 }
 
 void Session::end_clock() {

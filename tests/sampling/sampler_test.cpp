@@ -258,7 +258,7 @@ TEST_CASE("samples, and what is left at the end, stand for all that the program 
 TEST_CASE("the mean wait is what the budget allows, and waits are random") {
     for (const double overhead : {0.01, 0.05}) {
         Options options;
-        options.overhead = overhead;
+        options.overhead = Overhead{overhead};
         Scene scene{priced(0.001), {}, options};
         scene.run_for(Seconds{400});
         const auto waits = waits_of(scene.world);

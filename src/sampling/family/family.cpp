@@ -37,8 +37,8 @@ std::shared_ptr<Allotment> Family::for_first() {
     return std::make_shared<Allotment>(1, tuning::credit);
 }
 
-Family::Family(pid_t first, bool is_new, std::shared_ptr<Allotment> of_first, double overhead,
-               Join join)
+Family::Family(pid_t first, bool is_new, std::shared_ptr<Allotment> of_first,
+               const Overhead& overhead, Join join)
     : overhead_(overhead),
       join_(std::move(join)),
       descendants_(first, is_new),
@@ -262,7 +262,7 @@ std::size_t Family::looked_at() const {
 // What it did not use is anybody's again.
 void Family::let_leave(Process& process) {
     const auto& allotment = *process.allotment;
-    account_ += overhead_ * allotment.time() + allotment.credit() - process.member->price();
+    account_ += overhead_.most() * allotment.time() + allotment.credit() - process.member->price();
     samples_of_left_ += process.member->samples();
     process.why_never = process.member->why_not();
     if (process.why_never.empty() && !over_) process.why_never = "it was let go of";
@@ -280,7 +280,7 @@ void Family::share_budget() {
         all += process.recent;
         if (process.allotment) had += process.allotment->part();
     }
-    account_ += std::max(0.0, 1 - had) * overhead_ * passed;
+    account_ += std::max(0.0, 1 - had) * overhead_.most() * passed;
     for (auto& process : processes_) {
         if (!process.allotment) continue;
         if (all > Seconds{0})

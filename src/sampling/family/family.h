@@ -28,6 +28,7 @@
 #include "base/clock.h"
 #include "proc/descendants.h"
 #include "sampling/schedule/allotment.h"
+#include "sampling/schedule/overhead.h"
 
 namespace shadowprof::sampling {
 
@@ -61,9 +62,9 @@ class Family {
         std::function<std::unique_ptr<FamilyMember>(pid_t, std::shared_ptr<const Allotment>)>;
 
     // `join`: looks at one process, from now on; may be nothing, and then the processes are only
-    // counted. `overhead`: what all may cost, as a part of their time. `is_new`: it was started
+    // counted. `overhead`: of all of them. `is_new`: it was started
     // just now.
-    Family(pid_t first, bool is_new, std::shared_ptr<Allotment> of_first, double overhead,
+    Family(pid_t first, bool is_new, std::shared_ptr<Allotment> of_first, const Overhead& overhead,
            Join join);
     ~Family();
     Family(const Family&) = delete;
@@ -124,7 +125,7 @@ class Family {
     bool may_join(const Process& process) const;
     std::size_t looked_at() const;
 
-    const double overhead_;
+    const Overhead overhead_;
     const Join join_;
     const Clock::time_point began_ = Clock::now();
     mutable std::mutex mutex_;

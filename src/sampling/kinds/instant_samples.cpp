@@ -149,6 +149,14 @@ void InstantSamples::attend() {
     pacer().pay_for_computing(machine::computed(CLOCK_THREAD_CPUTIME_ID) - before);
 }
 
+// Each has a price; what they were seen to take beyond that comes on top.
+void InstantSamples::pay_for_stops(const emu::translator::BurstOutcome& outcome) {
+    const auto usual = pacer().prices().of_passing_stop() * static_cast<double>(outcome.stops);
+    pacer().pay_for_passing_stops(static_cast<int>(outcome.stops));
+    pacer().pay(Cause::other_stops,
+                std::max(Seconds{outcome.stopped / nanoseconds_a_second} - usual, Seconds{0}));
+}
+
 // The first burst comes later: until then some of the code is translated.
 std::optional<Clock::time_point> InstantSamples::prepare_program(ptrace::Thread& thread) {
     auto& foothold = place_.foothold;
@@ -178,10 +186,9 @@ void InstantSamples::pay_for_bursts() {
     for (const auto& outcome : process_.outcomes()) {
         const auto new_code = std::clamp(outcome.waited, 0.0, outcome.extra);
         pacer().pay(Cause::stop, Seconds{outcome.late / nanoseconds_a_second});
-        pacer().pay(Cause::other_stops, Seconds{outcome.stopped / nanoseconds_a_second});
         pacer().pay(Cause::new_code, Seconds{new_code / nanoseconds_a_second});
         pacer().pay(Cause::slower_code, Seconds{(outcome.extra - new_code) / nanoseconds_a_second});
-        pacer().pay_for_passing_stops(static_cast<int>(outcome.stops));
+        pay_for_stops(outcome);
         waited_ += Seconds{outcome.waited / nanoseconds_a_second};
         longer_.push_back(outcome.extra / nanoseconds_a_millisecond);
         if (!outcome.is_complete) continue;
@@ -219,8 +226,7 @@ bool InstantSamples::work_ahead() {
         for (const auto place : place_.places.take()) process_.expect(place);
         have_room_in_heap();
     }
-    may_cost_ +=
-        pacer().own(since) * place_.options.overhead * tuning::part_of_budget_for_work_ahead;
+    may_cost_ += pacer().own(since) * place_.options.overhead.for_work_ahead();
     if (may_cost_ <= Seconds{0}) return false;
     // A thread that has been answered needs our processor.
     if (!is_core_free_ && now < last_began_ + tuning::longest_attention) return false;

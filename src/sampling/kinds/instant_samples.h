@@ -55,6 +55,7 @@ class InstantSamples : public SampleKind {
     void give_up_if_abandoned();
     void attend();
     void pay_for_bursts();
+    void pay_for_stops(const emu::translator::BurstOutcome& outcome);
     Seconds pause_between_looks() const;
     bool work_ahead();
     emu::translator::BurstLength next_length() const;

@@ -149,7 +149,7 @@ void ReplicaSamples::pay_for_copies() {
     copies_since_fork_ += copies;
     if (!replicas_) return;
     if (copies_since_fork_ > tuning::most_for_settling) replicas_->settle_no_longer();
-    if (copies_since_fork_ > place_.options.overhead * tuning::most_time_of_budget)
+    if (copies_since_fork_ > place_.options.overhead.for_copies_of_one())
         replicas_->end_living("cost limit");
 }
 

@@ -49,7 +49,7 @@ ReplicaSizing::Length ReplicaSizing::next(const Pacer& pacer, bool is_first) {
 }
 
 double ReplicaSizing::affordable_alive(const Pacer& pacer) const {
-    const auto in_budget = tuning::part_of_budget_for_computing * options_.overhead;
+    const auto in_budget = options_.overhead.for_replicas_computing();
     const auto each_takes = pacer.prices().taken_beside();
     const auto most = tuning::most_part_alive * static_cast<double>(most_at_once_);
     return in_budget < most * each_takes ? in_budget / each_takes : most;

@@ -1,4 +1,5 @@
-// The overhead budget: how long to wait after a sample that cost the target so much time.
+// How the overhead (overhead.h) is spent: how long to wait after a sample that cost the target so
+// much time.
 //
 // A sample that cost c may be followed by the next one after c / budget, on average. Waits are
 // exponentially distributed, so that sampling cannot lock onto a rhythm of the program; where

@@ -12,7 +12,7 @@ Pacer::Pacer(const Options& options, const std::atomic<double>& precision, Rando
     : now_(std::move(now)),
       precision_(precision),
       prices_(std::move(prices)),
-      budget_(options.overhead, options.stake, options.period, random.fork(), now_,
+      budget_(options.overhead.for_samples(), options.stake, options.period, random.fork(), now_,
               options.allotment),
       since_(now_()),
       wait_(budget_.draw(true)),

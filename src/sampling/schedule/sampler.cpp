@@ -247,7 +247,7 @@ bool Sampler::must_earn_first() {
 void Sampler::give_up_what_does_not_pay() {
     auto& pacer = preferred_->pacer();
     if (!may_choose() || preferred_->obstacle() || pacer.samples() == 0) return;
-    const auto passing = preferred_->passing_price() / with_.options.overhead;
+    const auto passing = preferred_->passing_price() / with_.options.overhead.for_samples();
     const auto wait = pacer.own(pacer.affordable_wait()) - passing,
                debt = pacer.own(pacer.mean_wait()) - passing;
     // Where samples are cheap, a debt is paid back sooner than other kinds have shown anything.
@@ -308,7 +308,7 @@ void Sampler::begin_stand_in() {
     stand_in_ = make_stand_in_();
     with_.without_preferred.stand_in = stand_in_->name();
     const Seconds elapsed = stand_in_began_ - began_;
-    const auto left = with_.options.overhead * elapsed - cost_of_stand_ins_.price;
+    const auto left = with_.options.overhead.for_samples() * elapsed - cost_of_stand_ins_.price;
     charged_ = std::clamp(left, Seconds{0}, preferred_->cost().price);
     charge_stand_in();
 }
