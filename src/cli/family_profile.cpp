@@ -50,14 +50,18 @@ model::Profile FamilyProfile::take(const sampling::Family::Told& told, sampling:
     profile.processes.clear();
     for (const auto& process : told.processes) {
         auto row = row_of(process);
-        const auto known = std::ranges::find_if(seen, [&](const model::Process& other) {
+        // One that was first looked at by the clock only was seen twice.
+        const auto is_it = [&](const model::Process& other) {
             return other.pid == row.pid && other.program == row.program;
-        });
-        if (known != seen.end()) {
-            row.samples = known->samples;
-            row.part = known->part;
+        };
+        for (const auto& other : seen) {
+            if (!is_it(other) || (row.part && other.samples <= row.samples)) continue;
+            row.samples = other.samples;
+            row.part = other.part;
+        }
+        if (row.part) {
             if (row.samples > 0) row.not_seen.reset();
-            seen.erase(known);
+            std::erase_if(seen, is_it);
         }
         profile.processes.push_back(std::move(row));
     }

@@ -201,6 +201,7 @@ sampling::Options options_of_started(const sampling::Options& of_first,
     auto options = of_first;
     options.is_started_by_others = true;
     options.stake = Seconds{0};
+    options.is_only_looked_at = !allotment;
     options.allotment = std::move(allotment);
     options.timeline_begins = first.began();
     options.duration.reset();
@@ -302,7 +303,6 @@ void forget_what_was_brief(std::vector<ProcessProfiling::OfProgram>& programs,
     });
 }
 
-// Nothing where the others are not worth a word.
 std::string not_followed(const sampling::Family::Told& told, const sampling::Options& sampling) {
     Seconds computed = told.others_computed;
     for (std::size_t n = 1; n < told.processes.size(); ++n) computed += told.processes[n].computed;
@@ -632,7 +632,7 @@ Profiled profile_target(const ProfilingOptions& options, sampling::Target target
         try {
             if (!options.no_follow)
                 family = std::make_unique<sampling::Family>(
-                    session.pid(), !attach, allotment, sampling.overhead,
+                    session.pid(), !attach, allotment, sampling.overhead, sampling.clock,
                     is_in_samples ? join : sampling::Family::Join{});
         } catch (const std::exception& error) {
             why_not_followed =

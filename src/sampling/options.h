@@ -35,6 +35,8 @@ struct Options {
     std::shared_ptr<const Allotment> allotment;
     // Where a timeline is to begin, if not when profiling does.
     std::optional<Clock::time_point> timeline_begins;
+    // By the clock only: nobody traces it, and there are no samples.
+    bool is_only_looked_at = false;
     // Not by us: whoever did would see children that it has not.
     bool is_started_by_others = false;
     // What is seen of a process is kept apart by the program that it executes.

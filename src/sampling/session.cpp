@@ -17,6 +17,7 @@
 #include "proc/tracing_programs.h"
 #include "sampling/foothold.h"
 #include "sampling/modes/modes.h"
+#include "sampling/schedule/time_source.h"
 #include "sampling/tuning.h"
 
 namespace shadowprof::sampling {
@@ -34,8 +35,9 @@ std::unique_ptr<ptrace::Tracer> take_hold_of(const Target& target, const Options
         return ptrace::Tracer::launch(
             launch->command, row_of(options.mode).is_repeatable && !options.randomise_addresses);
     const auto pid = std::get<Attach>(target).pid;
-    return proc::variable_of_leak_sanitizer(pid).empty() ? ptrace::Tracer::attach(pid)
-                                                         : ptrace::Tracer::look_at(pid);
+    const bool may_be_traced =
+        !options.is_only_looked_at && proc::variable_of_leak_sanitizer(pid).empty();
+    return may_be_traced ? ptrace::Tracer::attach(pid) : ptrace::Tracer::look_at(pid);
 }
 
 std::string text_of(const std::exception_ptr& failure) {
@@ -256,18 +258,30 @@ bool Session::must_be_left_alone() {
 
 // Of a process that is left alone the clock sees where its time goes.
 void Session::watch(ptrace::Tracer& tracer) {
-    if (is_in_chapters(options_) && proc::program_of(pid_) != chapter_->program)
-        begin_next_chapter();
+    look_for_another_program();
     begin_duration();
     result_.exhaustive = false;
     while (!result_.ended && !result_.stopped_by) {
-        if (const auto gone = tracer.watch(deadline_))
+        const auto until = after(Clock::now(), tuning::between_looks_for_programs);
+        if (const auto gone = tracer.watch(std::min(deadline_, until))) {
             note_end(*gone);
-        else if (stop_requested_)
+            break;
+        }
+        look_for_another_program();
+        if (stop_requested_)
             result_.stopped_by = stop_reason_;
         else if (Clock::now() >= deadline_)
             result_.stopped_by = "duration";
     }
+}
+
+// Nobody tells us when it executes one.
+void Session::look_for_another_program() {
+    if (!is_in_chapters(options_)) return;
+    const auto program = proc::program_of(pid_);
+    if (program.empty() || program == chapter_->program) return;
+    if (clock_) clock_->program_is_new();
+    begin_next_chapter();
 }
 
 // Counted from when sampling can begin.

@@ -94,6 +94,7 @@ class Session {
     void trace_chapter(ptrace::Tracer& tracer, Random random);
     bool must_be_left_alone();
     void watch(ptrace::Tracer& tracer);
+    void look_for_another_program();
     void begin_duration();
     static bool work_ahead(const ptrace::Tracer& tracer, Sampling& sampling);
     void run_loop(ptrace::Tracer& tracer, Sampling& sampling, emu::GuestCode& code);

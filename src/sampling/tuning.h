@@ -324,6 +324,11 @@ inline constexpr Seconds least_computed{10e-3};
 inline constexpr Seconds too_short_to_tell{20e-3};
 // So many are looked at at a time: each takes three threads and 10 MB of ours.
 inline constexpr std::size_t most_at_a_time = 16;
+// As often it is looked whether a process that nobody traces executes another program.
+inline constexpr Seconds between_looks_for_programs{0.05};
+// So many are looked at by the clock only; one that has computed for so long may get samples, too.
+inline constexpr std::size_t most_looked_at_only = 16;
+inline constexpr Seconds long_enough_for_samples{0.5};
 // What the family may overdraw in all, and a process of it, at most and to be looked at at all.
 inline constexpr Seconds credit_of_family{6e-3}, credit_of_member{1.5e-3};
 inline constexpr Seconds least_credit_of_member{0.5e-3};

@@ -78,6 +78,12 @@ try:
     profile = run(FAMILY, "deep", "12", options=["--overhead", "10%"], output="reaped\n")
     check(sum(child["samples"] > 0 for child in named(profile, "family")) == 1, f"{profile['processes']}")
 
+    # Those that end before a sample of them could be paid for are looked at by the clock.
+    profile = run("sh", "-c", f"for i in 1 2 3 4 5 6 7 8; do {FAMILY} spin 0.2; done")
+    looked_at = profile["time"]["total"] / 1e9
+    clock_is_refused = any("perf_event_open" in warning for warning in profile["run"]["warnings"])
+    check(looked_at > 0.7 or clock_is_refused, f"{looked_at} s of 1.6 were looked at")
+
     # Programs that are executed one after the other, in a pipeline and in one process.
     profile = run("sh", "-c", f"{FAMILY} spin 0.6 | cat; exec {FAMILY} spin 0.6", options=["--overhead", "10%"])
     check(sum(child["samples"] > 0 for child in named(profile, "family")) == 2, f"{profile['processes']}")

@@ -223,7 +223,7 @@ class ThreadRecording {
         bool is_whole;
         Stretch at_end;  // … but for the work
     };
-    std::vector<CopiedPart> copied_;  // … and not counted yet: the last ones of the chunk
+    std::vector<CopiedPart> copied_;        // … and not counted yet: the last ones of the chunk
     CaptureWindow* only_window_ = nullptr;  // that is still to come
     std::uint64_t begin_of_window_ = 0;     // in the stream
     std::vector<Stretch> stretches_;

@@ -38,8 +38,9 @@ std::shared_ptr<Allotment> Family::for_first() {
 }
 
 Family::Family(pid_t first, bool is_new, std::shared_ptr<Allotment> of_first,
-               const Overhead& overhead, Join join)
+               const Overhead& overhead, bool has_clock, Join join)
     : overhead_(overhead),
+      has_clock_(has_clock),
       join_(std::move(join)),
       descendants_(first, is_new),
       account_(tuning::credit_of_family),
@@ -237,7 +238,8 @@ void Family::end_program(Process& process) {
     auto told = told_now(process);
     told.end = since_beginning();
     const bool is_first = &process == &processes_.front();
-    if (is_first || process.allotment || told.computed >= tuning::too_short_to_tell) {
+    if (is_first || process.allotment || process.member ||
+        told.computed >= tuning::too_short_to_tell) {
         ended_.push_back(std::move(told));
     } else {
         ++others_;
@@ -254,18 +256,21 @@ void Family::forget_ended() {
 
 // --- who is looked at ----------------------------------------------------------------------------
 
-std::size_t Family::looked_at() const {
-    return static_cast<std::size_t>(std::ranges::count_if(
-        processes_, [](const Process& process) { return process.member || process.is_joining; }));
+std::size_t Family::members(bool by_clock_only) const {
+    return static_cast<std::size_t>(std::ranges::count_if(processes_, [&](const Process& process) {
+        return (process.member || process.is_joining) && by_clock_only == !process.allotment;
+    }));
 }
 
 // What it did not use is anybody's again.
 void Family::let_leave(Process& process) {
-    const auto& allotment = *process.allotment;
-    account_ += overhead_.most() * allotment.time() + allotment.credit() - process.member->price();
+    if (const auto* const allotment = process.allotment.get())
+        account_ += overhead_.most() * allotment->time() + allotment->credit();
+    account_ -= process.member->price();
     samples_of_left_ += process.member->samples();
     process.why_never = process.member->why_not();
-    if (process.why_never.empty() && !over_) process.why_never = "it was let go of";
+    const bool comes_back = std::exchange(process.gets_samples, false);
+    if (process.why_never.empty() && !over_ && !comes_back) process.why_never = "it was let go of";
     process.member.reset();
     process.allotment.reset();
 }
@@ -289,25 +294,45 @@ void Family::share_budget() {
     }
 }
 
-bool Family::may_join(const Process& process) const {
-    return process.is_there && !process.allotment && process.why_never.empty() &&
-           process.computed >= tuning::least_computed && process.recent > Seconds{0} &&
-           !proc::share_memory(process.pid, process.now.parent);
+bool Family::may_join(const Process& process, bool by_clock_only) const {
+    if (process.is_joining || process.allotment || process.gets_samples) return false;
+    const bool is_long_enough =
+        process.member ? !by_clock_only && process.computed >= tuning::long_enough_for_samples
+                       : process.computed >= tuning::least_computed;
+    return process.is_there && process.why_never.empty() && is_long_enough &&
+           process.recent > Seconds{0} && !proc::share_memory(process.pid, process.now.parent);
+}
+
+Family::Process* Family::busiest_that_may_join(bool by_clock_only) {
+    Process* next = nullptr;
+    for (auto& process : processes_)
+        if (may_join(process, by_clock_only) && (!next || process.recent > next->recent))
+            next = &process;
+    return next;
 }
 
 void Family::let_join() {
-    while (looked_at() < tuning::most_at_a_time && account_ >= tuning::least_credit_of_member) {
-        Process* next = nullptr;
-        for (auto& process : processes_)
-            if (may_join(process) && (!next || process.recent > next->recent)) next = &process;
-        if (!next) return;
+    while (members(false) < tuning::most_at_a_time && account_ >= tuning::least_credit_of_member) {
+        auto* const next = busiest_that_may_join(false);
+        if (!next) break;
         if (proc::calls_ptrace(next->now.parent)) {
             next->why_never = "its parent, which calls ptrace(2), may want to trace it itself";
+            continue;
+        }
+        if (next->member) {
+            next->gets_samples = true;
+            next->member->stop("samples");
             continue;
         }
         const auto credit = std::min(tuning::credit_of_member, account_);
         account_ -= credit;
         next->allotment = std::make_shared<Allotment>(tuning::least_part_of_budget, credit);
+        next->is_joining = true;
+        changed_.notify_all();
+    }
+    while (has_clock_ && members(true) < tuning::most_looked_at_only) {
+        auto* const next = busiest_that_may_join(true);
+        if (!next) return;
         next->is_joining = true;
         changed_.notify_all();
     }
@@ -336,7 +361,7 @@ void Family::join_those_chosen() {
         }
         next->is_joining = false;
         if (next->member) continue;
-        account_ += next->allotment->credit();
+        if (next->allotment) account_ += next->allotment->credit();
         next->allotment.reset();
     }
 }

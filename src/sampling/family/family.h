@@ -8,7 +8,8 @@
 // would wait for us. So processes that are not looked at are not touched at all.
 //
 // All together cost what one program may: each has a part of the budget, by the time that it
-// computes (schedule/allotment.h).
+// computes (schedule/allotment.h). For a process that there is no budget for, samples would cost
+// too much; the clock (clock/program_clock.h) looks at it all the same.
 #pragma once
 
 #include <sys/types.h>
@@ -61,11 +62,12 @@ class Family {
     using Join =
         std::function<std::unique_ptr<FamilyMember>(pid_t, std::shared_ptr<const Allotment>)>;
 
-    // `join`: looks at one process, from now on; may be nothing, and then the processes are only
+    // `join`: looks at one process, from now on, by its clock only if it has no allotment; may be
+    // nothing, and then the processes are only
     // counted. `overhead`: of all of them. `is_new`: it was started
     // just now.
     Family(pid_t first, bool is_new, std::shared_ptr<Allotment> of_first, const Overhead& overhead,
-           Join join);
+           bool has_clock, Join join);
     ~Family();
     Family(const Family&) = delete;
     Family& operator=(const Family&) = delete;
@@ -103,6 +105,7 @@ class Family {
         std::shared_ptr<Allotment> allotment;  // if it is looked at
         std::unique_ptr<FamilyMember> member;  // not of the first
         bool is_joining = false;               // it will have one
+        bool gets_samples = false;             // … another one, which takes them
     };
 
     void run();
@@ -122,10 +125,12 @@ class Family {
     void share_budget();
     void let_join();
     void join_those_chosen();
-    bool may_join(const Process& process) const;
-    std::size_t looked_at() const;
+    Process* busiest_that_may_join(bool by_clock_only);
+    bool may_join(const Process& process, bool by_clock_only) const;
+    std::size_t members(bool by_clock_only) const;
 
     const Overhead overhead_;
+    const bool has_clock_;
     const Join join_;
     const Clock::time_point began_ = Clock::now();
     mutable std::mutex mutex_;
