@@ -26,7 +26,7 @@ CallWalk::CallWalk(CallTree& tree, Stretches& stretches, CallCounts& counts,
         auto function =
             i == 0 ? stretches_.function_of(place) : stretches_.function_of_call_before(place);
         if (function == no_function) function = tree_.function_at(place);
-        push({.function = function, .seed = static_cast<std::uint32_t>(i + 2)}, caller, from);
+        push(function, caller, from).seed = static_cast<std::uint32_t>(i + 2);
         from = top().node;
         caller = function;
     }
@@ -69,24 +69,26 @@ void CallWalk::called_with(const std::uint64_t* arguments) {
 }
 
 // Into the node and arc that lead there.
-void CallWalk::push(Frame frame, FunctionId caller, NodeId from) {
-    const auto step = tree_.step(from, frame.function);
-    frame.node = step.node;
-    frame.arc = step.arc != no_arc ? step.arc : tree_.arc(caller, frame.function);
+CallWalk::Frame& CallWalk::push(FunctionId function, FunctionId caller, NodeId from) {
     if (stack_.frames.size() == most_frames) {
         const auto begin = stack_.frames.begin() + most_frames / 4, end = begin + most_frames / 4;
         std::for_each(begin, end, [this](const Frame& f) { leave(f); });
         stack_.frames.erase(begin, end);
     }
-    stack_.frames.push_back(frame);
+    auto& frame = stack_.frames.emplace_back();
+    const auto step = tree_.step(from, function);
+    frame.function = function;
+    frame.node = step.node;
+    frame.arc = step.arc != no_arc ? step.arc : tree_.arc(caller, function);
     enter(frame);
+    return frame;
 }
 
-void CallWalk::push_call(Frame frame, const Arrival& to) {
-    frame.function = function_of(to);
-    push(frame, top().function, top().node);
-    counts_.calls.add(top().node, 1);
-    if (top().arc != no_arc) arcs_.called(top().arc);
+CallWalk::Frame& CallWalk::push_call(const Arrival& to) {
+    auto& frame = push(function_of(to), top().function, top().node);
+    counts_.calls.add(frame.node, 1);
+    if (frame.arc != no_arc) arcs_.called(frame.arc);
+    return frame;
 }
 
 void CallWalk::pop() {
@@ -114,18 +116,18 @@ FunctionId CallWalk::function_below_top() const {
 }
 
 FunctionId CallWalk::function_of(const Arrival& to) {
-    return to.function != no_function ? to.function : tree_.function_at(to.place);
+    return to.function != no_function ? to.function : tree_.function_at(place_of(to));
 }
 
 bool CallWalk::returns_there(const Frame& frame, const Arrival& to) const {
     if (frame.return_to != Address{}) return frame.return_to == to.at;
-    return frame.seed != 0 && frame.seed <= seeds_.size() && seeds_[frame.seed - 1] == to.place;
+    return frame.seed != 0 && frame.seed <= seeds_.size() && seeds_[frame.seed - 1] == place_of(to);
 }
 
 // --- Steps
 
 void CallWalk::arrive(const Stretch& to) {
-    const Arrival arrival{to.begin, to.function, to.is_entry, stretches_.place_of(to.first)};
+    const Arrival arrival{to.begin, to.function, to.is_entry, to.first};
     if (!has_begun_) {
         has_begun_ = true;
         if (stack_.frames.empty())
@@ -157,7 +159,7 @@ void CallWalk::call(const Arrival& to, bool is_stub) {
     if (is_stub)
         stack_.frames.push_back({.return_to = last_.end, .node = top().node, .kind = Kind::stub});
     else
-        push_call({.return_to = last_.end}, to);
+        push_call(to).return_to = last_.end;
 }
 
 void CallWalk::return_to(const Arrival& to) {
@@ -180,12 +182,13 @@ void CallWalk::jump(const Arrival& to, bool is_direct, bool is_stub) {
         stack_.frames.pop_back();
         // As if the function had begun where the stub did.
         const auto now = std::exchange(now_, since_);
-        if (former.kind == Kind::tail_call_of_stub)
+        if (former.kind == Kind::tail_call_of_stub) {
             tail_call(to);
-        else
-            push_call({.return_to = former.return_to,
-                       .kind = former.kind == Kind::stub ? Kind::call : Kind::resolver},
-                      to);
+        } else {
+            auto& frame = push_call(to);
+            frame.return_to = former.return_to;
+            if (former.kind != Kind::stub) frame.kind = Kind::resolver;
+        }
         now_ = now;
         return;
     }
@@ -197,7 +200,7 @@ void CallWalk::jump(const Arrival& to, bool is_direct, bool is_stub) {
     if (to.function == former.function) return;
     // Of code without names nobody knows where functions begin.
     if (to.function == no_function &&
-        (is_direct || to.place.module == tree_.entry_of(former.function).module))
+        (is_direct || place_of(to).module == tree_.entry_of(former.function).module))
         return;
     credit();
     if (!is_direct && !to.is_entry) {
@@ -217,7 +220,8 @@ void CallWalk::tail_call(const Arrival& to) {
     if (top().kind == Kind::resolver) {
         const auto return_address = top().return_to;
         pop();
-        return push_call({.return_to = return_address}, to);
+        push_call(to).return_to = return_address;
+        return;
     }
     const auto& frames = stack_.frames;
     std::size_t tail = 0;  // of these calls, the last of them
@@ -226,16 +230,23 @@ void CallWalk::tail_call(const Arrival& to) {
         if (frames[i].kind != Kind::tail_call) break;
     }
     if (tail == longest_tail) return replace(to);
-    push_call({.return_to = top().return_to, .seed = top().seed, .kind = Kind::tail_call}, to);
+    const auto return_to = top().return_to;
+    const auto seed = top().seed;
+    auto& frame = push_call(to);
+    frame.return_to = return_to;
+    frame.seed = seed;
+    frame.kind = Kind::tail_call;
 }
 
 void CallWalk::replace(const Arrival& to) {
-    auto frame = top();
+    const auto former = top();
     const auto caller = function_below_top();
     const auto from = node_below_top();
     pop();
-    frame.function = function_of(to);
-    push(frame, caller, from);
+    auto& frame = push(function_of(to), caller, from);
+    frame.return_to = former.return_to;
+    frame.seed = former.seed;
+    frame.kind = former.kind;
 }
 
 // --- Other ways
@@ -305,7 +316,7 @@ void CallWalk::leave_stack(std::optional<Address> interrupted_at) {
 
 void CallWalk::begin_stack(ContextRoot root, const Arrival& to) {
     stack_.root = root;
-    push({.function = function_of(to)}, no_function, CallTree::root(root));
+    push(function_of(to), no_function, CallTree::root(root));
 }
 
 // What the last block's exit did is known by where the thread would have gone on.
@@ -314,7 +325,7 @@ void CallWalk::interrupted(Address at, const trace::Location& place) {
         const auto function = stretches_.function_of(place);
         const bool is_entry = function != no_function && stretches_.is_entry(place);
         if (!last_.stays || last_.function != function) {
-            const Arrival to{at, function, is_entry, place};
+            const Arrival to{at, function, is_entry, {}, &place};
             if (is_call(last_.exit))
                 call(to, false);
             else if (last_.exit == BlockExit::return_)

@@ -43,7 +43,10 @@ class CallWalk {
             if (record_ && to.begins_with_arguments && is_known) called_with(arguments);
         }
         now_ += to.instructions;
-        last_ = {to.end, to.last_function, to.exit, to.stays};
+        last_.end = to.end;
+        last_.function = to.last_function;
+        last_.exit = to.exit;
+        last_.stays = to.stays;
     }
     // The thread would have gone on there.
     void interrupted(Address at, const trace::Location& place);
@@ -98,8 +101,12 @@ class CallWalk {
         Address at;
         FunctionId function;
         bool is_entry;
-        const trace::Location& place;
+        trace::BlockId first;                    // there, …
+        const trace::Location* place = nullptr;  // … or it is known without
     };
+    const trace::Location& place_of(const Arrival& to) const {
+        return to.place ? *to.place : stretches_.place_of(to.first);
+    }
     // Functions or arcs, by their numbers: what the frames of each executed from the outermost call
     // to its return. Once for every call and return, so all of one is in one place.
     class OpenFrames {
@@ -158,10 +165,12 @@ class CallWalk {
     NodeId node_below_top() const;
     FunctionId function_below_top() const;
     bool returns_there(const Frame& frame, const Arrival& to) const;
-    void push(Frame frame, FunctionId caller, NodeId from);
-    void push_call(Frame frame, const Arrival& to);  // from the innermost function
-    void pop();                                      // the innermost function
-    void pop_call();                                 // it, and those that it shares its return with
+    // What else is known of a frame is written where it stays: to copy one that was just written
+    // field by field takes as long as all the rest.
+    Frame& push(FunctionId function, FunctionId caller, NodeId from);
+    Frame& push_call(const Arrival& to);  // from the innermost function
+    void pop();                           // the innermost function
+    void pop_call();                      // it, and those that it shares its return with
     void pop_above(std::size_t frame);
     void enter(const Frame& frame);
     void leave(const Frame& frame);
