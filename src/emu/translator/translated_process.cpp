@@ -1,8 +1,6 @@
 #include "emu/translator/translated_process.h"
 
 #include <fmt/format.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -11,6 +9,7 @@
 #include <utility>
 
 #include "base/clock.h"
+#include "emu/translator/confining_calls.h"
 #include "emu/translator/guest_registers.h"
 #include "emu/tuning.h"
 #include "inject/movable.h"
@@ -25,29 +24,6 @@ constexpr auto *seccomp = "seccomp", *burst_is_complete = "sample size",
 
 using ptrace::EventKind;
 using ptrace::Registers;
-
-std::uint64_t number_of(const Registers& call) {
-    constexpr std::uint64_t x32 = 0x4000'0000;
-    return call.raw.orig_rax & ~x32;
-}
-
-// A thread that has confined itself may not make the calls by which code leaves the cache.
-bool has_confined_itself(const Registers& after_call) {
-    const auto& raw = after_call.raw;
-    const bool has_listener =
-        number_of(after_call) == SYS_seccomp && (raw.rsi & SECCOMP_FILTER_FLAG_NEW_LISTENER) != 0;
-    if (after_call.result() != 0 && !(has_listener && after_call.result() > 0)) return false;
-    return (number_of(after_call) == SYS_prctl && raw.rdi == PR_SET_SECCOMP) ||
-           (number_of(after_call) == SYS_seccomp &&
-            (raw.rdi == SECCOMP_SET_MODE_STRICT || raw.rdi == SECCOMP_SET_MODE_FILTER));
-}
-
-// Every thread, if the call succeeds.
-bool confines_everybody(const Registers& call) {
-    const auto& raw = call.raw;
-    return number_of(call) == SYS_seccomp && raw.rdi == SECCOMP_SET_MODE_FILTER &&
-           (raw.rsi & SECCOMP_FILTER_FLAG_TSYNC) != 0;
-}
 
 // It sets the trap flag: otherwise it would have been translated.
 bool is_popf(const Unit& unit, Address place) {
