@@ -68,8 +68,7 @@ with scratch() as folder:
     user = NOBODY if os.getuid() == 0 else None
     there = tasks_of(os.getuid() if user is None else user)
     check_limits("shadow", "tasks", resource.RLIMIT_NPROC, [there + n for n in (1, 5, 6, 8, 10000)], user)
-    for mode in ("shadow", "instant"):
-        limits = [n << 20 for n in (40, 60, 84, 104, 160, 700, 2000)]
-        check_limits(mode, "megabytes", resource.RLIMIT_AS, limits)
-    for mode in ("shadow", "burst", "full"):
-        check_limits(mode, "files", resource.RLIMIT_NOFILE, [4, 7, 8, 10, 13, 64])
+    for mode, megabytes in {"shadow": (40, 84, 160, 2000), "instant": (60, 104, 700, 2000)}.items():
+        check_limits(mode, "megabytes", resource.RLIMIT_AS, [n << 20 for n in megabytes])
+    for mode, files in {"shadow": (4, 7, 8, 10, 13, 64), "burst": (7, 10, 64), "full": (8, 13, 64)}.items():
+        check_limits(mode, "files", resource.RLIMIT_NOFILE, files)

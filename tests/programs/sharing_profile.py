@@ -8,7 +8,7 @@ from vocabulary import check, check_equal, profiled, read_profile, run, scratch,
 
 PROGRAM = os.path.abspath(sys.argv[1])
 BAD_USAGE = 125  # of run
-ROUNDS = "3000000"
+ROUNDS = "1000000"
 
 
 def shared(profile):
@@ -60,7 +60,7 @@ with scratch():
 
     # As long as it takes to be sampled.
     for way, kind in (("false", "false-sharing"), ("padded", None), ("lock", "lock-word")):
-        check_way(way, kind, "-m", "instant", "--all-threads", "--overhead", "30%", rounds="2000000000")
+        check_way(way, kind, "-m", "instant", "--all-threads", "--overhead", "30%", rounds="1000000000")
 
     for options in (["-m", "shadow"], ["-m", "instant"], ["-m", "full", "-p", "latency"]):
         refused = run([SHADOWPROF, "run", "-p", "sharing", *options, "--", PROGRAM, "false", "1"])

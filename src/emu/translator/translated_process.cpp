@@ -494,7 +494,8 @@ Clock::time_point TranslatedProcess::begin_burst(ptrace::Thread& thread, const R
 // The thread would not ask if it had more parts, or there were no signals for it. If only its time
 // counts it need not wait until we have looked at what it wrote.
 void TranslatedProcess::go_on_in_burst(GuestThread& guest) {
-    if (guest.burst->is_of_given_time() && !is_over(guest))
+    const bool is_in_parts = guest.recording->driven() == Driven::through_parts;
+    if (is_in_parts && guest.burst->is_of_given_time() && !is_over(guest))
         guest.recording->set_aside();
     else
         threads_.read_stream(guest);
