@@ -7,13 +7,13 @@
 //     base + streams  stream slots: what threads write down of what they do
 //     … + alias       the same stream slots once more
 //
-// A thread writes into the lower quarter of its slot, at r15. Every unit of code looks at one bit
-// of that pointer when it is entered: it is set when that is full, and then the unit asks for
-// another slot. (Behind it there is room for what a unit can still write.) The same look serves
+// A thread writes into the lower half of its slot, at r15. Every unit of code looks at one bit of
+// that pointer when it is entered: it is set when the lower half is full, and then the unit asks
+// for another slot. (The upper half has room for what a unit can still write.) The same look serves
 // to call a running thread: its pointer is moved to the alias of the slot, which is the same
 // memory, and has another of those bits set.
 //
-// In a burst windows have half of that, and the lean version writes into small parts behind
+// In a burst windows have the lower quarter, and the lean version writes into small parts behind
 // it; each looks at another bit. At the end of each part the thread looks at the clock, and goes on
 // to the next part by itself as long as its burst lasts (fixed_code.cpp).
 #pragma once
@@ -160,8 +160,8 @@ inline constexpr std::size_t parts_of_thread = (most_parts + 1) * sizeof(StreamP
 inline constexpr std::size_t stream_parts_at = (exchange_at + sizeof(Exchange) + 63) / 64 * 64;
 static_assert(stream_parts_at + most_threads * parts_of_thread <= streams_at);
 
-inline constexpr std::uint64_t slot_size = 1u << 20;
-inline constexpr std::uint64_t slot_room = slot_size / 4;
+inline constexpr std::uint64_t slot_size = 1u << 19;
+inline constexpr std::uint64_t slot_room = slot_size / 2;
 inline constexpr std::size_t streams_size = most_threads * slot_size;
 inline constexpr std::size_t data_size = streams_at + streams_size;
 
@@ -171,7 +171,7 @@ inline constexpr std::uint64_t alias = 1u << 30;
 inline constexpr std::uint32_t look_bits = slot_is_full | alias;
 // The same in bursts: in the lean version, in which a unit writes an id, and arguments, and in the
 // others.
-inline constexpr std::uint64_t part_room = 1u << 14, window_room = 1u << 17;
+inline constexpr std::uint64_t part_room = 1u << 13, window_room = 1u << 17;
 inline constexpr std::uint64_t parts_at = window_room + window_room / 2;
 inline constexpr std::uint32_t look_bits_in_parts = part_room | alias,
                                look_bits_in_window = window_room | alias;
