@@ -30,6 +30,27 @@ std::size_t Memory::read(Address from, std::span<std::byte> into) const {
     return done;
 }
 
+std::size_t Memory::read(std::span<const Part> parts) const {
+    constexpr std::size_t most_at_once = 64;
+    std::array<iovec, most_at_once> local{}, there{};
+    for (std::size_t done = 0; done < parts.size();) {
+        const auto some = parts.subspan(done, std::min(most_at_once, parts.size() - done));
+        for (std::size_t n = 0; n < some.size(); ++n) {
+            local[n] = {some[n].into.data(), some[n].into.size()};
+            there[n] = remote(some[n].from, some[n].into.size());
+        }
+        const auto got =
+            process_vm_readv(pid_, local.data(), some.size(), there.data(), some.size(), 0);
+        auto left = static_cast<std::size_t>(std::max<ssize_t>(got, 0));
+        for (const auto& part : some) {
+            if (left < part.into.size()) return done;
+            left -= part.into.size();
+            ++done;
+        }
+    }
+    return parts.size();
+}
+
 std::size_t Memory::read_what_is_there(Address from, std::span<std::byte> into) const {
     const auto end = from + into.size();
     auto missing = end;

@@ -19,8 +19,15 @@ class Memory {
     // How many bytes from the start on could be read: short at the first unreadable page, 0 if
     // the process is gone.
     std::size_t read(Address from, std::span<std::byte> into) const;
-    // The same, but short at the first page that is not there. The process may serve page faults
-    // itself, and would be waited for: a stack ends where anything may begin.
+    // Several places by one call, as nearly at one moment as can be. How many of them, from the
+    // first on, were read in full.
+    struct Part {
+        Address from;
+        std::span<std::byte> into;
+    };
+    std::size_t read(std::span<const Part> parts) const;
+    // The same as of one place, but short at the first page that is not there. The process may
+    // serve page faults itself, and would be waited for: a stack ends where anything may begin.
     std::size_t read_what_is_there(Address from, std::span<std::byte> into) const;
     // Has the kernel map what it has behind these pages, as the process would by faults when it
     // comes there, which take it far longer.

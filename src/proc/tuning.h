@@ -15,7 +15,8 @@ inline constexpr std::size_t most_pages_at_once = 1024;
 // How much of an image's notes is searched for its build id, in bytes (maps.cpp).
 inline constexpr std::uint64_t most_notes = 65536;
 
-// --- clocks of threads (thread_clock.cpp) --------------------------------------------------------
+// --- clocks of threads (thread_clock.cpp, look_buffer.cpp)
+// ----------------------------------------
 
 // Threads that are watched at a time: each takes memory of the kernel that is limited.
 inline constexpr std::size_t most_threads_watched = 64;

@@ -311,11 +311,12 @@ void Digester::read(trace::TraceEnd& end) {
 void Digester::read(ClockLooks& clock) {
     for (auto& look : clock.looks) {
         auto& facts = look.facts;
-        if (look.stack && clock.maps)
-            for (const auto address : ptrace::unwind(*look.stack, clock.maps)) {
-                facts.stack.push_back(emu::locate(*clock.maps, modules_, address));
-                if (look.sleeper == 0) places_.add(address);
-            }
+        std::vector<Address> machine;
+        if (look.stack && clock.maps) machine = ptrace::unwind(*look.stack, clock.maps);
+        if (look.sleeper == 0)
+            for (const auto address : machine) places_.add(address);
+        facts.stack =
+            merge_stacks(machine, look.functions, clock.interpreter, clock.maps.get(), modules_);
         if (look.is_where_it_was)
             facts.stack = sleepers_[look.sleeper];
         else if (look.sleeper != 0)

@@ -216,9 +216,12 @@ void Session::trace_target() {
 
 void Session::begin_clock(pid_t pid) {
     if (!options_.clock) return;
-    clock_ = std::make_unique<ProgramClock>(pid, *digester_, places_, options_.overhead.for_clock(),
-                                            options_.timeline_begins.value_or(began_),
-                                            Random{options_.seed});
+    // Programs that are followed as a whole are not displaced meanwhile.
+    const auto most_of_close =
+        follows_everything(options_) ? 0 : options_.overhead.for_close_looks();
+    clock_ = std::make_unique<ProgramClock>(
+        pid, *digester_, places_, ProgramClock::Costs{options_.overhead.for_clock(), most_of_close},
+        options_.timeline_begins.value_or(began_), Random{options_.seed});
     options_.overhead.clock_takes(clock_->share_of_time());
 }
 

@@ -12,11 +12,13 @@
 #include <variant>
 #include <vector>
 
+#include "languages/interpreter.h"
 #include "proc/maps.h"
 #include "profile/common/clock_look.h"
 #include "profile/common/hotlists.h"
 #include "ptrace/call_stack.h"
 #include "sampling/chapter.h"
+#include "sampling/clock/merged_stack.h"
 #include "trace/trace.h"
 
 namespace shadowprof::sampling {
@@ -31,12 +33,16 @@ struct BeginOfTrace {
 struct StackLook {
     profile::ClockLook facts;
     std::optional<ptrace::StackSnapshot> stack;
+    // What an interpreter had it execute at that moment, and who that is.
+    std::optional<languages::Glance> glance;
+    std::vector<languages::Frame> functions;
     pid_t runner = 0, sleeper = 0;  // the thread, by what it was seen doing
     bool is_where_it_was = false;
 };
 struct ClockLooks {
     std::vector<StackLook> looks;
     std::shared_ptr<const proc::Maps> maps;  // nothing: the stacks cannot be unwound
+    InterpreterFacts interpreter;
 };
 struct EndOfSample {
     trace::SampleId sample;

@@ -8,7 +8,9 @@
 
 #include <compare>
 #include <cstdint>
+#include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -49,6 +51,15 @@ struct LocationHash {
     std::size_t operator()(const Location& l) const noexcept { return hash_of(l); }
 };
 
+// A function of a language that an interpreter executes. No file has a symbol for it: who saw it
+// says what it is called. It has a place in a module of its language, "[python]", which follows
+// from these three, so that it is the same in every run: its lines are the offsets after it.
+struct InterpretedFunction {
+    std::string name, file;
+    std::uint32_t first_line = 0;
+    bool operator==(const InterpretedFunction&) const = default;
+};
+
 // Interns modules: the same path and build id is the same module. For any thread.
 class ModuleTable {
   public:
@@ -56,9 +67,19 @@ class ModuleTable {
     Module at(ModuleId id) const;
     std::vector<Module> all() const;
 
+    // Where the function begins.
+    Location intern(ModuleId of_language, const InterpretedFunction& function);
+    struct InterpretedPlace {
+        InterpretedFunction function;
+        Location begin;
+    };
+    // The function that the place is in, if an interpreter executes it.
+    std::optional<InterpretedPlace> interpreted_at(const Location& place) const;
+
   private:
     mutable std::mutex mutex_;
     std::vector<Module> modules_;
+    std::map<Location, InterpretedFunction> interpreted_;  // by beginning
 };
 
 }  // namespace shadowprof::trace

@@ -20,6 +20,9 @@ class FunctionMap : public trace::ArgumentChoice {
   public:
     // The entry of the function that holds the location; the location itself if none is known.
     virtual Location function_of(Location location) = 0;
+    // What is told of where a thread was: the same, or the very line, where an interpreter executes
+    // the function and no sample tells more of it.
+    virtual Location place_to_tell(Location location) { return function_of(location); }
     // Functions that begin there, if it will be known what their parameters are.
     bool wants_arguments_at(const Location&) const override { return false; }
 };

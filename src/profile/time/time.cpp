@@ -92,7 +92,7 @@ std::vector<Location> TimeProfiler::context_of(const std::vector<Location>& stac
         const auto again =
             std::find(stack.begin() + static_cast<std::ptrdiff_t>(n) + 1, stack.end(), stack[n]);
         if (n == 0)
-            context.push_back(functions_.function_of(stack.front()));
+            context.push_back(functions_.place_to_tell(stack.front()));
         else if (again == stack.end())
             context.push_back(stack[n]);
     }

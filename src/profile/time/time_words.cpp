@@ -27,8 +27,10 @@ double seconds_of(std::uint64_t nanoseconds) {
 // --- added up: each look at a thread is in one entry, so what was seen of several adds up
 
 struct FunctionTime {
-    LocationIndex any = 0;                // a place in it
-    std::optional<LocationIndex> source;  // one where it was itself, of which the file is known
+    LocationIndex any = 0;  // a place in it
+    // Where it was itself, of which the file is known: its beginning, or lines that an interpreter
+    // executes.
+    std::map<LocationIndex, std::uint64_t> sources;
     Statistics self, with_callees;
     Statistics in_kernel;  // of `self`
 };
@@ -118,7 +120,7 @@ TimeShares time_shares(const Profile& p, const TimeSection& time) {
             if (n == 0) {
                 function.self.merge(e.statistics);
                 if (in_kernel) function.in_kernel.merge(e.statistics);
-                if (!l.file.empty()) function.source = e.frames[n];
+                if (!l.file.empty()) function.sources[e.frames[n]] += e.statistics.count;
             }
             if (seen.insert(key).second) function.with_callees.merge(e.statistics);
         }
@@ -255,12 +257,15 @@ class Chapter {
                     [&](const FunctionTime& f) { return share_if_any(f.in_kernel); })
             .column(Column("at", "function", function).wide(3).bold(),
                     [&](const FunctionTime& f) { return name_of_function(p, f.any); })
-            .column(
-                Column("source", "where", source).of(7).wide(2).dim(), [&](const FunctionTime& f) {
-                    return f.source
-                               ? ShownCell(ShownPlace{*f.source})
-                               : ShownCell(model::file_name(p.modules[p.at(f.any).module].path));
-                });
+            .column(Column("source", "where", source).of(7).wide(2).dim(),
+                    [&](const FunctionTime& f) {
+                        const auto most = std::ranges::max_element(
+                            f.sources, {}, [](const auto& source) { return source.second; });
+                        if (most != f.sources.end()) return ShownCell(ShownPlace{most->first});
+                        // Nothing was seen in it itself, but in what it calls.
+                        if (is_interpreted(p, p.at(f.any))) return ShownCell(ShownPlace{f.any});
+                        return ShownCell(model::file_name(p.modules[p.at(f.any).module].path));
+                    });
         return table.take();
     }
 
@@ -290,6 +295,10 @@ class Chapter {
 };
 
 }  // namespace
+
+bool is_interpreted(const Profile& p, const model::Location& l) {
+    return p.modules[l.module].path == "[python]";
+}
 
 FunctionKey function_of(const Profile& p, const model::Location& l) {
     if (is_runtime_code(p, l)) return {l.module, false, 0, l.function};

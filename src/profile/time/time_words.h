@@ -16,6 +16,9 @@ using FunctionKey = std::tuple<model::ModuleIndex, bool, std::uint64_t, std::str
 FunctionKey function_of(const model::Profile& profile, const model::Location& location);
 model::ShownCell name_of_function(const model::Profile& profile, model::LocationIndex place);
 
+// Whether it is a line of a function that an interpreter executes, and no machine code.
+bool is_interpreted(const model::Profile& profile, const model::Location& location);
+
 model::ShownChapter time_chapter(const TimeSection& time, const model::ChapterInputs& in);
 
 }  // namespace shadowprof::profile

@@ -50,7 +50,11 @@ class Assembler : private PlaceTable {
   public:
     Assembler(RunFacts facts, const trace::BlockTable& blocks, const trace::ModuleTable& modules,
               Symbols& symbols, const KeepOptions& options)
-        : blocks_(blocks), modules_(modules.all()), symbols_(symbols), options_(options) {
+        : blocks_(blocks),
+          module_table_(modules),
+          modules_(modules.all()),
+          symbols_(symbols),
+          options_(options) {
         static_cast<RunFacts&>(profile_) = std::move(facts);
         rank_modules();
     }
@@ -93,8 +97,10 @@ class Assembler : private PlaceTable {
     }
 
     LocationIndex index_of(const trace::Location& place, bool is_return_address) override {
+        // What an interpreter executes is known by the line that calls.
+        const bool is_behind_call = is_return_address && !module_table_.interpreted_at(place);
         const auto [entry, is_new] = indices_.try_emplace(
-            Key{place, is_return_address}, static_cast<LocationIndex>(places_.size()));
+            Key{place, is_behind_call}, static_cast<LocationIndex>(places_.size()));
         if (is_new) places_.push_back(entry->first);
         return entry->second;
     }
@@ -122,6 +128,16 @@ class Assembler : private PlaceTable {
             l.offset = place.offset;
             l.content = place.content;
             l.return_address = return_address;
+            if (const auto interpreted = module_table_.interpreted_at(place)) {
+                const auto& function = interpreted->function;
+                l.function = function.name;
+                l.function_offset = interpreted->begin.offset;
+                l.file = function.file;
+                l.line = function.first_line +
+                         static_cast<std::uint32_t>(place.offset - interpreted->begin.offset);
+                profile_.locations.push_back(std::move(l));
+                continue;
+            }
             if (const auto function = symbols_.function_at(module, looked_up)) {
                 l.function = function->name;
                 l.function_offset = function->begin;
@@ -176,6 +192,7 @@ class Assembler : private PlaceTable {
     }
 
     const trace::BlockTable& blocks_;
+    const trace::ModuleTable& module_table_;
     const std::vector<trace::Module> modules_;
     Symbols& symbols_;
     const KeepOptions options_;

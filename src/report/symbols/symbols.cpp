@@ -160,12 +160,18 @@ std::optional<bool> Symbols::is_writable(const trace::Module& module, std::uint6
     return {};
 }
 
+trace::Location SymbolFunctionMap::place_to_tell(trace::Location location) {
+    return modules_.interpreted_at(location) ? location : function_of(location);
+}
+
 trace::Location SymbolFunctionMap::function_of(trace::Location location) {
     const std::lock_guard lock(mutex_);
     const auto [entry, is_new] = known_.try_emplace(location, location);
-    if (is_new)
-        if (const auto f = symbols_.function_at(modules_.at(location.module), location.offset))
-            entry->second.offset = f->begin;
+    if (!is_new) return entry->second;
+    if (const auto interpreted = modules_.interpreted_at(location))
+        entry->second = interpreted->begin;
+    else if (const auto f = symbols_.function_at(modules_.at(location.module), location.offset))
+        entry->second.offset = f->begin;
     return entry->second;
 }
 

@@ -77,6 +77,7 @@ class SymbolFunctionMap : public profile::FunctionMap {
     SymbolFunctionMap(Symbols& symbols, const trace::ModuleTable& modules)
         : symbols_(symbols), modules_(modules) {}
     trace::Location function_of(trace::Location location) override;
+    trace::Location place_to_tell(trace::Location location) override;
     bool wants_arguments_at(const trace::Location& place) const override;
     // Frees the memory that earlier calls have taken.
     void forget();

@@ -8,11 +8,13 @@
 
 #include "model/utf8.h"
 #include "profile/path/path.h"
+#include "profile/time/time_words.h"
 #include "report/model/steps.h"
 #include "report/symbols/demangle.h"
 #include "report/symbols/find_function.h"
 #include "report/symbols/source_text.h"
 #include "report/text/format.h"
+#include "report/text/source_listing.h"
 #include "report/text/text_table.h"
 #include "report/views/annotated_code.h"
 
@@ -291,7 +293,11 @@ std::string render_listing(const Profile& profile, const std::string& function,
                                              fmt::join(others, ", ")),
                                  2, options.width);
     }
-    return Listing(profile, profile.at(matches.front().location), options).render() + note;
+    const auto& inside = profile.at(matches.front().location);
+    return (profile::is_interpreted(profile, inside)
+                ? render_source_listing(profile, inside, options)
+                : Listing(profile, inside, options).render()) +
+           note;
 }
 
 }  // namespace shadowprof::report

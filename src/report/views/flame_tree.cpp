@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "profile/common/instruction_text.h"
+#include "profile/time/time_words.h"
 #include "report/text/format.h"
 #include "report/views/contexts.h"
 #include "report/views/time_parts.h"
@@ -33,8 +34,10 @@ class Builder {
 
     // Functions outermost first, from main on; above them `root` if that is not empty.
     std::vector<FrameIndex> stack_of(std::vector<LocationIndex> functions, std::string_view root) {
-        const auto main = std::ranges::find_if(
-            functions, [&](LocationIndex function) { return p_.at(function).function == "main"; });
+        const auto main = std::ranges::find_if(functions, [&](LocationIndex function) {
+            return p_.at(function).function == "main" &&
+                   !profile::is_interpreted(p_, p_.at(function));
+        });
         if (main != functions.end()) functions.erase(functions.begin(), main);
         std::vector<FrameIndex> stack;
         if (!root.empty() && !functions.empty())

@@ -1,5 +1,6 @@
 #include "sampling/clock/program_clock.h"
 
+#include <fmt/format.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -47,7 +48,7 @@ ptrace::StackSnapshot snapshot_of(pid_t pid, const proc::ThreadClock::Look& look
 
 }  // namespace
 
-ProgramClock::ProgramClock(pid_t pid, Digester& digester, PlacesSeen& places, double most_cost,
+ProgramClock::ProgramClock(pid_t pid, Digester& digester, PlacesSeen& places, Costs costs,
                            Clock::time_point timeline_begins, Random random)
     : pid_(pid),
       digester_(digester),
@@ -55,7 +56,8 @@ ProgramClock::ProgramClock(pid_t pid, Digester& digester, PlacesSeen& places, do
       timeline_begins_(timeline_begins),
       random_(random),
       price_(machine::host_prices().look),
-      period_(period_for(price_, most_cost)),
+      most_cost_of_close_looks_(costs.most_of_close),
+      period_(period_for(price_, costs.most)),
       clock_({period_, tuning::clock_stack_size, true}),
       entries_(pid),
       began_at_(proc::process_cpu_time(pid).value_or(0)),
@@ -76,6 +78,7 @@ void ProgramClock::stop() {
     changed_.notify_all();
     worker_.join();
     look();
+    forget_interpreter();
     note_unseen_time();
     hand_over();
 }
@@ -104,6 +107,7 @@ void ProgramClock::thread_is_new() {
 void ProgramClock::program_is_new() {
     const std::lock_guard lock{mutex_};
     look_at_running();
+    forget_interpreter();
     forget_stacks();  // they were in memory that is gone
     hand_over();
     program_began_ = Clock::now();
@@ -124,12 +128,17 @@ void ProgramClock::look() {
 
 void ProgramClock::look_at_running() {
     clock_.read([this](const auto& look) { take(look); });
+    take_close_looks();
 }
 
 void ProgramClock::take(const proc::ThreadClock::Look& look) {
-    auto& of = thread(look.tid);
-    ++of.looks;
+    looks_.push_back(look_of(look, thread(look.tid)));
+    seen_time_ += period_;
     ++seen_;
+}
+
+StackLook ProgramClock::look_of(const proc::ThreadClock::Look& look, Thread& of) {
+    ++of.looks;
     const auto at = look.has_registers ? look.user_at : look.at;
     StackLook seen;
     seen.facts.thread = of.name;
@@ -138,8 +147,8 @@ void ProgramClock::take(const proc::ThreadClock::Look& look) {
     seen.facts.nanoseconds = period_;
     seen.runner = look.tid;
     if (look.has_registers) seen.stack = snapshot_of(pid_, look);
-    looks_.push_back(std::move(seen));
     if (maps_ && !maps_->mapping_at(at)) maps_are_old_ = true;
+    return seen;
 }
 
 // It stands for what the program has computed since the sample before: the sampler chooses threads
@@ -155,6 +164,8 @@ void ProgramClock::sample_begins(const ptrace::Thread& stopped,
     seen.facts.state = ThreadState::user;
     seen.facts.nanoseconds = (ticks - std::exchange(user_ticks_, ticks)) * nanoseconds_a_tick();
     seen.stack = ptrace::snapshot_stack(pid_, registers);
+    if (const auto& interpreted = thread(stopped.tid()).interpreted)
+        seen.glance = interpreted->look();
     looks_.push_back(std::move(seen));
 }
 
@@ -172,7 +183,8 @@ ProgramClock::Thread& ProgramClock::thread(pid_t tid) {
         fresh.met = fresh.named = Clock::now();
         fresh.looked = looked_at_all_;
         if (const auto time = proc::scheduled_time(pid_, tid)) fresh.time = *time;
-        clock_.watch(tid);
+        if (interpreter_) begin_to_read(tid, fresh);
+        if (!fresh.reader) clock_.watch(tid);
     }
     return known->second;
 }
@@ -184,16 +196,23 @@ void ProgramClock::look_at_all() {
         auto& of = thread(tid);
         look_at(tid, of, now - std::exchange(of.looked, now));
     }
-    std::erase_if(threads_, [&](const auto& known) {
-        return std::ranges::find(tids, known.first) == tids.end() && !clock_.watches(known.first);
-    });
+    for (auto known = threads_.begin(); known != threads_.end();) {
+        auto& [tid, of] = *known;
+        const bool is_read = of.reader ? !of.reader->is_over() : clock_.watches(tid);
+        if (!is_read && std::ranges::find(tids, tid) == tids.end()) {
+            end_reading(of);
+            known = threads_.erase(known);
+        } else {
+            ++known;
+        }
+    }
     looked_at_all_ = now;
 }
 
 void ProgramClock::look_at(pid_t tid, Thread& of, Seconds since) {
     // There is a limit to open files, and to threads that are watched.
     const auto time =
-        clock_.watches(tid) ? of.times.of(pid_, tid) : proc::scheduled_time(pid_, tid);
+        clock_.watches(tid) || of.reader ? of.times.of(pid_, tid) : proc::scheduled_time(pid_, tid);
     if (!time) return;
     const auto before = std::exchange(of.time, *time);
     // Who creates a thread may name it while it sleeps, and does so soon.
@@ -246,6 +265,7 @@ void ProgramClock::look_at_sleeper(pid_t tid, Thread& of, std::uint64_t nanoseco
     stack.bytes.resize(tuning::clock_stack_size);
     stack.bytes.resize(proc::Memory{pid_}.read_what_is_there(of.sleeps_in->stack, stack.bytes));
     seen.stack = std::move(stack);
+    seen.glance = glance_at_sleeper(tid, of);
     looks_.push_back(std::move(seen));
     if (maps_ && !maps_->mapping_at(of.sleeps_in->at)) maps_are_old_ = true;
 }
@@ -275,10 +295,9 @@ void ProgramClock::note(const Thread& of, ThreadState state, std::uint64_t nanos
 void ProgramClock::note_unseen_time() {
     const auto in_all = last_time_ - std::min(last_time_, began_at_);
     // The last look at a thread was half a period ago, on average.
-    const auto expected = in_all / period_;
-    const auto margin = threads_.size() + 1;
-    if (!clock_.sees_kernel() || expected <= seen_ + margin) return;
-    for (auto n = seen_ + margin; n < expected; ++n) {
+    const auto accounted_for = seen_time_ + (threads_.size() + 1) * period_;
+    if (!clock_.sees_kernel()) return;
+    for (auto at = accounted_for; at + period_ <= in_all; at += period_) {
         StackLook unseen;
         unseen.facts.nanoseconds = period_;
         looks_.push_back(std::move(unseen));
@@ -297,6 +316,7 @@ void ProgramClock::refresh_maps() {
         maps_ = std::make_shared<const proc::Maps>(std::move(*fresh));
     maps_read_ = now;
     maps_are_old_ = false;
+    if (maps_ && !interpreter_) find_interpreter();
 }
 
 void ProgramClock::hand_over() {
@@ -305,7 +325,13 @@ void ProgramClock::hand_over() {
     leave_out_ours();
     tell_times();
     if (digester_.is_behind()) forget_stacks();
-    digester_.look({std::exchange(looks_, {}), maps_});
+    InterpreterFacts facts;
+    if (interpreter_) {
+        facts = {std::string(interpreter_->language()), interpreter_->loop()};
+        for (auto& look : looks_)
+            if (look.glance) look.functions = interpreter_->frames_of(*look.glance);
+    }
+    digester_.look({std::exchange(looks_, {}), maps_, std::move(facts)});
 }
 
 // Looks come in the order in which they were taken, and evenly enough. Those at sleepers are of
@@ -356,7 +382,7 @@ double ProgramClock::share_of_time() const {
 
 Seconds ProgramClock::cost() const {
     const std::lock_guard lock{mutex_};
-    return price_ * static_cast<double>(seen_);
+    return price_ * static_cast<double>(seen_) + cost_of_close_looks_.load();
 }
 
 std::string ProgramClock::warning() const {
@@ -366,6 +392,12 @@ std::string ProgramClock::warning() const {
                "goes is "
                "known from samples only, and not in which system calls; sysctl "
                "kernel.perf_event_paranoid=2 or less, or CAP_PERFMON, allows it";
+    const auto read = static_cast<double>(read_looks_);
+    if (read < tuning::enough_looks_read * static_cast<double>(close_looks_))
+        return fmt::format(
+            "which functions the interpreter executes could be read at {} of {} looks only; these "
+            "stand for the others of their thread",
+            read_looks_, close_looks_);
     return {};
 }
 

@@ -22,10 +22,12 @@
 
 #include "base/clock.h"
 #include "base/random.h"
+#include "languages/interpreter.h"
 #include "proc/maps.h"
 #include "proc/process_info.h"
 #include "proc/thread_clock.h"
 #include "ptrace/thread.h"
+#include "sampling/clock/close_reader.h"
 #include "sampling/clock/kernel_entry.h"
 #include "sampling/clock/places_seen.h"
 #include "sampling/digester.h"
@@ -34,9 +36,13 @@ namespace shadowprof::sampling {
 
 class ProgramClock {
   public:
-    // `places`: where it notes where threads were. `most_cost`: the part of its time that looks may
-    // cost a thread.
-    ProgramClock(pid_t pid, Digester& digester, PlacesSeen& places, double most_cost,
+    // The parts of its time that looks may cost a thread: all, and those that read as well which
+    // functions an interpreter has it execute; 0: those are not wanted.
+    struct Costs {
+        double most = 0, most_of_close = 0;
+    };
+    // `places`: where it notes where threads were.
+    ProgramClock(pid_t pid, Digester& digester, PlacesSeen& places, Costs costs,
                  Clock::time_point timeline_begins, Random random);
     ~ProgramClock();
     ProgramClock(const ProgramClock&) = delete;
@@ -54,6 +60,8 @@ class ProgramClock {
     // What looks cost a thread that always runs, and what they have cost the program so far.
     double share_of_time() const;
     Seconds cost() const;
+    // … and of that what close looks did. Does not wait.
+    Seconds cost_of_close_looks() const { return cost_of_close_looks_; }
     // What a reader of the profile must know; empty if all is well.
     std::string warning() const;
 
@@ -69,6 +77,10 @@ class ProgramClock {
         std::uint64_t kernel_ticks = 0, looks = 0;
         Clock::time_point met, named, looked;
         double ran_until = 0;  // seconds of the timeline that looks at it running stand for
+        // If an interpreter executes the program.
+        std::unique_ptr<languages::InterpretedThread> interpreted;
+        std::unique_ptr<CloseReader> reader;
+        std::vector<StackLook> unread;  // of which functions are not known
     };
 
     void run();
@@ -81,6 +93,14 @@ class ProgramClock {
     void note_kernel_time(pid_t tid, Thread& thread);
     void note_unseen_time();
     void take(const proc::ThreadClock::Look& look);
+    StackLook look_of(const proc::ThreadClock::Look& look, Thread& of);
+    void take_close_looks();
+    void take(CloseReader::Seen seen, Thread& of);
+    void end_reading(Thread& of);
+    void find_interpreter();
+    void forget_interpreter();
+    void begin_to_read(pid_t tid, Thread& of);
+    std::optional<languages::Glance> glance_at_sleeper(pid_t tid, Thread& of) const;
     Thread& thread(pid_t tid);
     void note(const Thread& thread, profile::ThreadState state, std::uint64_t nanoseconds);
     void refresh_maps();
@@ -96,6 +116,7 @@ class ProgramClock {
     const Clock::time_point timeline_begins_;
     Random random_;
     Seconds price_;
+    const double most_cost_of_close_looks_;
     std::uint64_t period_;  // nanoseconds
     mutable std::mutex mutex_;
     std::condition_variable changed_;
@@ -104,6 +125,7 @@ class ProgramClock {
 
     proc::ThreadClock clock_;
     KernelEntries entries_;
+    std::unique_ptr<languages::Interpreter> interpreter_;
     std::map<pid_t, Thread> threads_;
     std::shared_ptr<const proc::Maps> maps_;
     Clock::time_point maps_read_, program_began_ = Clock::now();
@@ -111,6 +133,10 @@ class ProgramClock {
     Clock::time_point looked_at_all_ = Clock::now(), handed_over_ = looked_at_all_;
     std::vector<StackLook> looks_;
     std::uint64_t began_at_, seen_ = 0;  // nanoseconds of the process; looks
+    std::uint64_t seen_time_ = 0;        // nanoseconds that all looks at threads that run stand for
+    std::uint64_t close_looks_ = 0, read_looks_ = 0;  // of which functions are known
+    Seconds cost_of_ended_readers_{0};
+    std::atomic<Seconds> cost_of_close_looks_{Seconds{0}};
     std::uint64_t last_time_;
     std::uint64_t user_ticks_;  // that have been seen in samples
     std::thread worker_;

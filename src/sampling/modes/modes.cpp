@@ -44,6 +44,10 @@ std::unique_ptr<Sampling> sampler(SamplerContext& place, std::unique_ptr<SampleK
             .begins =
                 [clock = place.clock](const auto& thread, const auto& at) {
                     if (clock) clock->sample_begins(thread, at);
+                },
+            .cost_of_others =
+                [clock = place.clock] {
+                    return clock ? clock->cost_of_close_looks() : Seconds{0};
                 }},
         std::move(preferred), std::move(make_stand_in));
 }

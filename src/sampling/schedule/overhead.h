@@ -18,6 +18,8 @@ class Overhead {
     double for_clock() const {
         return std::min(tuning::most_cost_of_looks, most_ * tuning::part_of_budget_for_looks);
     }
+    // What looks into interpreters may take besides, which is charged to samples.
+    double for_close_looks() const { return most_ * tuning::part_of_budget_for_close_looks; }
     void clock_takes(double part) { of_clock_ = part; }
     // Samples have the rest; what follows is a part of theirs.
     double for_samples() const { return most_ - of_clock_; }

@@ -57,6 +57,7 @@ Clock::time_point Sampler::next_tick() const {
 // them left behind is paid for.
 void Sampler::tick() {
     const auto now = with_.now();
+    charge_others();
     if (now >= preferred_->next_look()) {
         preferred_->look_after();
         give_up_what_does_not_pay();
@@ -317,6 +318,11 @@ void Sampler::begin_stand_in() {
 void Sampler::charge_stand_in() {
     const auto price = preferred_->cost().price;
     stand_in_->pacer().others_cost(price - std::exchange(charged_, price));
+}
+
+void Sampler::charge_others() {
+    const auto cost = with_.cost_of_others();
+    kind().pacer().others_cost(cost - std::exchange(others_cost_, cost));
 }
 
 void Sampler::end_stand_in() {

@@ -43,6 +43,8 @@ class Sampler : public Sampling {
         // A sample begins in this thread, which is stopped there.
         std::function<void(const ptrace::Thread&, const ptrace::Registers&)> begins =
             [](const auto&, const auto&) {};
+        // What others have cost the program so far, which comes off the budget.
+        std::function<Seconds()> cost_of_others = [] { return Seconds{0}; };
         TimeSource now = Clock::now;
     };
     using MakeKind = std::function<std::unique_ptr<SampleKind>()>;
@@ -86,6 +88,7 @@ class Sampler : public Sampling {
     void end_preferred();
     void pause_preferred();
     void charge_stand_in();
+    void charge_others();
 
     Collaborators with_;
     ThreadStopper stopper_;
@@ -94,6 +97,7 @@ class Sampler : public Sampling {
     std::unique_ptr<SampleKind> stand_in_;  // meanwhile, or for good
     bool is_prepared_ = false;
     Seconds attempt_took_{0};     // so far
+    Seconds others_cost_{0};      // that is paid for
     bool may_be_joined_ = false;  // the sample has begun that all threads are to take part in
     bool lets_go_ = false;        // did so, between samples
 

@@ -1,0 +1,44 @@
+// Python: what CPython 3.9 to 3.13 executes, whoever built it and however, as long as the symbol
+// _PyRuntime is there, which is exported for debuggers.
+#pragma once
+
+#include <map>
+
+#include "languages/interpreter.h"
+#include "languages/memory.h"
+#include "languages/python/threads.h"
+#include "proc/maps.h"
+
+namespace shadowprof::languages::python {
+
+// Of one process.
+class Python : public Interpreter {
+  public:
+    Python(const Place& place, std::unique_ptr<const Memory> memory);
+
+    std::string_view language() const override { return "python"; }
+    AddressRange loop() const override { return place_.loop; }
+    std::unique_ptr<InterpretedThread> thread(pid_t tid) const override {
+        return std::make_unique<Thread>(tid, place_, *memory_);
+    }
+    std::vector<Frame> frames_of(const Glance& glance) override;
+
+  private:
+    struct Known {
+        std::uint64_t contents = 0;
+        std::shared_ptr<const Function> function;
+        std::vector<std::byte> lines;
+        std::map<std::int64_t, std::uint32_t> line_at;  // by position
+    };
+    Known* known(const Glance::Frame& frame);
+    std::optional<CodeFacts> facts_of(Address function) const;
+
+    const Place place_;
+    const std::unique_ptr<const Memory> memory_;
+    std::map<Address, Known> known_;
+};
+
+// nullptr: the process is none, of no version that is known, or only about to become one.
+std::unique_ptr<Interpreter> find(pid_t pid, const proc::Maps& maps);
+
+}  // namespace shadowprof::languages::python

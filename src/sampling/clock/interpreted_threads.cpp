@@ -1,0 +1,112 @@
+// What the clock does besides where an interpreter executes the program.
+#include <algorithm>
+#include <charconv>
+#include <string>
+#include <utility>
+
+#include "languages/find.h"
+#include "proc/proc_text.h"
+#include "sampling/clock/program_clock.h"
+#include "sampling/tuning.h"
+
+namespace shadowprof::sampling {
+
+namespace {
+
+// What the thread calls itself, which is another number where it is in a container.
+pid_t own_number_of(pid_t tid) {
+    const auto status = proc::read_proc_file("/proc/" + std::to_string(tid) + "/status");
+    const auto numbers = proc::status_field(status, "NSpid");
+    const auto last = numbers.find_last_of(" \t");
+    const auto text = last == numbers.npos ? numbers : numbers.substr(last + 1);
+    pid_t number = tid;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return number;
+}
+
+}  // namespace
+
+// From when its code is mapped on; that it has begun to execute anything is not needed.
+void ProgramClock::find_interpreter() {
+    if (most_cost_of_close_looks_ <= 0) return;
+    interpreter_ = languages::find_interpreter(pid_, *maps_);
+    if (!interpreter_) return;
+    for (auto& [tid, of] : threads_) begin_to_read(tid, of);
+}
+
+void ProgramClock::forget_interpreter() {
+    for (auto& [tid, of] : threads_) end_reading(of);
+    interpreter_.reset();
+}
+
+void ProgramClock::end_reading(Thread& of) {
+    if (of.reader) {
+        for (auto& seen : of.reader->take()) take(std::move(seen), of);
+        cost_of_ended_readers_ += of.reader->cost();
+    }
+    // They show what they show.
+    for (auto& look : std::exchange(of.unread, {})) looks_.push_back(std::move(look));
+    of.reader.reset();
+    of.interpreted.reset();
+}
+
+void ProgramClock::begin_to_read(pid_t tid, Thread& of) {
+    of.interpreted = interpreter_->thread(own_number_of(tid));
+    const auto readers =
+        std::ranges::count_if(threads_, [](const auto& known) { return !!known.second.reader; });
+    if (clock_.is_refused() || static_cast<std::size_t>(readers) >= tuning::most_close_readers)
+        return;
+    proc::LookBuffer::Refusal why{};
+    auto buffer = proc::LookBuffer::open(tid,
+                                         {.period = period_,
+                                          .stack_size = tuning::clock_stack_size,
+                                          .with_kernel = clock_.sees_kernel(),
+                                          .at_once = true},
+                                         why);
+    if (!buffer) return;
+    clock_.leave(tid);
+    of.reader =
+        std::make_unique<CloseReader>(std::move(*buffer), interpreter_->thread(own_number_of(tid)),
+                                      period_, most_cost_of_close_looks_);
+}
+
+void ProgramClock::take_close_looks() {
+    auto cost = cost_of_ended_readers_;
+    for (auto& [tid, of] : threads_) {
+        if (!of.reader) continue;
+        for (auto& seen : of.reader->take()) take(std::move(seen), of);
+        cost += of.reader->cost();
+    }
+    cost_of_close_looks_ = cost;
+}
+
+// What failed to be read stays away for reasons that have nothing to do with what the thread was
+// at: so the next look that did not stands for it.
+void ProgramClock::take(CloseReader::Seen seen, Thread& of) {
+    seen.look.stack = seen.stack;
+    auto look = look_of(seen.look, of);
+    look.facts.nanoseconds = seen.nanoseconds;
+    seen_time_ += seen.nanoseconds;
+    ++close_looks_;
+    if (!seen.glance) {
+        of.unread.push_back(std::move(look));
+        if (of.unread.size() < tuning::most_unread_looks) return;
+        for (auto& unread : std::exchange(of.unread, {})) looks_.push_back(std::move(unread));
+        return;
+    }
+    ++read_looks_;
+    look.glance = std::move(seen.glance);
+    for (const auto& unread : std::exchange(of.unread, {}))
+        look.facts.nanoseconds += unread.facts.nanoseconds;
+    looks_.push_back(std::move(look));
+}
+
+// If it sleeps on.
+std::optional<languages::Glance> ProgramClock::glance_at_sleeper(pid_t tid, Thread& of) const {
+    if (!of.interpreted) return {};
+    auto glance = of.interpreted->look();
+    const auto time = proc::scheduled_time(pid_, tid);
+    return time && time->times == of.time.times ? glance : std::nullopt;
+}
+
+}  // namespace shadowprof::sampling
