@@ -31,7 +31,10 @@ void ProgramClock::find_interpreter() {
     if (most_cost_of_close_looks_ <= 0) return;
     interpreter_ = languages::find_interpreter(pid_, *maps_);
     if (!interpreter_) return;
-    for (auto& [tid, of] : threads_) begin_to_read(tid, of);
+    for (auto& [tid, of] : threads_) {
+        begin_to_read(tid, of);
+        of.sleeps_in.reset();  // where it sleeps is looked at anew
+    }
 }
 
 void ProgramClock::forget_interpreter() {

@@ -86,6 +86,7 @@ void ProgramClock::stop() {
 void ProgramClock::run() {
     auto pause = tuning::first_wait_for_looks;
     std::unique_lock lock{mutex_};
+    refresh_maps();
     while (!is_over_) {
         look();
         hand_over();
