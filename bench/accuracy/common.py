@@ -15,9 +15,11 @@ def machine():
 
 def build(folder, source, *options):
     """Compiles a program of a single source file, of this folder unless it is told where."""
-    program = os.path.join(folder, os.path.basename(source).removesuffix(".c"))
+    name, language = os.path.splitext(os.path.basename(source))
+    program = os.path.join(folder, name)
+    compiler = ["g++", "-std=c++20"] if language == ".cpp" else ["gcc"]
     if not os.path.exists(program):
-        subprocess.run(["gcc", "-O2", *options, "-o", program, os.path.join(HERE, source)], check=True)
+        subprocess.run([*compiler, "-O2", *options, "-o", program, os.path.join(HERE, source)], check=True)
     return program
 
 

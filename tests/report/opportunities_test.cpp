@@ -203,6 +203,16 @@ TEST_CASE("a divisor that is read from memory is found, too") {
     entries.back().top = {{8, exactly(500, 1000)}};
     found = find_opportunities(p, symbols);
     CHECK_FALSE(find(found, "constant-divisor"));
+    CHECK_FALSE(find(found, "power-of-two-divisor"));
+    entries.back().top = {{8, exactly(500, 1000)}, {16, exactly(450, 1000)}};
+    entries.back().executions.unknown = 50;
+    found = find_opportunities(p, symbols);
+    f = find(found, "power-of-two-divisor");
+    REQUIRE(f);
+    CHECK(f->what == "divides by powers of two in 95.0 % of 1000 executions");
+    CHECK(contains(f->evidence.front(), "by 8 in 50.0 %, 16 in 45.0 %"));
+    entries.back().top = {{8, exactly(500, 1000)}, {12, exactly(450, 1000)}};
+    CHECK_FALSE(find(find_opportunities(p, symbols), "power-of-two-divisor"));
 }
 
 TEST_CASE("one false sharing is one finding, whichever accesses show it") {

@@ -27,7 +27,7 @@ Share scaled(const Share& of, double to) {
 }
 
 Evidence::Evidence(const Profile& profile)
-    : p_(profile), instructions_(real(weighted_instructions(profile).value_or(0))) {
+    : p_(profile), instructions_(real(weighted_instructions(profile).value_or(0))), time_(profile) {
     order_points();
     executions_.resize(points());
     seen_.resize(points());
@@ -271,18 +271,14 @@ std::optional<double> Evidence::share_of_function(Point inside) const {
 }
 
 void Evidence::add_looks() {
-    const auto* const list = p_.find<TimeSection>();
-    if (!list) return;
-    for (const auto& e : list->entries) {
-        if (profile::is_waiting(e.state) || e.frames.empty()) continue;
+    time_.each([this](const auto& e) {
         time_of_[function_of(p_.at(e.frames.front()))].merge(e.statistics);
-    }
+    });
 }
 
 std::optional<Share> Evidence::share_of_time(std::span<const LocationIndex> inside) const {
     constexpr std::uint64_t fewest_looks = 100;
-    const auto* const list = p_.find<TimeSection>();
-    if (!list || list->totals.samples < fewest_looks) return {};
+    if (time_.looks() < fewest_looks) return {};
     std::set<Place> functions;
     for (const auto at : inside) {
         if (!p_.at(at).function_offset) return {};
@@ -292,7 +288,7 @@ std::optional<Share> Evidence::share_of_time(std::span<const LocationIndex> insi
     for (const auto& function : functions)
         if (const auto found = time_of_.find(function); found != time_of_.end())
             sum.merge(found->second);
-    return share_of(sum, list->totals);
+    return time_.share_of_sum(sum);
 }
 
 double Evidence::instructions_per_call(const MethodEntry& m) const {

@@ -15,6 +15,7 @@
 #include "profile/common/instruction_text.h"
 #include "report/model/profile.h"
 #include "report/views/shares.h"
+#include "report/views/stack_time.h"
 
 namespace shadowprof::report {
 
@@ -122,6 +123,7 @@ class Evidence {
     std::vector<Point> point_of_;
     std::map<Place, Point> entries_;              // of functions
     std::map<Place, model::Statistics> time_of_;  // by function
+    StackTime time_;
     std::vector<std::uint64_t> executions_;
     enum class Seen : std::uint8_t { unknown, rarely, often };
     std::vector<Seen> seen_;

@@ -25,6 +25,11 @@ std::vector<Finding> find_data_streams(const Evidence& evidence, Symbols& symbol
 std::vector<Finding> find_failed_forwarding(const Evidence& evidence, Symbols& symbols);
 std::vector<Finding> find_false_sharing(const Evidence& evidence, Symbols& symbols);
 std::vector<Finding> find_split_accesses(const Evidence& evidence, Symbols& symbols);
+std::vector<Finding> find_temporary_copies(const Evidence& evidence, Symbols& symbols);
+std::vector<Finding> find_ordered_lookups(const Evidence& evidence, Symbols& symbols);
+std::vector<Finding> find_spin_waits(const Evidence& evidence, Symbols& symbols);
+std::vector<Finding> find_small_writes(const Evidence& evidence, Symbols& symbols);
+std::vector<Finding> find_power_divisors(const Evidence& evidence, Symbols& symbols);
 std::vector<Finding> find_calls_to_inline(const Evidence& evidence, Symbols& symbols);
 
 }  // namespace shadowprof::report

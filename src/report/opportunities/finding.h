@@ -11,11 +11,17 @@
 //     dominant-target         the call and its return, and the callee if it is small
 //     branch-layout           the jump
 //     constant-divisor        the division, which counts as 20 instructions: it takes so long
+//     power-of-two-divisor    the same
 //     unchanged-load          the load
 //     inline-call             the call and its return, and the callee
 //     prefetch-load,          the waiting, a nanosecond of which counts as 3 instructions; the
 //     pointer-chase           share is of all instructions and all waiting (waiting_loads.h)
 //     data-stream             its references to data
+//     temporary-copy          by the clock, what is called to make the copy and to destroy it
+//     ordered-lookup          by the clock, the function's part that goes down the tree, and what
+//                             is called from there
+//     spin-wait               by the clock, the loop's part of its function
+//     small-writes            by the clock, what writes and flushes
 //
 // Where the clock saw enough, a finding touches no more than its functions have of the time:
 // instructions may be quicker than others, and waiting may overlap with other work.
@@ -45,11 +51,17 @@ inline constexpr double least_value_share = 0.9;     // of loads that yield the 
 inline constexpr double least_target_share = 0.8;    // of indirect calls with the same target
 inline constexpr double least_taken_share = 0.9;     // of a forward branch, to be laid out anew
 inline constexpr double least_divisor_share = 0.9;   // of divisions with the same divisor
+inline constexpr double surely_a_power = 0.35;  // … that are by powers of two: five samples agree
 inline constexpr double least_unchanged_share = 0.99;  // of loads, to count as never changing
 inline constexpr double small_function = 30;          // instructions a call: small enough to inline
 inline constexpr double longest_specialised = 20000;  // instructions a call
 inline constexpr double instructions_in_a_division = 20;
 inline constexpr std::uint64_t least_timed_loads = 30;
+inline constexpr double least_lookup_share = 0.02;  // of the time, in an ordered tree
+inline constexpr double least_spins = 16;           // of a waiting loop, each time
+inline constexpr double instructions_in_a_pause = 50;
+inline constexpr double instructions_in_a_lock = 50;
+inline constexpr std::uint64_t small_write = 512;  // bytes
 inline constexpr double most_regular = 0.5;      // of a stream's references, to count as irregular
 inline constexpr double least_wait_ns = 10;      // a load's mean: more than the near caches take
 inline constexpr double least_far_share = 0.05;  // of a load's data, beyond L2
@@ -66,16 +78,24 @@ struct FindingKind {
 struct Finding {
     const FindingKind* kind = nullptr;
     LocationIndex location = 0;
+    // What is said of it, where the location's own line would be one of a library's header.
+    std::string where = {};
     std::string what;                   // one line: what was seen there
     std::vector<std::string> evidence;  // more lines
     double touches = 0;                 // share of all instructions, or of the time
     std::optional<Share> bounds;        // of that, with its interval; nothing if not known
     std::string interval;               // as text; empty if exact or nearly so
-    std::size_t others = 0;             // of its kind in the same function, that were joined to it
+    // What it touches was measured by the clock, and not in instructions of its function.
+    bool is_by_clock = false;
+    // It is in a library of the system, and about how the user's program uses that.
+    bool concerns_user = false;
+    std::size_t others = 0;  // of its kind in the same function, that were joined to it
     // Whose work it touches besides that of the function it is in.
     std::vector<LocationIndex> in_callees;
     // Locations that this finding reports, so that other findings need not.
     std::vector<LocationIndex> covers;
+    // What other kinds of findings say of these locations is told by this one.
+    std::vector<LocationIndex> explains;
 };
 
 }  // namespace shadowprof::report

@@ -12,6 +12,7 @@
 #include "report/text/format.h"
 #include "report/views/certainty.h"
 #include "report/views/shares.h"
+#include "report/views/users_place.h"
 
 namespace shadowprof::report {
 
@@ -36,6 +37,11 @@ constexpr std::array kinds{
          "program: then it is a multiplication."},
         find_constant_divisors,
         Together::sum},
+    Row{{"power-of-two-divisor", "Division by powers of two",
+         "Keep the power's logarithm and shift, and for the remainder a mask (x & (n - 1)); or "
+         "do so where the divisor is one, and divide where it is not."},
+        find_power_divisors,
+        Together::sum},
     Row{{"dominant-target", "Indirect call with one usual target",
          "Compare with the usual target and call it directly, so that it can be inlined; or let "
          "the type be known at compile time."},
@@ -53,6 +59,29 @@ constexpr std::array kinds{
          "tells the compiler that nothing changes it."},
         find_unchanged_loads,
         Together::sum},
+    Row{{"temporary-copy", "Copy that is destroyed where it was made",
+         "Where it is only read, take it by const reference, or a view of it (std::string_view, "
+         "std::span), and loop with const auto&; where the original is not needed again, "
+         "std::move it.",
+         "time"},
+        find_temporary_copies},
+    Row{{"ordered-lookup", "Lookups in a tree that nothing walks in order",
+         "A std::unordered_map or a flat hash table finds a key without going from node to node; "
+         "where the nearest key is asked for, or little is inserted, a sorted vector or a flat "
+         "map.",
+         "time"},
+        find_ordered_lookups},
+    Row{{"spin-wait", "Threads that wait in a loop",
+         "Let them sleep while they wait: a condition variable, std::atomic::wait, a semaphore; "
+         "give threads equal work, and use no more of them than there are processors. With OpenMP, "
+         "OMP_WAIT_POLICY=passive or a lower GOMP_SPINCOUNT.",
+         "time"},
+        find_spin_waits},
+    Row{{"small-writes", "Output in small pieces",
+         "Collect more before it is written: '\\n' in place of std::endl, no flush for each "
+         "line, a larger buffer (setvbuf, pubsetbuf).",
+         "time"},
+        find_small_writes},
     Row{{"inline-call", "Small function, called often",
          "Let it be inlined: its definition in a header, link-time optimisation, or one call for "
          "many items."},
@@ -99,14 +128,6 @@ constexpr std::array kinds{
 
 const Row& row_of(const FindingKind& kind) {
     return *std::ranges::find_if(kinds, [&](const Row& row) { return &row.kind == &kind; });
-}
-
-bool is_system_library(const std::string& path) {
-    if (path == "[vdso]") return true;
-    constexpr std::array folders{"/lib/",     "/lib64/",     "/lib32/",
-                                 "/usr/lib/", "/usr/lib64/", "/usr/lib32/"};
-    return path.find(".so", path.rfind('/') + 1) != path.npos &&
-           std::ranges::any_of(folders, [&](const char* f) { return path.starts_with(f); });
 }
 
 // That the system's debug symbols are installed does not make its libraries the user's.
@@ -158,6 +179,7 @@ void limit(Finding& f, const Evidence& evidence) {
 
 // Instructions are counted, and loads timed, one by one: neither says what they cost the program.
 void limit_by_clock(Finding& f, const Evidence& evidence) {
+    if (f.is_by_clock) return;
     if (f.kind->measure != "instructions" && f.kind->measure != "time") return;
     auto inside = f.in_callees;
     inside.push_back(f.location);
@@ -223,13 +245,20 @@ std::vector<Finding> find_opportunities(const Profile& profile, Symbols& symbols
     std::vector<Finding> all;
     for (const auto& row : kinds)
         for (auto& finding : row.find(evidence, symbols)) {
-            if (whose != Code::all && !is_of_the_user(profile, finding)) continue;
+            if (whose != Code::all && !finding.concerns_user && !is_of_the_user(profile, finding))
+                continue;
             if (!evidence.is_seen_often(evidence.point(finding.location))) continue;
             finding.kind = &row.kind;
             all.push_back(std::move(finding));
         }
     std::erase_if(all, [](const Finding& f) { return f.touches <= 0; });
     sort_by_touch(all);
+    std::set<LocationIndex> explained;
+    for (const auto& f : all)
+        if (is_founded(f)) explained.insert(f.explains.begin(), f.explains.end());
+    std::erase_if(all, [&](const Finding& f) {
+        return f.explains.empty() && explained.contains(f.location);
+    });
     std::set<LocationIndex> covered;
     std::erase_if(all, [&](const Finding& f) {
         const bool is_known = !f.covers.empty() &&

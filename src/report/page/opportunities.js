@@ -11,7 +11,7 @@ function opportunitiesPart(show) {
         element("span.muted", {}, f.interval || `of ${f.measure}`)),
       element("div", {},
         element("h2", {}, f.title),
-        element("p.what", {}, element("code.place", {}, Data.fullLabel(f.at)), " ", f.what),
+        element("p.what", {}, element("code.place", {}, f.where || Data.fullLabel(f.at)), " ", f.what),
         element("ul.evidence", {}, f.evidence.map((e) => element("li", {}, e))),
         element("p.advice", {}, f.advice),
         hasCode && element("button.link", {type: "button", onclick: () => show("code", f.at.key, f.at.offset)}, "Show the code")));
@@ -36,7 +36,7 @@ function opportunitiesPart(show) {
     search(words) {
       const found = findings.map((_, i) => i).filter((i) => {
         const f = findings[i];
-        const text = [f.title, f.what, f.advice, Data.fullLabel(f.at), ...f.evidence].join("\n").toLowerCase();
+        const text = [f.title, f.what, f.advice, f.where || Data.fullLabel(f.at), ...f.evidence].join("\n").toLowerCase();
         return words.every((w) => text.includes(w));
       });
       if (box) draw(found);

@@ -190,6 +190,7 @@ class PageWriter {
             out_.open_object();
             out_.key("kind").text(f.kind->name);
             out_.key("at").number(index_.location(f.location));
+            if (!f.where.empty()) out_.key("where").text(printable(f.where));
             out_.key("what").text(printable(f.what));
             texts("evidence", f.evidence);
             out_.key("touches").rounded(f.touches);

@@ -277,7 +277,8 @@ class TextReport {
         const auto title = shorten_end(f.kind->title, width_ - std::min(width_, used));
         out_ += "  " + paint_.heat(f.touches, share) + paint_.dim(interval) + "  " +
                 paint_.bold(title) + paint_.dim(kind) + "\n";
-        line_of(full_label(p_, p_.at(f.location)) + ": " + f.what, Tint::none);
+        const auto where = f.where.empty() ? full_label(p_, p_.at(f.location)) : f.where;
+        line_of(where + ": " + f.what, Tint::none);
         for (const auto& e : f.evidence) line_of(e, Tint::dim);
         if (with_advice) line_of("→ " + std::string(f.kind->advice), Tint::accent);
     }
