@@ -18,7 +18,8 @@ def findings(command, options, folder):
     report = subprocess.run([SHADOWPROF, "report", "--top", "100", profile], check=True,
                             capture_output=True, text=True, env=os.environ | {"COLUMNS": "400"}).stdout
     begin = report.index("\nOpportunities ")
-    section = report[begin:report.index("\nHot functions ", begin)]
+    # Where there were too few samples, no tables follow.
+    section = report[begin:].partition("\nHot functions ")[0].partition("\nAbout this profile")[0]
     found = re.findall(r"^ +[\d.>]+ %.*\[([a-z-]+)\]\n +(?:.*? )?([\w.]+:\d+|\S+): ", section, re.M)
     if len(found) != len(re.findall(r"%.*\[[a-z-]+\]$", section, re.M)):
         sys.exit(f"FAILED: the report is not understood:\n{section}")

@@ -239,14 +239,16 @@ std::vector<const FindingKind*> finding_kinds() {
 }
 
 std::vector<Finding> find_opportunities(const Profile& profile, Symbols& symbols, Code whose) {
-    if (weighted_instructions(profile).value_or(0) == 0 || certainty_of(profile).is_noise())
-        return {};
+    if (weighted_instructions(profile).value_or(0) == 0) return {};
+    // What the clock measured has an interval of its own, and may be certain all the same.
+    const bool is_noise = certainty_of(profile).is_noise();
     const Evidence evidence(profile);
     std::vector<Finding> all;
     for (const auto& row : kinds)
         for (auto& finding : row.find(evidence, symbols)) {
             if (whose != Code::all && !finding.concerns_user && !is_of_the_user(profile, finding))
                 continue;
+            if (is_noise && !finding.is_by_clock) continue;
             if (!evidence.is_seen_often(evidence.point(finding.location))) continue;
             finding.kind = &row.kind;
             all.push_back(std::move(finding));
