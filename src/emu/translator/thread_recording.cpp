@@ -245,6 +245,16 @@ ThreadRecording::Length ThreadRecording::counted_in(const trace::SegmentChunk& c
     return length;
 }
 
+// What was not counted may be anything.
+void ThreadRecording::spoil() {
+    const auto sound = counted_in(chunk_);
+    chunk_.segments.resize(sound.segments);
+    chunk_.arguments.resize(sound.arguments);
+    copied_.clear();
+    is_spoilt_ = true;
+}
+
+// Of the part that was being copied some may be there.
 void ThreadRecording::spoil_behind(const Length& sound, trace::SegmentChunk& chunk) {
     chunk.segments.resize(sound.segments);
     chunk.arguments.resize(sound.arguments);

@@ -98,9 +98,10 @@ class ThreadRecording {
     std::uint64_t stream() const { return stream_; }
     void left_at(std::uint64_t stream);
     // The program wrote over what the thread had written down, or over its area: nothing more is
-    // read of it. What was written since the last read is not part of the Trace.
+    // read of it. What was written since the last read is not part of the Trace, nor what was only
+    // set aside.
     bool is_spoilt() const { return is_spoilt_; }
-    void spoil() { is_spoilt_ = true; }
+    void spoil();
 
     // Empty in versions that write down values as well.
     struct Executed {

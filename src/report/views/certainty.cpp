@@ -181,7 +181,7 @@ std::string shortage_text(const Profile& profile) {
                        profile.coverage.samples, points_text(certainty.reach));
 }
 
-// With the default types, as far as samples tell what it executes. Measured (docs/results/full.md):
+// With the default types, as far as samples tell what it executes. Measured with python3 and xz:
 // the code cache takes 1.2 to 2.6 times the program's time; what is digested beside it holds it up
 // by so much for each call, and for each block, of which one in 32 has its values captured.
 std::string times_in_full_mode(const Profile& profile) {
