@@ -130,7 +130,9 @@ def check_samples():
         check_sums(profile)
         of = part(profile, "floats")
         check(of["stands_for"] >= of["total"], f"mode {mode}: {of}")
-        check(mode != "instant" or of["samples"] < 10 or of["total"] > 0, "nothing was seen in place")
+        # Where everything else is busy, all samples can end at once, for the code that they meet is new.
+        whole = profile["coverage"]["ended"].get("sample size", 0)
+        check(mode != "instant" or whole < 5 or of["total"] > 0, f"{whole} whole samples in place saw nothing")
         if of["samples"] < 30 or of["total"] < 1000:
             print(f"mode {mode}: {of['samples']} samples on a busy machine tell nothing of shares")
             continue
