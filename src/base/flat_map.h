@@ -27,6 +27,13 @@ class FlatMap {
         return cell->value;
     }
 
+    // So many are about to come.
+    void make_room_for(std::size_t count) {
+        auto size = cells_.size();
+        while (size < 2 * (used_ + count + 1)) size *= 2;
+        if (size > cells_.size()) resize(size);
+    }
+
     // Null if there is none.
     const Value* find(std::uint64_t key) const {
         const auto& cell = cells_[place_of(key)];
@@ -36,6 +43,12 @@ class FlatMap {
     template <class Visit>
     void for_each(Visit visit) {
         for (auto& cell : cells_)
+            if (cell.key != empty) visit(cell.key, cell.value);
+    }
+
+    template <class Visit>
+    void for_each(Visit visit) const {
+        for (const auto& cell : cells_)
             if (cell.key != empty) visit(cell.key, cell.value);
     }
 
@@ -60,8 +73,9 @@ class FlatMap {
     }
     Cell& cell_of(std::uint64_t key) { return cells_[place_of(key)]; }
 
-    void grow() {
-        auto old = std::exchange(cells_, std::vector<Cell>(cells_.size() * 2));
+    void grow() { resize(cells_.size() * 2); }
+    void resize(std::size_t size) {
+        auto old = std::exchange(cells_, std::vector<Cell>(size));
         for (auto& cell : old)
             if (cell.key != empty) cell_of(cell.key) = std::move(cell);
     }

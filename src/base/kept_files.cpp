@@ -158,6 +158,10 @@ std::optional<KeptFile> read_kept_file(const std::string& name, std::size_t larg
 }
 
 void write_kept_file(const std::string& name, std::string_view contents) {
+    write_kept_file(name, std::span{&contents, 1});
+}
+
+void write_kept_file(const std::string& name, std::span<const std::string_view> contents) {
     const auto folder = make_and_open_kept();
     if (!folder) return;
     struct stat status {};

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -31,6 +32,7 @@ int open_kept_file(const std::string& name, std::size_t largest);
 // Without success where nothing can be kept. Files that were not used for the longest time go, if
 // there are more bytes than `most_in_all`.
 void write_kept_file(const std::string& name, std::string_view contents);
+void write_kept_file(const std::string& name, std::span<const std::string_view> contents);
 
 struct KeptFilesState {
     std::string why_not;  // nothing can be kept; empty if it can

@@ -12,6 +12,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <random>
+#include <span>
 #include <utility>
 
 #include "base/descriptor.h"
@@ -57,6 +58,14 @@ int write_all(int fd, std::string_view contents) {
             return errno;
         }
     }
+    return 0;
+}
+
+using Parts = std::span<const std::string_view>;
+
+int write_all(int fd, Parts contents) {
+    for (const auto part : contents)
+        if (const int error = write_all(fd, part)) return error;
     return 0;
 }
 
@@ -114,7 +123,7 @@ class Place {
         return Descriptor(open(O_CREAT)) < 0 ? errno : 0;
     }
 
-    int write(std::string_view contents, Old old) const {
+    int write(Parts contents, Old old) const {
         if (const int fd = stream(); fd >= 0) return write_all(fd, contents);
         if (leads_to_others(folder_, name_)) return EACCES;
         if (is_replaced())
@@ -140,7 +149,7 @@ class Place {
     }
 
     // Without `for_good` it only tries.
-    int replace(std::string_view contents, bool for_good, Old old = Old::replaced) const {
+    int replace(Parts contents, bool for_good, Old old = Old::replaced) const {
         // Whoever may not write to the file may not replace it. The kernel judges, as for ">".
         if (is_there_ && Descriptor(open(O_CREAT | O_NOFOLLOW | O_NONBLOCK)) < 0) return errno;
         const HeldSignals held;
@@ -203,10 +212,11 @@ void check_writable(const std::string& path) {
 }
 
 void write_file(const std::string& path, std::string_view contents, Old old) {
-    if (const int error = Place(path).write(contents, old)) fail(path, error);
+    if (const int error = Place(path).write({&contents, 1}, old)) fail(path, error);
 }
 
-void write_file_in(int folder, const std::string& name, std::string_view contents) {
+void write_file_in(int folder, const std::string& name,
+                   std::span<const std::string_view> contents) {
     const Place place(Descriptor(::fcntl(folder, F_DUPFD_CLOEXEC, 0)), name, false);
     if (const int error = place.write(contents, Old::replaced)) fail(name, error);
 }

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -29,8 +30,9 @@ enum class Old { replaced, kept };
 void write_file(const std::string& path, std::string_view contents, Old old = Old::replaced);
 
 // In a folder that was opened before, whatever its path leads to now. The file can be made again:
-// a crash of the machine may damage it, and it is ours alone.
-void write_file_in(int folder, const std::string& name, std::string_view contents);
+// a crash of the machine may damage it, and it is ours alone. It has these parts one after the
+// other.
+void write_file_in(int folder, const std::string& name, std::span<const std::string_view> contents);
 
 // For what cannot be made again if write_file() fails: a new file of ours, in the folder for
 // temporary files or else in the current one. Returns its name; nothing if that failed as well.

@@ -369,6 +369,10 @@ class SharedOperands {
 
 }  // namespace
 
+std::uint64_t library_version() {
+    return ZydisGetVersion();
+}
+
 std::span<const Operand> shared(std::span<const Operand> operands) {
     static auto* const kept = new SharedOperands;  // for as long as any thread may decode
     return kept->of(operands);

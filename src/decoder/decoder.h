@@ -13,6 +13,9 @@ namespace shadowprof::decoder {
 // Nothing if the bytes are not an instruction in 64-bit mode, or are cut off.
 std::optional<Instruction> decode(std::span<const std::byte> bytes, Address at);
 
+// Of the library that decodes, whose numbers are in what was decoded.
+std::uint64_t library_version();
+
 // The same operands, kept for good, once.
 std::span<const Operand> shared(std::span<const Operand> operands);
 

@@ -73,6 +73,11 @@ inline constexpr std::uint64_t spins_in_burst = 5000, spins_without_processor = 
 // Nanoseconds after which a thread that sleeps looks whether the profiler is still alive.
 inline constexpr std::int64_t patience_for_answer = 5'000'000;
 
+// Bytes of a code cache that is kept for later runs: python3 has 20 MB, a compiler 150. It is
+// written again when its units are more by one in so many than those that were restored.
+inline constexpr std::size_t largest_kept_cache = 256u << 20;
+inline constexpr std::uint64_t least_part_of_news = 32;
+
 // ---- Translator: capture windows (thread_recording.h)
 
 // Blocks in a segment, as long as nothing is known; and the segments after which it is looked

@@ -48,6 +48,7 @@ class CapturePlan {
         return both;
     }
     constexpr bool has(Capture c) const { return bits_ & static_cast<std::uint8_t>(c); }
+    constexpr unsigned captures() const { return bits_; }
     constexpr bool empty() const { return bits_ == 0 && !choice_; }
     // Captures that are wanted of some instructions only. One of the plans that are put together
     // may have them.

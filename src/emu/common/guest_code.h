@@ -27,6 +27,7 @@
 
 #include "base/flat_map.h"
 #include "base/page.h"
+#include "base/sections.h"
 #include "proc/code_mappings.h"
 #include "proc/maps.h"
 #include "proc/memory.h"
@@ -94,6 +95,16 @@ class GuestCode : public trace::CodeSource {
         for (auto& page : pages_) page.number = KnownPage::none;
     }
 
+    // Of this or of any other program that was executed in this run.
+    bool has_blocks() const { return blocks_.size() > 0; }
+    // All that is known of code which does not change, for a later run of the same program at the
+    // same addresses (guest_code_kept.cpp). False: it depends on what is not the same in each.
+    bool write(SectionWriter& out) const;
+    // Before anything is known but the mappings. What code lies where others were mapped, or will
+    // be, is forgotten as if it had been mapped here, and the epoch changes. False: nothing can be
+    // made of it, and nothing was done.
+    bool restore(SectionReader& in);
+
     // Changes when code was forgotten although may_change() had said no. Whatever was derived from
     // blocks is void then.
     std::uint64_t epoch() const { return epoch_; }
@@ -115,12 +126,13 @@ class GuestCode : public trace::CodeSource {
     // Code that stays the same where it is mapped, in this process and its copies: a part of a
     // file.
     struct FixedCode {
+        FixedCode() = default;
         explicit FixedCode(const proc::Mapping& mapping);
         bool is_of_same_file(const FixedCode& other) const;  // mapped at the same bias
 
         AddressRange range;
-        std::uint64_t device, inode;
-        std::uint64_t bias;  // address = place in the file + bias
+        std::uint64_t device = 0, inode = 0;
+        std::uint64_t bias = 0;  // address = place in the file + bias
     };
     void take_over(std::shared_ptr<const proc::Maps> fresh, bool is_copy);
     bool is_fixed(const proc::Maps& maps, const proc::Mapping& mapping) const;

@@ -41,6 +41,8 @@ class KnownCode {
     // `is_kept`: from one run to the next.
     KnownCode(trace::ModuleTable& modules, bool is_kept) : modules_(modules), is_kept_(is_kept) {}
 
+    bool is_kept() const { return is_kept_; }
+
     void was_executed(const trace::Location& place);
     void was_found(const trace::Location& place);
 

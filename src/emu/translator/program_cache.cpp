@@ -64,6 +64,10 @@ bool ProgramCache::make(ptrace::Thread& thread, std::string& why) {
     if (nothing_random_ && !remove_randomness(thread, why)) return false;
     code_.mappings_may_have_changed();
     code_.maps();
+    if (nothing_random_ && asking_ == Asking::by_memory && known_.is_kept()) {
+        kept_ = std::make_unique<KeptTranslations>(code_, *translator_);
+        kept_->restore();
+    }
     epoch_ = code_.epoch();
     return true;
 }
@@ -95,6 +99,8 @@ bool ProgramCache::remove_randomness(ptrace::Thread& thread, std::string& why) {
 }
 
 void ProgramCache::drop() {
+    if (kept_) kept_->keep();
+    kept_.reset();
     tracer_.set_bell({});
     life_.reset();
     hot_code_.reset();

@@ -12,6 +12,7 @@
 #include "emu/common/guest_code.h"
 #include "emu/common/life_sign.h"
 #include "emu/translator/hot_code.h"
+#include "emu/translator/kept_translations.h"
 #include "emu/translator/shared_memory.h"
 #include "emu/translator/translator.h"
 #include "inject/fork_conditions.h"
@@ -85,6 +86,7 @@ class ProgramCache {
     std::unique_ptr<SharedMemory> memory_;
     std::unique_ptr<Translator> translator_;
     std::unique_ptr<HotCode> hot_code_;
+    std::unique_ptr<KeptTranslations> kept_;  // or null
     std::optional<inject::Confinement> confinement_;
     std::uint64_t epoch_ = 0;
     std::optional<LifeSign> life_;

@@ -262,17 +262,10 @@ std::optional<std::uint32_t> Translator::add_unit(std::span<const trace::Block* 
         return {};
     }
     units_.push_back(std::move(result->unit));
-    const auto& unit = units_.back();
     ++statistics_.units;
-    statistics_.bytes += unit.size;
-    // A version of code that changes is entered by way of the first one.
-    auto& start = by_start_[key_of(pc, version)];
-    if (start.value == Number::none || !unit.compares) start = {number};
+    statistics_.bytes += units_.back().size;
+    know(number);
     arena.units.push_back(number);
-    for (const auto* block : unit.blocks) {
-        pages_.insert(page_number(block->start));
-        pages_.insert(page_number(block->last().address));
-    }
     for (const auto& exit : result->exits) {
         const auto index = static_cast<std::uint32_t>(exits_.size());
         exits_.push_back(exit);
@@ -282,6 +275,17 @@ std::optional<std::uint32_t> Translator::add_unit(std::span<const trace::Block* 
     const auto last = std::exchange(waiting_[key_of(pc, version)], {});
     for (auto exit = last.value; exit != Number::none; exit = exits_[exit].waits_too) connect(exit);
     return number;
+}
+
+void Translator::know(std::uint32_t number) {
+    const auto& unit = units_[number];
+    // A version of code that changes is entered by way of the first one.
+    auto& start = by_start_[key_of(unit.start(), unit.version)];
+    if (start.value == Number::none || !unit.compares) start = {number};
+    for (const auto* block : unit.blocks) {
+        pages_.insert(page_number(block->start));
+        pages_.insert(page_number(block->last().address));
+    }
 }
 
 // Connects an exit to its target, now or as soon as the target is translated.

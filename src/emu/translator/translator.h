@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "base/flat_map.h"
+#include "base/sections.h"
 #include "emu/common/guest_code.h"
 #include "emu/common/known_code.h"
 #include "emu/translator/code_ahead.h"
@@ -86,6 +87,15 @@ class Translator : private UnitDirectory {
 
     // No thread is in the cache.
     void forget_everything();
+
+    // Of this or of any other program that was executed in this run.
+    bool has_segments() const { return segments_.size() > 0; }
+    // All that is translated, for a later run of the same program with the same arenas, blocks and
+    // segments (translator_kept.cpp). Code that may change is left out. False: other code leads
+    // there, so nothing can be kept.
+    bool write(SectionWriter& out) const;
+    // False: it is of other arenas. Nothing must have been translated before.
+    bool restore(SectionReader& in);
 
     // What is at an address in the cache.
     struct Position {
@@ -153,6 +163,8 @@ class Translator : private UnitDirectory {
     std::optional<std::uint32_t> add_unit(std::span<const trace::Block* const> blocks,
                                           Version version);
     std::optional<std::uint32_t> unit_at(Address pc, Version version) const;
+    void know(std::uint32_t unit);
+    bool leads_to_changing_code(const Exit& exit) const;
     bool make_findable(std::uint32_t number);
     void replace(std::uint32_t old, std::uint32_t by);
     std::span<const trace::Block* const> choose_blocks(Address pc, Version version);
