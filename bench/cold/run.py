@@ -4,8 +4,8 @@
     bench/cold/run.py [--build DIR] [--rounds N] [--only NAME,...] [--json FILE]
 
 Programs that end soon run natively, under QEMU's user mode, under callgrind and in mode full, one
-after the other in each of N rounds (5); "warm" is a run with edges that knows what an earlier one has
-learned. Shown are the median times, the medians of the rounds' ratios
+after the other in each of N rounds (5); "warm" and "warm all" are runs with edges, and with all
+default profiles, that know what an earlier one has learned and translated. Shown are the median times, the medians of the rounds' ratios
 to QEMU and to callgrind, and of shadowprof its processor time, without the program's, and its peak
 memory. cc1 compiles 300 functions. Programs and peers that are missing are left out, and said
 to be. The machine should have nothing else to do.
@@ -62,6 +62,7 @@ def tools(build, folder):
         "edge": full("-p", "edge", "--no-cache"),
         "warm": full("-p", "edge"),
         "default": full("--no-cache"),
+        "warm all": full(),
     }
 
 
@@ -95,10 +96,10 @@ def main():
             print(f"{name} is left out: no {kinds.pop(name)[0]}")
         peers = [peer for peer in ("qemu", "callgrind") if peer in kinds]
         head = "".join(f" {kind:>9}" for kind in kinds)
-        for kind in ("edge", "default"):
-            head += "".join(f" {kind + '/' + peer:>17}" for peer in peers)
-            head += f" {kind + ' cpu':>11} {kind + ' MB':>10}"
-        head += f" {'warm/edge':>10}"
+        compared = {"edge": peers, "warm": peers, "default": peers, "warm all": peers}
+        for kind in compared:
+            head += "".join(f" {kind + '/' + peer:>19}" for peer in peers)
+            head += f" {kind + ' cpu':>12} {kind + ' MB':>11}"
         print(f"{'program':10}{head}", flush=True)
         for name, command in programs(folder).items():
             if options.only and name not in options.only.split(","):
@@ -109,6 +110,7 @@ def main():
             command = [shutil.which(command[0]), *command[1:]]  # QEMU looks at no PATH
             run(command)
             run(kinds["warm"] + command)
+            run(kinds["warm all"] + command)
             rounds = [{kind: run(words + command) for kind, words in kinds.items()}
                       for _ in range(options.rounds)]
 
@@ -117,15 +119,13 @@ def main():
 
             row = {kind: median(lambda r: r[kind][0]) for kind in kinds}
             line = "".join(f" {row[kind]:8.3f}s" for kind in kinds)
-            for kind in ("edge", "default"):
+            for kind in compared:
                 for peer in peers:
                     row[f"{kind}/{peer}"] = ratio = median(lambda r: r[kind][0] / r[peer][0])
-                    line += f" {ratio:16.2f}x"
+                    line += f" {ratio:18.2f}x"
                 row[f"{kind} cpu"] = median(lambda r: r[kind][1])
                 row[f"{kind} MB"] = median(lambda r: r[kind][2])
-                line += f" {row[f'{kind} cpu']:10.2f}s {row[f'{kind} MB']:10.0f}"
-            row["warm/edge"] = ratio = median(lambda r: r["warm"][0] / r["edge"][0])
-            line += f" {ratio:9.2f}x"
+                line += f" {row[f'{kind} cpu']:11.2f}s {row[f'{kind} MB']:11.0f}"
             table[name] = row
             print(f"{name:10}{line}", flush=True)
     if table:

@@ -95,15 +95,13 @@ class GuestCode : public trace::CodeSource {
         for (auto& page : pages_) page.number = KnownPage::none;
     }
 
-    // Of this or of any other program that was executed in this run.
-    bool has_blocks() const { return blocks_.size() > 0; }
-    // All that is known of code which does not change, for a later run of the same program at the
-    // same addresses (guest_code_kept.cpp). False: it depends on what is not the same in each.
-    bool write(SectionWriter& out) const;
-    // Before anything is known but the mappings. What code lies where others were mapped, or will
-    // be, is forgotten as if it had been mapped here, and the epoch changes. False: nothing can be
-    // made of it, and nothing was done.
-    bool restore(SectionReader& in);
+    // Blocks of code that does not change, as chosen by number, for a later run of the same program
+    // at the same addresses (guest_code_kept.cpp). False: they depend on what is not the same then.
+    bool write(SectionWriter& out, const std::vector<bool>& kept) const;
+    // Before anything is known but the mappings. Returns the blocks in the same order. What lies
+    // where others were mapped, or will be, is forgotten as if it had been mapped here, and the
+    // epoch changes. Nothing: they are of other files, or cannot be read, and nothing was done.
+    std::optional<std::vector<trace::BlockId>> restore(SectionReader& in);
 
     // Changes when code was forgotten although may_change() had said no. Whatever was derived from
     // blocks is void then.

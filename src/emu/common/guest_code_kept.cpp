@@ -1,8 +1,6 @@
-// What GuestCode knows, written for a later run and restored there.
-//
-// Blocks keep their ids, for translated code contains them; so all are written, be they gone or
-// not. Code is of the same files if these have the same identity, and it is at the same places if
-// they are mapped there, which GuestCode looks at anyway.
+// What GuestCode knows, written for a later run and restored there. Code is of the same files if
+// these have the same identity, and it is at the same places if they are mapped there, which
+// GuestCode looks at anyway.
 
 #include <sys/stat.h>
 
@@ -86,7 +84,7 @@ std::vector<const decoder::Operand*> read_operand_lists(SectionReader& in) {
 
 }  // namespace
 
-bool GuestCode::write(SectionWriter& out) const {
+bool GuestCode::write(SectionWriter& out, const std::vector<bool>& kept) const {
     if (!maps_ || plan_.choice() || plan_.functions() || plan_.has(trace::Capture::error_before) ||
         !distrusted_pages_.empty())
         return false;
@@ -118,6 +116,7 @@ bool GuestCode::write(SectionWriter& out) const {
     std::vector<decoder::Instruction> instructions;
     std::vector<trace::Slot> slots;
     for (std::uint32_t n = 0; n < blocks_.size(); ++n) {
+        if (n >= kept.size() || !kept[n]) continue;
         const auto& block = blocks_.at(trace::BlockId{n});
         blocks.push_back({.start = block.start,
                           .offset = block.place.offset,
@@ -140,14 +139,10 @@ bool GuestCode::write(SectionWriter& out) const {
     out.keep(std::move(slots));
     operands.write(out);
 
-    std::vector<trace::BlockId> current;
-    for (const auto& [start, known] : by_address_)
-        if (!known.may_change) current.push_back(known.block->id);
-    out.keep(std::move(current));
     return true;
 }
 
-bool GuestCode::restore(SectionReader& in) {
+std::optional<std::vector<trace::BlockId>> GuestCode::restore(SectionReader& in) {
     const auto fixed = in.take<FixedCode>();
     const auto identities = in.take<FileIdentity>();
     const auto lengths = in.take<std::uint32_t>();
@@ -157,15 +152,14 @@ bool GuestCode::restore(SectionReader& in) {
     auto instructions = in.take<decoder::Instruction>();
     auto slots = in.take<trace::Slot>();
     const auto operands = read_operand_lists(in);
-    const auto current = in.take<trace::BlockId>();
-    if (!in.is_sound() || has_blocks() || !distrusted_pages_.empty()) return false;
+    if (!in.is_sound() || !by_address_.empty() || !distrusted_pages_.empty()) return {};
     for (std::size_t n = 0; n < fixed.size(); ++n) {
-        if (identity_of(text_of(paths.first(lengths[n]))) != identities[n]) return false;
+        if (identity_of(text_of(paths.first(lengths[n]))) != identities[n]) return {};
         paths = paths.subspan(lengths[n]);
         const auto there = first_fixed_code_in(fixed[n].range);
         if (there != fixed_code_.end() && there->first < fixed[n].range.end &&
             !there->second.is_of_same_file(fixed[n]))
-            return false;
+            return {};
     }
     for (const auto& code : fixed) know_as_fixed(code);
 
@@ -176,6 +170,8 @@ bool GuestCode::restore(SectionReader& in) {
             modules_.intern({names.substr(0, path), names.substr(path + 1, build_id - path - 1)}));
         names.erase(0, build_id + 1);
     }
+    std::vector<trace::BlockId> restored;
+    entries_.make_room_for(blocks.size());
     for (const auto& kept : blocks) {
         trace::Block block;
         block.exit = kept.exit;
@@ -192,16 +188,11 @@ bool GuestCode::restore(SectionReader& in) {
         block.accesses.assign(of_accesses.begin(), of_accesses.end());
         instructions = instructions.subspan(kept.instructions);
         slots = slots.subspan(kept.slots + kept.accesses);
-        blocks_.publish(std::move(block));
+        const auto& published = blocks_.publish(std::move(block));
+        entries_[kept.start.value] = &(by_address_[kept.start] = {&published, false});
+        restored.push_back(published.id);
     }
-    entries_.make_room_for(current.size());
-    for (const auto id : current) {
-        const auto& block = blocks_.at(id);
-        const auto at =
-            by_address_.emplace_hint(by_address_.end(), block.start, Entry{&block, false});
-        entries_[block.start.value] = &at->second;
-    }
-    return true;
+    return restored;
 }
 
 }  // namespace shadowprof::emu

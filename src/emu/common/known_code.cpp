@@ -117,6 +117,13 @@ void KnownCode::was_executed(const trace::Location& place) {
     module->executed.push_back(place.offset);
 }
 
+bool KnownCode::may_have_been_executed(const trace::Location& place) {
+    auto* const module = module_of(place);
+    if (!module) return true;
+    const auto* const facts = module->facts.find(place.offset);
+    return facts && (facts->executed || facts->number > 0);
+}
+
 void KnownCode::was_found(const trace::Location& place) {
     if (auto* const module = module_of(place)) module->facts[place.offset].found = 1;
 }

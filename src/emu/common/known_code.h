@@ -42,6 +42,8 @@ class KnownCode {
     KnownCode(trace::ModuleTable& modules, bool is_kept) : modules_(modules), is_kept_(is_kept) {}
 
     bool is_kept() const { return is_kept_; }
+    // In this run or in an earlier one; or nothing is known of this module.
+    bool may_have_been_executed(const trace::Location& place);
 
     void was_executed(const trace::Location& place);
     void was_found(const trace::Location& place);

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "base/address.h"
@@ -53,20 +52,6 @@ class CodeArena {
         next_ = kept_;
         aside_ = ours_ + size_;
         units.clear();
-    }
-
-    // What was written behind what is kept: in a row, and aside.
-    struct Contents {
-        std::span<const std::uint8_t> in_a_row, aside;
-    };
-    Contents contents() const { return {{kept_, next_}, {aside_, ours_ + size_}}; }
-    // The same as another arena at the same place had, which had kept the same; nothing was written
-    // so far. False: there is no room.
-    bool restore(std::span<const std::uint8_t> in_a_row, std::span<const std::uint8_t> aside) {
-        if (in_a_row.size() > room() || aside.size() > room() - in_a_row.size()) return false;
-        next_ = std::copy(in_a_row.begin(), in_a_row.end(), next_);
-        aside_ = std::copy_backward(aside.begin(), aside.end(), aside_);
-        return true;
     }
 
     // Whether code here can name the address relative to itself.

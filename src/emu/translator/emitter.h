@@ -106,9 +106,12 @@ class Emitter : public HostAssembler {
         imm32(static_cast<std::uint32_t>(value));
         imm32(static_cast<std::uint32_t>(value >> 32));
     }
-    void store_id(std::uint32_t id) {  // mov dword [r15], id
+    // Returns where the number is.
+    std::uint8_t* store_id(std::uint32_t id) {  // mov dword [r15], id
         raw(0x41, 0xc7, 0x07);
+        auto* const place = position();
         imm32(id);
+        return place;
     }
     void advance_stream(std::int32_t by) { lea(stream_register, stream_register, none, 1, by); }
     void push_constant(std::int32_t value) {

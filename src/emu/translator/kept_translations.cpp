@@ -5,7 +5,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include <memory>
+#include <algorithm>
+#include <cstring>
 
 #include "base/descriptor.h"
 #include "base/kept_files.h"
@@ -86,8 +87,6 @@ class MappedFile {
 }  // namespace
 
 void KeptTranslations::restore() {
-    // Numbers of blocks and segments are in what is translated, and must begin with 0.
-    if (code_.has_blocks() || translator_.has_segments()) return;
     name_ = name_for(code_);
     if (name_.empty()) return;
     const shadowprof::Descriptor opened(open_kept_file(name_, tuning::largest_kept_cache));
@@ -98,16 +97,20 @@ void KeptTranslations::restore() {
     SectionReader in{file.contents().substr(sizeof head)};
     const auto expected = head_of(head.checksum);
     if (std::memcmp(&head, &expected, sizeof head) != 0 || in.checksum() != head.checksum) return;
-    if (code_.restore(in) && translator_.restore(in)) restored_ = translator_.statistics().units;
+    const auto blocks = code_.restore(in);
+    if (blocks && translator_.restore(in, *blocks))
+        restored_ = translator_.worth_keeping().units.size();
 }
 
 void KeptTranslations::keep() const {
-    const auto units = translator_.statistics().units;
-    const auto news = units - std::min(units, restored_);
-    if (name_.empty() || news * tuning::least_part_of_news <= restored_) return;
+    if (name_.empty()) return;
+    const auto kept = translator_.worth_keeping();
+    const std::uint64_t units = kept.units.size();
+    if ((units - std::min(units, restored_)) * tuning::least_part_of_news <= restored_) return;
     SectionWriter out;
-    if (!code_.write(out) || !translator_.write(out) || out.size() > tuning::largest_kept_cache)
-        return;
+    if (!code_.write(out, kept.blocks)) return;
+    translator_.write(out, kept);
+    if (out.size() > tuning::largest_kept_cache) return;
     const auto head = head_of(out.checksum());
     std::vector<std::string_view> parts{{reinterpret_cast<const char*>(&head), sizeof head}};
     parts.insert(parts.end(), out.parts().begin(), out.parts().end());

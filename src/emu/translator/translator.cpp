@@ -52,7 +52,7 @@ void Translator::nothing_can_be_found() {
         tables_[i] = arena.place_of(arena.fixed.find).value;
 }
 
-CodeArena& Translator::arena_of(Address place) {
+const CodeArena& Translator::arena_of(Address place) const {
     const auto found = std::find_if(arenas_.begin(), arenas_.end(), [&](const CodeArena& arena) {
         return arena.range().contains(place);
     });
@@ -361,12 +361,17 @@ std::optional<Address> Translator::find(Address pc, Version version) {
     return units_[*number].place;
 }
 
-// Adds a check for the unit to the end of a chain, unless there is one or no room for it.
 bool Translator::make_findable(std::uint32_t number) {
+    const auto& unit = units_[number];
+    if (known_ && unit.version == Version::lean) known_->was_found(unit.blocks.front()->place);
+    return add_check(number);
+}
+
+// Adds a check for the unit to the end of a chain, unless there is one or no room for it.
+bool Translator::add_check(std::uint32_t number) {
     const auto& unit = units_[number];
     const auto pc = unit.start();
     const auto version = unit.version;
-    if (known_ && version == Version::lean) known_->was_found(unit.blocks.front()->place);
     if (findable_.find(key_of(pc, version))) return false;
     auto* arena = arena_for(pc);
     if (arena->room() < room_for_check) {

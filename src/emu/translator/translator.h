@@ -88,14 +88,18 @@ class Translator : private UnitDirectory {
     // No thread is in the cache.
     void forget_everything();
 
-    // Of this or of any other program that was executed in this run.
-    bool has_segments() const { return segments_.size() > 0; }
-    // All that is translated, for a later run of the same program with the same arenas, blocks and
-    // segments (translator_kept.cpp). Code that may change is left out. False: other code leads
-    // there, so nothing can be kept.
-    bool write(SectionWriter& out) const;
-    // False: it is of other arenas. Nothing must have been translated before.
-    bool restore(SectionReader& in);
+    // What a later run of the same program would make use of: the numbers of units of code that
+    // does not change and was executed, and whether each block is in one of these.
+    struct Selection {
+        std::vector<std::uint32_t> units;
+        std::vector<bool> blocks;
+    };
+    Selection worth_keeping() const;
+    // These, for a later run with the same arenas (translator_kept.cpp).
+    void write(SectionWriter& out, const Selection& kept) const;
+    // `blocks`: those that were kept, as they are known now. Nothing was translated so far. False,
+    // and nothing was done: it is of other arenas.
+    bool restore(SectionReader& in, std::span<const trace::BlockId> blocks);
 
     // What is at an address in the cache.
     struct Position {
@@ -164,14 +168,17 @@ class Translator : private UnitDirectory {
                                           Version version);
     std::optional<std::uint32_t> unit_at(Address pc, Version version) const;
     void know(std::uint32_t unit);
-    bool leads_to_changing_code(const Exit& exit) const;
     bool make_findable(std::uint32_t number);
+    bool add_check(std::uint32_t number);
     void replace(std::uint32_t old, std::uint32_t by);
     std::span<const trace::Block* const> choose_blocks(Address pc, Version version);
     void connect(std::uint32_t exit);
     void nothing_can_be_found();
     CodeArena* arena_for(Address pc);
-    CodeArena& arena_of(Address place);
+    const CodeArena& arena_of(Address place) const;
+    CodeArena& arena_of(Address place) {
+        return const_cast<CodeArena&>(std::as_const(*this).arena_of(place));
+    }
     const std::uint8_t* far_jump(CodeArena& from, Address to);
     std::uint64_t& table_entry(Address pc, Version version);
 

@@ -26,6 +26,7 @@ struct Exit {
     trace::SegmentId segment{};
     Address target;                // of direct exits and behind system calls
     std::uint8_t* jump = nullptr;  // its displacement, in our memory
+    std::uint8_t* id = nullptr;    // where the segment's number is written into the code
     std::uint32_t unit = 0;
     std::uint32_t waits_too = 0;  // another exit that leads to the same code: see Translator
 };
@@ -66,7 +67,8 @@ Mark mark_at(std::span<const std::uint8_t> packed, std::uint64_t offset);
 struct Unit {
     std::vector<const trace::Block*> blocks;
     Version version{};
-    bool compares = false;  // itself with the guest's code whenever it is entered
+    bool compares = false;      // itself with the guest's code whenever it is entered
+    bool names_itself = false;  // its number, or a block's, is in the code
     // Where in its code is the displacement of the jump that it leaves by if that is another one.
     std::uint32_t jump_if_changed = 0;
     Address place;  // of its code: its entry

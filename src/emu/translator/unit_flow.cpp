@@ -197,7 +197,7 @@ void FlowWriter::expect_target(Address expected) {
         a_.join(jump);
         a_.move_imm(decoder::rdx, expected.value);
         a_.lea(decoder::rcx, decoder::rcx, decoder::rdx, 1, 0);
-        w_.write_id(exits_[exit].segment);
+        w_.write_id(exits_[exit]);
         look_up();
     });
     a_.load_area(decoder::rdx, offsetof(ThreadArea, rdx));
@@ -213,14 +213,14 @@ std::size_t FlowWriter::add_exit(ExitKind kind, Address target) {
 }
 
 void FlowWriter::jump_to_exit(std::size_t exit) {
-    w_.write_id(exits_[exit].segment);
+    w_.write_id(exits_[exit]);
     jump_when_connected(exit);
 }
 
 void FlowWriter::jump_when_connected(std::size_t exit) {
     auto* const jump = exits_[exit].jump = a_.patchable_jump();
     const auto number = w_.unit().first_exit + static_cast<std::uint32_t>(exit);
-    Emitter::join(jump, w_.code_that_asks_for_link(number, exits_[exit].target));
+    Emitter::join(jump, code_that_asks_for_link(w_.arena(), number, exits_[exit].target));
 }
 
 void FlowWriter::leave_directly(Address target) {
@@ -231,7 +231,7 @@ void FlowWriter::leave_directly(Address target) {
 void FlowWriter::leave_indirectly() {
     w_.mark(decoder::rcx);
     const auto exit = add_exit(ExitKind::indirect, {});
-    w_.write_id(exits_[exit].segment);
+    w_.write_id(exits_[exit]);
     a_.store_area(offsetof(ThreadArea, rdx), decoder::rdx);
     look_up();
     w_.leave();
@@ -249,7 +249,7 @@ void FlowWriter::look_up() {
 // runs only if the profiler has died.
 void FlowWriter::leave_with_system_call(Address next) {
     const auto exit = add_exit(ExitKind::system_call, next);
-    w_.write_id(exits_[exit].segment);
+    w_.write_id(exits_[exit]);
     if (const auto* const call = w_.fixed_code().call) {
         a_.store_area(slot_for(decoder::rcx), decoder::rcx);
         a_.store_area_constant(offsetof(ThreadArea, pc), next.value - ptrace::system_call_length);

@@ -61,6 +61,7 @@ bool UnitWriter::begin(CodeArena& arena, std::span<const trace::Block* const> bl
     unit_.blocks.assign(blocks.begin(), blocks.end());
     unit_.version = version;
     unit_.compares = compares;
+    unit_.names_itself = version == Version::timed;
     unit_.place = arena.place_of(begin);
     unit_.first_exit = first_exit;
     marks_.clear();
@@ -197,10 +198,10 @@ void UnitWriter::store_value(HostRegister reg) {
     value_offset_ += value_size;
 }
 
-void UnitWriter::write_id(trace::SegmentId segment) {
+void UnitWriter::write_id(Exit& exit) {
     to_stream();
     mark();
-    a_.store_id(static_cast<std::uint32_t>(segment));
+    exit.id = a_.store_id(static_cast<std::uint32_t>(exit.segment));
     a_.advance_stream(value_offset_);
     state_ = {};
 }
@@ -221,17 +222,18 @@ void UnitWriter::ask_within(Request request, Address pc) {
     to_stream();
     mark();
     a_.store_area_constant(offsetof(ThreadArea, exit), number_);
+    unit_.names_itself = true;
     ask(request, pc);
 }
 
-const std::uint8_t* UnitWriter::code_that_asks_for_link(std::uint32_t exit, Address target) {
+const std::uint8_t* code_that_asks_for_link(CodeArena& arena, std::uint32_t exit, Address target) {
     // There is one for each exit, so it is as short as can be.
-    const auto& fixed = arena_->fixed;
+    const auto& fixed = arena.fixed;
     const auto upper_half = static_cast<std::uint32_t>(target.value >> 32);
     const bool is_near = upper_half == fixed.upper_half_here;
     const std::size_t size =
         (is_near ? 2 : 3) * Emitter::store_area_half_length + Emitter::jump_length;
-    auto* const begin = arena_->take_aside(size);
+    auto* const begin = arena.take_aside(size);
     Emitter a{begin, begin + size};
     a.store_area_half(offsetof(ThreadArea, exit), exit);
     a.store_area_half(offsetof(ThreadArea, pc), static_cast<std::uint32_t>(target.value));

@@ -29,6 +29,7 @@ class UnitWriter {
     Emitter& emitter() { return a_; }
     const Unit& unit() const { return unit_; }
     const FixedCode& fixed_code() const { return arena_->fixed; }
+    CodeArena& arena() const { return *arena_; }
     const decoder::Instruction& at(std::size_t block, std::size_t index) const {
         return unit_.blocks[block]->instructions[index];
     }
@@ -70,8 +71,8 @@ class UnitWriter {
     // Values are stored after the place of the exit's number, in order. r15 is the stream pointer.
     void store_value(HostRegister reg);
     std::int32_t next_value() { return std::exchange(value_offset_, value_offset_ + value_size); }
-    // Writes the exit's number, and moves the stream pointer behind what was written.
-    void write_id(trace::SegmentId segment);
+    // Writes the exit's segment, and moves the stream pointer behind what was written.
+    void write_id(Exit& exit);
 
     // Leaves the cache with a request, and goes on at the guest's `pc`.
     void ask(Request request, Address pc);
@@ -79,9 +80,6 @@ class UnitWriter {
     void note_entry();
     // The same, before the instruction at `pc`, which is in this unit; it says in which one it is.
     void ask_within(Request request, Address pc);
-    // Code outside of the unit that asks for an exit to be connected to its target. Out there the
-    // stream pointer is in r15 and everything else is the guest's.
-    const std::uint8_t* code_that_asks_for_link(std::uint32_t exit, Address target);
     void leave_unsupported(const decoder::Instruction& instruction);
     // The same as ask_within() at the unit's entry, until another version of the code is known.
     void ask_or_try_next_version();
@@ -114,6 +112,10 @@ class UnitWriter {
     std::int32_t value_offset_ = id_size;  // of the next value, from the stream pointer
     bool left_ = false;
 };
+
+// Writes code outside of the unit that asks for an exit to be connected to its target. Out there the
+// stream pointer is in r15 and everything else is the guest's.
+const std::uint8_t* code_that_asks_for_link(CodeArena& arena, std::uint32_t exit, Address target);
 
 // Where in the thread's area a borrowed register is put.
 std::size_t slot_for(HostRegister borrowed);
