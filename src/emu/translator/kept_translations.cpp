@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/descriptor.h"
@@ -19,9 +20,9 @@ namespace {
 
 // What the meaning of a file depends on.
 struct Head {
-    std::uint64_t magic, maker, processor, checksum;
+    std::array<char, 32> kind{"shadowprof-translations 1\n"};
+    std::uint64_t maker, processor, checksum;
 };
-constexpr std::uint64_t magic = 0x6c736e7274707368;
 
 // Another build may translate otherwise, or lay its structures out otherwise.
 std::uint64_t this_build() {
@@ -48,7 +49,7 @@ std::uint64_t this_processor() {
 }
 
 Head head_of(std::uint64_t checksum) {
-    return {magic, this_build(), this_processor(), checksum};
+    return {.maker = this_build(), .processor = this_processor(), .checksum = checksum};
 }
 
 // The program is what was mapped first, except for its loader; that which has a build id.

@@ -1,0 +1,93 @@
+"""Mode full keeps what it translated for the next run: nothing depends on it, whatever has become of the file or the
+program."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+from vocabulary import SHADOWPROF, check, check_equal, profiled, read_profile, scratch
+
+once, otherwise, patched = (os.path.abspath(path) for path in sys.argv[1:])
+GZIP = ["gzip", "-n", "-c", "text"]
+
+
+def result(command, *options, **more):
+    """Output and edges, and how often the program waited for code."""
+    environment = {"PATH": "/usr/bin:/bin", "XDG_CACHE_HOME": os.path.abspath("cache"), **more}
+    outcome = profiled(command, "-m", "full", "-p", "edge", "-v", *options, env=environment)
+    profile = read_profile()
+    waited = re.search(rb"waited (\d+) times for code", outcome.stderr)
+    counts = sorted((e["count"], e["kind"]) for e in profile["edges"]["entries"])
+    return (outcome.status, outcome.stdout, profile["edges"]["total"], counts), int(waited.group(1)) if waited else 0
+
+
+def files():
+    if not os.path.isdir("cache/shadowprof"):
+        return []
+    return [f"cache/shadowprof/{name}" for name in os.listdir("cache/shadowprof") if name.startswith("translated-")]
+
+
+def check_same(what, command, true, **more):
+    same, waited = result(command, **more)
+    check(same == true, f"{what}: another result")
+    return waited
+
+
+with scratch():
+    with open("text", "wb") as text:
+        text.write(b" ".join(b"%d" % (number * number % 9973) for number in range(20_000)))
+    true, cold = result(GZIP, "--no-cache")
+    check_same("the first run", GZIP, true)
+    [file] = files()
+    waited = check_same("the second run", GZIP, true)
+    check(10 * waited < cold, f"the second run waited {waited} times for code, the first one {cold} times")
+
+    # Damage, wherever it is.
+    with open(file, "rb") as opened:
+        sound = opened.read()
+    places = [0, 8, 16, 24, 33, *(len(sound) * part // 9 for part in range(1, 9)), len(sound) - 1]
+    damages = [sound[:at] + bytes([sound[at] ^ 0x10]) + sound[at + 1:] for at in places]
+    for number, damage in enumerate([b"", sound[:20], sound[: len(sound) // 2], sound + b"more", *damages]):
+        with open(file, "wb") as opened:
+            opened.write(damage)
+        check_same(f"damage {number}", GZIP, true)
+    with open(file, "wb") as opened:
+        opened.write(sound)
+    check(10 * check_same("the sound file", GZIP, true) < cold, "what is sound is not used")
+
+    # A program that is executed by another one, and many at once, one of which is killed.
+    check_same("by way of a shell", ["sh", "-c", "exec gzip -n -c text"], result(["sh", "-c", "exec gzip -n -c text"], "--no-cache")[0])
+    os.unlink(file)
+    environment = {**os.environ, "XDG_CACHE_HOME": os.path.abspath("cache")}
+    words = [SHADOWPROF, "run", "-q", "-m", "full", "-p", "edge", "-o"]
+    several = [subprocess.Popen([*words, f"{n}.json", *GZIP], env=environment, stdout=subprocess.DEVNULL) for n in range(6)]
+    time.sleep(0.4)
+    several[0].kill()
+    for process in several:
+        process.wait()
+    check(all(process.returncode == 0 for process in several[1:]), "one of several runs failed")
+    check(10 * check_same("after several at once", GZIP, true) < cold, "what several have written is not used")
+
+    # Other code in the same file, with the same build id.
+    for program in once, otherwise, once:
+        shutil.copyfile(program, "program")
+        os.chmod("program", 0o755)
+        true, _ = result(["./program"], "--no-cache")
+        check_equal("its output", true[1], subprocess.run(["./program"], stdout=subprocess.PIPE, check=True).stdout)
+        for n in range(3):
+            check_same(f"{os.path.basename(program)}, run {n}", ["./program"], true)
+
+    # Libraries at other places than before.
+    true, _ = result(["./program"], "--no-cache", LD_PRELOAD="libm.so.6")
+    check_same("with a library more", ["./program"], true, LD_PRELOAD="libm.so.6")
+    true, _ = result(["./program"], "--no-cache")
+    check_same("without it", ["./program"], true)
+
+    # A program that changes its own code.
+    native = subprocess.run([patched], stdout=subprocess.PIPE, check=False)
+    for n in range(3):
+        (status, output, *_), _ = result([patched])
+        check_equal("the patched program", (status, output), (native.returncode, native.stdout))
