@@ -47,6 +47,16 @@ struct ProfilingOptions {
     void add_to(CLI::App& command);
     // Throws UserError if two have one name.
     void add_rules(std::vector<profile::Rule> more);
+
+  private:
+    // In the order of the help.
+    void add_choices(CLI::App& command);
+    void add_samples(CLI::App& command);
+    void add_budget(CLI::App& command);
+    void add_ways(CLI::App& command);
+    void add_values(CLI::App& command);
+    void add_rules_and_modules(CLI::App& command);
+    void add_output(CLI::App& command);
 };
 
 struct Profiled {
