@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "cli/profiling.h"
-#include "sampling/options.h"
+#include "sampling/modes/modes.h"
 
 namespace shadowprof::cli {
 

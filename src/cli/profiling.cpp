@@ -20,6 +20,7 @@
 #include "cli/profile_choice.h"
 #include "cli/run_facts.h"
 #include "cli/signals.h"
+#include "cli/units.h"
 #include "cli/waiting.h"
 #include "emu/syscalls/table.h"
 #include "machine/calibration.h"
@@ -131,8 +132,6 @@ std::string not_followed(const sampling::Family::Told& told, const sampling::Opt
                        computed.count());
 }
 
-}  // namespace
-
 // A run, in the order of its public functions.
 class ProfileRun {
   public:
@@ -178,7 +177,7 @@ class ProfileRun {
     machine::LatencyScale latency_scale_;
     std::string why_not_timed_;
     profile::RuleParameters rules_{options_.rules};
-    std::shared_ptr<const sampling::Allotment> allotment_;
+    std::shared_ptr<sampling::Allotment> allotment_;
     std::optional<WaitsIfWeFail> waits_;
     std::optional<ProcessProfiling::Wanted> wanted_;
     std::optional<ProcessProfiling> profiling_;

@@ -37,6 +37,7 @@
 #include <utility>
 
 #include "base/page.h"
+#include "base/x86.h"
 #include "inject/fork_stub.h"
 #include "inject/movable.h"
 #include "inject/signal_frame.h"
@@ -46,7 +47,7 @@
 namespace shadowprof::inject {
 namespace {
 
-constexpr std::uint64_t flags_that_disturb = 0x100 | 0x400 | 0x40000;  // TF, DF, AC
+constexpr std::uint64_t flags_that_disturb = trap_flag | direction_flag | alignment_check_flag;
 
 bool may_have_file_of(std::size_t size) {
     rlimit longest{};

@@ -21,6 +21,7 @@
 #include "base/error.h"
 #include "base/kept_files.h"
 #include "base/random.h"
+#include "base/x86.h"
 
 namespace shadowprof::machine {
 
@@ -30,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 using machine::CacheGeometry;
 using machine::LatencyScale;
 
-constexpr std::size_t line_size = 64, huge_page = 2u << 20;
+constexpr std::size_t huge_page = 2u << 20;
 
 std::uint64_t ticks() {
     std::uint32_t low = 0, high = 0;
@@ -107,7 +108,7 @@ double trimmed_mean(std::vector<std::uint32_t> values) {
 
 double ticks_of_a_timed_hit() {
     constexpr std::size_t readings = 20'000;
-    alignas(line_size) const char place[line_size] = {};
+    alignas(cache_line) const char place[cache_line] = {};
     std::vector<std::uint32_t> found;
     Random random{1};
     for (std::size_t i = 0; i < readings; ++i) {
@@ -127,7 +128,7 @@ struct Unmap {
 class Cycle {
   public:
     explicit Cycle(std::size_t bytes)
-        : whole_(nullptr, Unmap{bytes + huge_page}), lines_(bytes / line_size) {
+        : whole_(nullptr, Unmap{bytes + huge_page}), lines_(bytes / cache_line) {
         // Room for huge pages, so that caches are measured and not page tables.
         auto* const mapped = mmap(nullptr, bytes + huge_page, PROT_READ | PROT_WRITE,
                                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -163,7 +164,7 @@ class Cycle {
     std::size_t lines() const { return lines_; }
 
   private:
-    void** at(std::size_t line) const { return memory_ + line * (line_size / sizeof(void*)); }
+    void** at(std::size_t line) const { return memory_ + line * (cache_line / sizeof(void*)); }
 
     std::unique_ptr<char, Unmap> whole_;
     void** memory_ = nullptr;

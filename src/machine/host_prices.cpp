@@ -27,6 +27,7 @@
 #include "base/clock.h"
 #include "base/kept_files.h"
 #include "base/page.h"
+#include "base/x86.h"
 #include "machine/host_charges.h"
 #include "machine/processor_time.h"
 #include "machine/tuning.h"
@@ -73,8 +74,8 @@ Seconds own_time() {
 // Writes to each page, and between two of them reads some of the working set. Of processor time:
 // others that compute meanwhile do not make it dearer.
 Seconds write_to(volatile char* memory, std::size_t pages) {
-    constexpr std::size_t cache_line = 64, lines = tuning::working_set / cache_line,
-                          reads = page_size / cache_line, stride = 7919;
+    constexpr std::size_t lines = tuning::working_set / cache_line, reads = page_size / cache_line,
+                          stride = 7919;
     static std::vector<char> others(tuning::working_set, 1);
     const volatile char* const used = others.data();
     std::size_t next = 0;

@@ -8,8 +8,6 @@ namespace shadowprof::model {
 
 namespace {
 
-constexpr double normal_quantile = 1.959963985;
-
 // 97.5 % quantiles of Student's t for 1, 2, … degrees of freedom.
 constexpr std::array t_quantiles{12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060,
                                  2.2622,  2.2281, 2.2010, 2.1788, 2.1604, 2.1448, 2.1314, 2.1199,
@@ -52,7 +50,6 @@ double fraction(double part, double whole) {
 double relative_error_of(const Totals& totals) {
     if (totals.exhaustive) return 0;
     if (totals.samples < 2 || totals.total == 0) return 1;
-    constexpr double normal_quantile = 1.96;
     const auto n = static_cast<double>(totals.samples);
     const auto mean = static_cast<double>(totals.total) / n;
     const auto variance =

@@ -27,6 +27,9 @@ namespace shadowprof::model {
 
 using shadowprof::Wide;
 
+// Of a normal distribution: 95 % are within so many standard deviations.
+inline constexpr double normal_quantile = 1.959963985;
+
 // What all Traces together were of the run: where it is everything, nothing is estimated.
 enum class Seen : std::uint8_t { samples, everything };
 

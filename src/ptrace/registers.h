@@ -10,11 +10,9 @@
 #include <vector>
 
 #include "base/address.h"
+#include "base/x86.h"
 
 namespace shadowprof::ptrace {
-
-// The processor traps behind each instruction, which is a SIGTRAP.
-inline constexpr std::uint32_t trap_flag = 1u << 8;
 
 struct Registers {
     user_regs_struct raw{};

@@ -2,14 +2,15 @@
 
 #include <bit>
 
+#include "base/x86.h"
+
 namespace shadowprof::emu {
 
 namespace {
 
-constexpr std::uint64_t trap_flag = 1u << 8, direction_flag = 1u << 10, alignment_flag = 1u << 18;
 // The flags that popf changes in a user's program: trap, nested task, alignment check,
 // identification.
-constexpr std::uint64_t user_flags = trap_flag | 1u << 14 | alignment_flag | 1u << 21;
+constexpr std::uint64_t user_flags = trap_flag | 1u << 14 | alignment_check_flag | 1u << 21;
 
 void copy(std::byte* to, const std::byte* from, std::uint64_t size) {
     asm volatile("rep movsb" : "+D"(to), "+S"(from), "+c"(size) : : "memory");

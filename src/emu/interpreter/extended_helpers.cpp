@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 
+#include "base/x86.h"
 #include "emu/interpreter/core_helpers.h"
 #include "emu/interpreter/extended_area.h"
 #include "emu/interpreter/host_code.h"
@@ -259,15 +260,14 @@ void gather_or_scatter(Core* core, std::uint64_t argument) noexcept {
 void clear_line(Core* core, std::uint64_t argument) noexcept {
     const auto& i = *std::bit_cast<const Instruction*>(argument);
     core->helper_failed = 0;
-    constexpr unsigned line = 64;
     auto& view = core->owner->view();
-    auto at = core->general[decoder::rax] & ~std::uint64_t{line - 1};
+    auto at = core->general[decoder::rax] & ~std::uint64_t{cache_line - 1};
     if (i.operands()[0].bits == 32) at &= 0xffffffffu;
-    if (const auto fault = first_inaccessible(view, Address{at}, line, true)) {
+    if (const auto fault = first_inaccessible(view, Address{at}, cache_line, true)) {
         fail(core, *fault);
         return;
     }
-    view.write(Address{at}, std::array<std::byte, line>{});
+    view.write(Address{at}, std::array<std::byte, cache_line>{});
     core->table = view.table();
     if (view.code_changed()) core->code_changed = 1;
 }

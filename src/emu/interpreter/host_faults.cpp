@@ -6,6 +6,8 @@
 #include <array>
 #include <mutex>
 
+#include "base/x86.h"
+
 namespace shadowprof::emu {
 
 namespace {
@@ -36,13 +38,12 @@ void on_signal(int signal, siginfo_t* info, void* context) {
         give_to_previous(signal, info, context);
         return;
     }
-    constexpr greg_t trap_flag = 0x100, direction_flag = 0x400, alignment_check = 0x40000;
     core->exit_kind = ExitKind::fault;
     core->signal = static_cast<std::uint32_t>(signal);
     core->host_address = rip;
     core->fault_address = reinterpret_cast<std::uint64_t>(info->si_addr);
     core->fault_flags = static_cast<std::uint64_t>(registers[REG_EFL]);
-    registers[REG_EFL] &= ~(trap_flag | direction_flag | alignment_check);
+    registers[REG_EFL] &= ~static_cast<greg_t>(trap_flag | direction_flag | alignment_check_flag);
     registers[REG_RIP] = reinterpret_cast<greg_t>(core->leave);
     registers[REG_RSP] = reinterpret_cast<greg_t>(core);
 }

@@ -8,6 +8,8 @@
 #include <cstring>
 #include <new>
 
+#include "base/x86.h"
+
 namespace shadowprof::emu {
 
 namespace {
@@ -140,7 +142,7 @@ std::size_t MemoryView::write(Address to, std::span<const std::byte> bytes) {
         auto& target = page(at, size);
         if (!target.writable) break;
         std::memcpy(target.data + offset, bytes.data() + done, size);
-        for (auto line = offset / 64; line <= (offset + size - 1) / 64; ++line)
+        for (auto line = offset / cache_line; line <= (offset + size - 1) / cache_line; ++line)
             if (target.code_lines >> line & 1) target.code_changed = code_changed_ = true;
         done += size;
     }
@@ -148,8 +150,9 @@ std::size_t MemoryView::write(Address to, std::span<const std::byte> bytes) {
 }
 
 void MemoryView::mark_code(AddressRange code) {
-    for (auto line = code.begin.value / 64; line <= (code.end.value - 1) / 64; ++line)
-        page({line * 64}).code_lines |= std::uint64_t{1} << (line % 64);
+    for (auto line = code.begin.value / cache_line; line <= (code.end.value - 1) / cache_line;
+         ++line)
+        page({line * cache_line}).code_lines |= std::uint64_t{1} << (line % 64);
 }
 
 std::vector<Address> MemoryView::take_changed_code() {

@@ -44,7 +44,6 @@ Address effective_address(const decoder::Instruction& instruction, const decoder
 }
 
 constexpr auto trap_signal_bit = signal_bit(SIGTRAP);
-using ptrace::trap_flag;
 
 std::uint64_t low_bits(std::uint64_t value, unsigned bits) {
     return bits >= 64 ? value : value & ((std::uint64_t{1} << bits) - 1);

@@ -21,6 +21,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/x86.h"
 #include "emu/syscalls/table.h"
 
 namespace shadowprof::emu::translator {
@@ -125,7 +126,6 @@ struct alignas(64) ThreadArea {
     std::uint64_t calls;    // how many
     std::uint64_t way_out;  // FixedCode::way_out(), of this area
 };
-inline constexpr std::uint32_t alignment_check_flag = 1u << 18;
 
 inline constexpr std::size_t most_threads = 512;
 // By the low 16 bits of an address.
@@ -157,7 +157,8 @@ inline constexpr std::size_t exchange_at = areas_at + most_threads * sizeof(Thre
 inline constexpr std::size_t streams_at = 4u << 20;
 // The parts of each thread's stream, and one behind the last.
 inline constexpr std::size_t parts_of_thread = (most_parts + 1) * sizeof(StreamPart);
-inline constexpr std::size_t stream_parts_at = (exchange_at + sizeof(Exchange) + 63) / 64 * 64;
+inline constexpr std::size_t stream_parts_at =
+    (exchange_at + sizeof(Exchange) + cache_line - 1) / cache_line * cache_line;
 static_assert(stream_parts_at + most_threads * parts_of_thread <= streams_at);
 
 inline constexpr std::uint64_t slot_size = 1u << 19;

@@ -14,7 +14,6 @@ using decoder::Operand;
 using decoder::OperandKind;
 using decoder::RegisterKind;
 using decoder::Segment;
-using ptrace::trap_flag;
 
 namespace {
 

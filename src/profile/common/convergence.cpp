@@ -5,6 +5,8 @@
 #include <numeric>
 #include <utility>
 
+#include "model/statistics.h"
+
 namespace shadowprof::profile {
 
 namespace {
@@ -16,7 +18,6 @@ constexpr double fewest_samples = 30;
 constexpr double surprising = 4, least_surprise = 0.1;
 // What old samples still weigh when the program behaves anew.
 constexpr double remembered = 0.1;
-constexpr double normal_quantile = 1.96;
 
 // Functions that follow each other in a file are in bins of their own.
 constexpr std::uint64_t bytes_together = 256;
@@ -77,7 +78,8 @@ double ShareTracker::precision() const {
     }
     // As if there had been three more that were all different: nothing is certain that is only seen
     // to be always the same.
-    return normal_quantile * std::sqrt(widest) / total_ + 3 / (weight_ + 3) / normal_quantile;
+    return model::normal_quantile * std::sqrt(widest) / total_ +
+           3 / (weight_ + 3) / model::normal_quantile;
 }
 
 void Convergence::add(const trace::Block& from, Address, const Location&, std::uint64_t count) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/random.h"
+#include "base/x86.h"
 #include "profile/common/hotlists.h"
 #include "profile/common/open_samples.h"
 #include "profile/common/stride.h"
@@ -38,7 +39,6 @@ class alignas(64) ValueStream {
 
     // What add() will need, in this order.
     void prefetch() const {
-        constexpr std::size_t cache_line = 64;
         const auto* const begin = reinterpret_cast<const std::byte*>(this);
         const auto* const end = reinterpret_cast<const std::byte*>(&executions_);
         for (const auto* at = begin; at < end; at += cache_line) __builtin_prefetch(at);

@@ -10,6 +10,8 @@
 
 #include "base/error.h"
 #include "base/flat_map.h"
+#include "base/page.h"
+#include "base/x86.h"
 #include "profile/common/address_origin.h"
 #include "profile/common/known_blocks.h"
 #include "profile/common/open_samples.h"
@@ -175,9 +177,8 @@ class HazardProfiler::AddressReader : public Reader {
         return source;
     }
     void look_for_split(const Access& access, std::uint64_t address) {
-        constexpr std::uint64_t line = 64, page = 4096;
-        if (address % line + access.bytes <= line) return;
-        const bool spans_pages = address % page + access.bytes > page;
+        if (address % cache_line + access.bytes <= cache_line) return;
+        const bool spans_pages = address % page_size + access.bytes > page_size;
         const auto load = spans_pages ? Hazard::page_split_load : Hazard::split_load;
         const auto store = spans_pages ? Hazard::page_split_store : Hazard::split_store;
         add({access.stores ? store : load, 0, access.place}, 0);

@@ -52,7 +52,7 @@ LineWindow::Shared LineWindow::shared_of(std::uint64_t line, std::uint32_t first
                                                           : Sharing::true_;
     shared.place = touch.place;
     shared.other_place = partner->place;
-    const auto base = line * line_bytes;
+    const auto base = line * cache_line;
     shared.address = base + static_cast<unsigned>(std::countr_zero(touch.bytes));
     shared.other_address = base + static_cast<unsigned>(std::countr_zero(partner->bytes));
     shared.count = std::min(touch.count, taken);

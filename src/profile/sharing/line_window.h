@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/flat_map.h"
+#include "base/x86.h"
 
 namespace shadowprof::profile {
 
@@ -33,8 +34,6 @@ constexpr auto names_of(Sharing) {
 
 class LineWindow {
   public:
-    static constexpr std::uint64_t line_bytes = 64;
-
     struct Access {
         std::uint64_t address = 0;
         std::uint32_t bytes = 0;  // no more than a line
@@ -50,9 +49,9 @@ class LineWindow {
     };
 
     void add(std::uint32_t thread, const Access& access) {
-        const auto line = access.address / line_bytes;
-        const auto in_line = access.address % line_bytes;
-        const auto here = std::min<std::uint64_t>(access.bytes, line_bytes - in_line);
+        const auto line = access.address / cache_line;
+        const auto in_line = access.address % cache_line;
+        const auto here = std::min<std::uint64_t>(access.bytes, cache_line - in_line);
         touch(thread, access, line, bits(in_line, here));
         if (here < access.bytes) touch(thread, access, line + 1, bits(0, access.bytes - here));
     }
@@ -81,7 +80,7 @@ class LineWindow {
 
     static std::uint64_t bits(std::uint64_t from, std::uint64_t count) {
         const auto all = ~std::uint64_t{0};
-        return count == 0 ? 0 : (all >> (line_bytes - count)) << from;
+        return count == 0 ? 0 : (all >> (cache_line - count)) << from;
     }
     void touch(std::uint32_t thread, const Access& access, std::uint64_t line, std::uint64_t bytes);
     bool is_shared(std::uint32_t first) const;

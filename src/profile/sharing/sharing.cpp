@@ -159,8 +159,7 @@ OfBlock SharingProfiler::learn(const trace::Block& block) {
         const auto& operand = instruction.operands()[slot.operand];
         const auto bytes = operand.bits / 8u;
         const bool writes = is_certain_store(instruction, operand);
-        if (bytes == 0 || bytes > LineWindow::line_bytes ||
-            !(writes || trace::is_certain_load(operand)))
+        if (bytes == 0 || bytes > cache_line || !(writes || trace::is_certain_load(operand)))
             continue;
         auto& access = learnt.accesses.emplace_back();
         access.value = static_cast<std::uint16_t>(i);
@@ -213,8 +212,8 @@ void SharingProfiler::add(const LineWindow::Shared& shared) {
     auto& found = found_[key];
     found.pending += shared.count;
     ++found.windows;
-    found.offset = static_cast<std::uint32_t>(shared.address % LineWindow::line_bytes);
-    found.other_offset = static_cast<std::uint32_t>(shared.other_address % LineWindow::line_bytes);
+    found.offset = static_cast<std::uint32_t>(shared.address % cache_line);
+    found.other_offset = static_cast<std::uint32_t>(shared.other_address % cache_line);
 }
 
 // What was found since the last sample ended is of one sample.

@@ -51,7 +51,7 @@ struct SharingEntry {
                           sum_field("windows", &SharingEntry::windows));
     }
     std::optional<std::string> defect() const {
-        if (offset >= LineWindow::line_bytes || other_offset >= LineWindow::line_bytes)
+        if (offset >= cache_line || other_offset >= cache_line)
             return ": an offset beyond the line";
         return {};
     }

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <unordered_map>
 
+#include "base/x86.h"
+
 namespace shadowprof::profile {
 
 namespace {
@@ -12,7 +14,6 @@ namespace {
 constexpr std::size_t least_length = 4;
 // The hottest that are handed over, so that memory is bounded.
 constexpr std::size_t most_streams = 1u << 14;
-constexpr std::uint64_t line_bytes = 64;
 
 // Of one occurrence of a stream.
 struct Layout {
@@ -54,12 +55,12 @@ Layout layout_of(const std::vector<Reference>& references,
     for (const auto& [from, to] : ranges) {
         bytes += to > end ? to - std::max(from, end) : 0;
         end = std::max(end, to);
-        const auto first = std::max(from / line_bytes, next_line),
-                   behind = (to - 1) / line_bytes + 1;
+        const auto first = std::max(from / cache_line, next_line),
+                   behind = (to - 1) / cache_line + 1;
         layout.lines += behind > first ? behind - first : 0;
         next_line = std::max(next_line, behind);
     }
-    layout.packed_lines = (bytes + line_bytes - 1) / line_bytes;
+    layout.packed_lines = (bytes + cache_line - 1) / cache_line;
     layout.regular = regular_of(references);
     return layout;
 }
@@ -79,7 +80,7 @@ std::uint8_t bytes_of_reference(const decoder::Instruction& instruction,
     const auto bytes = operand.bits / 8u;
     const bool is_certain =
         is_certain_store(instruction, operand) || trace::is_certain_load(operand);
-    return is_certain && bytes <= line_bytes ? static_cast<std::uint8_t>(bytes) : 0;
+    return is_certain && bytes <= cache_line ? static_cast<std::uint8_t>(bytes) : 0;
 }
 
 PlaceNumber StreamDetector::number_of(const Location& place, std::uint8_t bytes) {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "base/x86.h"
 #include "profile/stream/stream_words.h"
 #include "report/opportunities/finders.h"
 #include "report/opportunities/waiting_loads.h"
@@ -18,8 +19,6 @@ namespace {
 
 using profile::StreamSection;
 using Entry = StreamSection::Entry;
-
-constexpr double line_bytes = 64;
 
 std::string kilobytes_text(double bytes) {
     return bytes < 1 << 20 ? fmt::format("{:.0f} KB", bytes / 1024)
@@ -38,7 +37,7 @@ LocationIndex busiest_of(const Entry& stream) {
 std::string layout_text(const Entry& stream) {
     const auto lines = Entry::lines_each(stream), packed = stream.each(stream.packed_lines);
     return fmt::format("its data lie in {:.0f} lines ({}), and would fit into {:.0f}", lines,
-                       kilobytes_text(lines * line_bytes), packed);
+                       kilobytes_text(lines * double{cache_line}), packed);
 }
 
 }  // namespace
@@ -55,7 +54,7 @@ std::vector<Finding> find_data_streams(const Evidence& e, Symbols&) {
         if (stream.statistics.count < thresholds::least_executions ||
             Entry::regularity(stream) > thresholds::most_regular)
             continue;
-        const auto bytes = Entry::lines_each(stream) * line_bytes;
+        const auto bytes = Entry::lines_each(stream) * double{cache_line};
         const bool is_too_large = bytes > real(list->cache);
         const auto load = std::ranges::find_if(
             stream.references, [&](const auto& r) { return waiting.contains(r.location); });

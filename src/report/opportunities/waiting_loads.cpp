@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "model/statistics.h"
 #include "profile/latency/latency_words.h"
 #include "report/text/format.h"
 
@@ -22,7 +23,7 @@ Share mean_of(const LatencyEntry& e) {
     const auto n = real(e.timed);
     const auto mean = e.mean_ns();
     const auto variance = std::max(0.0, real(e.square_nanoseconds) / n - mean * mean);
-    const auto error = 1.96 * std::sqrt(variance / n);
+    const auto error = model::normal_quantile * std::sqrt(variance / n);
     return {mean, mean - error, mean + error};
 }
 

@@ -224,8 +224,7 @@ void Differential::count(const emu::Stop& stop, const NativeEnd& native,
     const bool leaves_address_space =
         steps_.back().instruction.flow != decoder::Flow::next && !is_canonical(interpreted_.rip);
     // For the engines an address that is not aligned is not a fault.
-    const bool is_checked =
-        native.signal == SIGBUS && (native_.rflags & emu::translator::alignment_check_flag) != 0;
+    const bool is_checked = native.signal == SIGBUS && (native_.rflags & alignment_check_flag) != 0;
     const bool expected = leaves_address_space || is_checked ||
                           std::any_of(steps_.begin(), steps_.end(), [](const Step& step) {
                               return exception_for(step.instruction) != nullptr;
