@@ -312,7 +312,10 @@ void Digester::read(ClockLooks& clock) {
     for (auto& look : clock.looks) {
         auto& facts = look.facts;
         std::vector<Address> machine;
-        if (look.stack && clock.maps) machine = ptrace::unwind(*look.stack, clock.maps);
+        if (look.stack && look.stack->bytes.empty())
+            machine = {look.stack->registers.rip()};
+        else if (look.stack && clock.maps)
+            machine = ptrace::unwind(*look.stack, clock.maps);
         if (look.sleeper == 0)
             for (const auto address : machine) places_.add(address);
         facts.stack =

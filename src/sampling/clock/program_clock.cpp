@@ -325,7 +325,7 @@ void ProgramClock::hand_over() {
     refresh_maps();
     leave_out_ours();
     tell_times();
-    if (digester_.is_behind()) forget_stacks();
+    if (digester_.is_behind()) forget_outer_frames();
     InterpreterFacts facts;
     if (interpreter_) {
         facts = {std::string(interpreter_->language()), interpreter_->loop()};
@@ -374,6 +374,17 @@ void ProgramClock::leave_out_ours() {
 // Of looks that are still here.
 void ProgramClock::forget_stacks() {
     for (auto& look : looks_) look.stack.reset();
+    for (auto& [tid, of] : threads_) of.sleeps_in.reset();
+}
+
+// Where it was itself is known all the same, and which functions were executed around that.
+void ProgramClock::forget_outer_frames() {
+    for (auto& look : looks_) {
+        if (look.glance && look.stack && !look.glance->frames.empty())
+            look.stack->bytes.clear();
+        else
+            look.stack.reset();
+    }
     for (auto& [tid, of] : threads_) of.sleeps_in.reset();
 }
 

@@ -109,6 +109,7 @@ class ProgramClock {
     void tell_times();
     void leave_out_ours();
     void forget_stacks();
+    void forget_outer_frames();
 
     pid_t pid_;
     Digester& digester_;
