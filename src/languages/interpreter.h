@@ -3,8 +3,7 @@
 // memory and nothing of profiling. All that it reads may be damaged or hostile: it is checked
 // before it is believed, and what fails a check yields nothing.
 //
-// This file: what all languages have in common. A language more is a folder beside python/, and a
-// line in find.cpp.
+// This file: what all languages have in common. A language is a folder, and a line in find.cpp.
 #pragma once
 
 #include <sys/types.h>
@@ -38,7 +37,8 @@ struct Frame {
 struct Glance {
     struct Frame {
         Address function;
-        std::uint64_t contents = 0;  // of the function's object: a hash, so that it is known again
+        Address owner = {};          // what its name depends on besides, if there is such a thing
+        std::uint64_t contents = 0;  // of these objects: a hash, so that they are known again
         std::int64_t position = 0;   // in its code; what that means is the language's business
         bool is_outermost_of_loop = false;
     };
@@ -60,8 +60,12 @@ class Interpreter {
 
     // "python": what places in its functions are listed under.
     virtual std::string_view language() const = 0;
-    // Its loop: where machine code executes functions.
-    virtual AddressRange loop() const = 0;
+    // Its loop, where machine code executes functions: one call of it is in the stack as one call
+    // of each of these, the innermost first.
+    virtual std::vector<AddressRange> loop() const = 0;
+    // What the loop calls that is written in C is among the functions: machine code between them
+    // says nothing more.
+    virtual bool has_native_functions() const { return false; }
 
     // By the number that the thread knows itself by. Must not outlive this, but may be used by
     // another thread of ours.

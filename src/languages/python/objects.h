@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <span>
 #include <string>
@@ -11,6 +10,7 @@
 
 #include "languages/memory.h"
 #include "languages/python/layout.h"
+#include "languages/structures.h"
 
 namespace shadowprof::languages::python {
 
@@ -35,20 +35,5 @@ std::optional<std::string> read_name(const Memory& memory, const Layout& layout,
                                      Address at);
 std::optional<std::vector<std::byte>> read_bytes(const Memory& memory, const Layout& layout,
                                                  const Types& types, Address at);
-
-// A field of a structure that was read as a whole.
-template <class T>
-T field(std::span<const std::byte> of, std::uint64_t offset) {
-    T value{};
-    if (offset <= of.size() && of.size() - offset >= sizeof value)
-        std::memcpy(&value, of.data() + offset, sizeof value);
-    return value;
-}
-
-// What an object or structure may be at.
-constexpr bool may_be_pointer(Address at) {
-    constexpr std::uint64_t least = 4096, end_of_user_space = std::uint64_t{1} << 47;
-    return at.value >= least && at.value < end_of_user_space && at.value % 8 == 0;
-}
 
 }  // namespace shadowprof::languages::python

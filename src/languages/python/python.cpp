@@ -14,8 +14,6 @@ namespace shadowprof::languages::python {
 
 namespace {
 
-constexpr std::size_t most_known = 1u << 16;
-
 // "libpython3.9.so.1.0", "python3.10": 3.11 and later have a variable that says it.
 std::optional<unsigned> minor_in(std::string_view path) {
     constexpr std::string_view begin = "python3.";
@@ -67,43 +65,19 @@ std::optional<CodeFacts> Python::facts_of(Address function) const {
     return code_facts(place_.layout, place_.types, object);
 }
 
-// Read while it is there: before it and after it the object is the one that was seen.
-Python::Known* Python::known(const Glance::Frame& frame) {
-    const auto at = known_.find(frame.function);
-    if (at != known_.end() && at->second.contents == frame.contents) return &at->second;
+// While it is there: before it and after it the object is the one that was seen.
+std::optional<KnownFunctions::Read> Python::read(const Glance::Frame& frame) const {
     const auto facts = facts_of(frame.function);
-    if (!facts || facts->hash() != frame.contents) return nullptr;
+    if (!facts || facts->hash() != frame.contents) return {};
     auto name = read_name(*memory_, place_.layout, place_.types, facts->name);
     auto file = read_name(*memory_, place_.layout, place_.types, facts->file);
     auto lines = read_bytes(*memory_, place_.layout, place_.types, facts->lines);
     const auto still = facts_of(frame.function);
-    if (!name || !file || !lines || !still || still->hash() != frame.contents) return nullptr;
-    if (known_.size() > most_known) known_.clear();
-    auto& known = known_[frame.function];
-    known = {
-        frame.contents,
-        std::make_shared<Function>(Function{std::move(*name), std::move(*file), facts->first_line}),
-        std::move(*lines),
-        {}};
-    return &known;
-}
-
-std::vector<Frame> Python::frames_of(const Glance& glance) {
-    std::vector<Frame> frames;
-    bool is_outermost_missing = false;
-    for (auto seen = glance.frames.rbegin(); seen != glance.frames.rend(); ++seen) {
-        is_outermost_missing |= seen->is_outermost_of_loop;
-        auto* const of = known(*seen);
-        if (!of) continue;
-        const auto [line, is_new] = of->line_at.try_emplace(seen->position, 0);
-        if (is_new)
-            line->second = line_at(place_.layout.line_table, of->lines, of->function->first_line,
-                                   seen->position)
-                               .value_or(of->function->first_line);
-        frames.push_back({of->function, line->second, std::exchange(is_outermost_missing, false)});
-    }
-    std::ranges::reverse(frames);
-    return frames;
+    if (!name || !file || !lines || !still || still->hash() != frame.contents) return {};
+    return KnownFunctions::Read{
+        {std::move(*name), std::move(*file), facts->first_line},
+        [kind = place_.layout.line_table, lines = std::move(*lines), first = facts->first_line](
+            auto position) { return line_at(kind, lines, first, position); }};
 }
 
 std::unique_ptr<Interpreter> find(pid_t pid, const proc::Maps& maps) {

@@ -2,9 +2,8 @@
 // _PyRuntime is there, which is exported for debuggers.
 #pragma once
 
-#include <map>
-
 #include "languages/interpreter.h"
+#include "languages/known_functions.h"
 #include "languages/memory.h"
 #include "languages/python/threads.h"
 #include "proc/maps.h"
@@ -17,25 +16,21 @@ class Python : public Interpreter {
     Python(const Place& place, std::unique_ptr<const Memory> memory);
 
     std::string_view language() const override { return "python"; }
-    AddressRange loop() const override { return place_.loop; }
+    std::vector<AddressRange> loop() const override { return {place_.loop}; }
     std::unique_ptr<InterpretedThread> thread(pid_t tid) const override {
         return std::make_unique<Thread>(tid, place_, *memory_);
     }
-    std::vector<Frame> frames_of(const Glance& glance) override;
+    std::vector<Frame> frames_of(const Glance& glance) override {
+        return known_.frames_of(glance, [this](const auto& frame) { return read(frame); });
+    }
 
   private:
-    struct Known {
-        std::uint64_t contents = 0;
-        std::shared_ptr<const Function> function;
-        std::vector<std::byte> lines;
-        std::map<std::int64_t, std::uint32_t> line_at;  // by position
-    };
-    Known* known(const Glance::Frame& frame);
+    std::optional<KnownFunctions::Read> read(const Glance::Frame& frame) const;
     std::optional<CodeFacts> facts_of(Address function) const;
 
     const Place place_;
     const std::unique_ptr<const Memory> memory_;
-    std::map<Address, Known> known_;
+    KnownFunctions known_;
 };
 
 // nullptr: the process is none, of no version that is known, or only about to become one.

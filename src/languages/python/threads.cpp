@@ -7,10 +7,6 @@ namespace shadowprof::languages::python {
 
 namespace {
 
-// What is deeper is not read: a look is to be short.
-constexpr std::size_t most_frames = 256;
-constexpr std::size_t most_interpreters = 64, most_threads = 4096;
-
 // FRAME_OWNED_BY_…
 constexpr std::uint8_t owner_is_caller = 3;
 
@@ -19,18 +15,12 @@ using Buffer = std::array<std::byte, 512>;
 
 }  // namespace
 
-// By the number that the kernel knows it by: in the state, or, where that has only what pthread
-// calls it, in the C library's structure at that address, whose layout glibc and musl have never
-// changed. After a fork the latter is right and the former may not be.
+// By the number that the kernel knows it by, where the state has that.
 bool Thread::is_of_thread(std::span<const std::byte> state) const {
     if (layout_.thread.native_id != 0 &&
         field<std::uint64_t>(state, layout_.thread.native_id) == static_cast<std::uint64_t>(tid_))
         return true;
-    const auto pthread = field<Address>(state, layout_.thread.id);
-    if (!may_be_pointer(pthread)) return false;
-    constexpr std::uint64_t in_glibc = 0x2d0, in_musl = 0x30;
-    return memory_.read_as<pid_t>(pthread + in_glibc) == tid_ ||
-           memory_.read_as<pid_t>(pthread + in_musl) == tid_;
+    return is_pthread_of(memory_, field<Address>(state, layout_.thread.id), tid_);
 }
 
 std::optional<Thread::States> Thread::find_states() const {

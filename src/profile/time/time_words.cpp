@@ -297,7 +297,8 @@ class Chapter {
 }  // namespace
 
 bool is_interpreted(const Profile& p, const model::Location& l) {
-    return p.modules[l.module].path == "[python]";
+    const auto& path = p.modules[l.module].path;
+    return path == "[python]" || path == "[ruby]";
 }
 
 FunctionKey function_of(const Profile& p, const model::Location& l) {

@@ -14,11 +14,14 @@ namespace shadowprof::sampling {
 // What is known of the interpreter in a process.
 struct InterpreterFacts {
     std::string language;
-    AddressRange loop;
+    // As languages::Interpreter has them.
+    std::vector<AddressRange> loop;
+    bool has_native_functions = false;
 };
 
 // Innermost first. `machine`: an address, then return addresses; none if the stack is not known.
-// Calls of the interpreter's loop give way to the functions that they execute. A stack that could
+// Calls of the interpreter's loop give way to the functions that they execute, and what is around
+// them to native functions, where the language has those. A stack that could
 // not be unwound to its end ends with those that are left, further out.
 std::vector<trace::Location> merge_stacks(std::span<const Address> machine,
                                           std::span<const languages::Frame> functions,

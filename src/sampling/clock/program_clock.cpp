@@ -328,7 +328,8 @@ void ProgramClock::hand_over() {
     if (digester_.is_behind()) forget_outer_frames();
     InterpreterFacts facts;
     if (interpreter_) {
-        facts = {std::string(interpreter_->language()), interpreter_->loop()};
+        facts = {std::string(interpreter_->language()), interpreter_->loop(),
+                 interpreter_->has_native_functions()};
         for (auto& look : looks_)
             if (look.glance) look.functions = interpreter_->frames_of(*look.glance);
     }
