@@ -6,6 +6,7 @@
 
 #include "profile/value/value_words.h"
 #include "report/symbols/demangle.h"
+#include "report/symbols/find_function.h"
 #include "sample_profile.h"
 
 namespace shadowprof::report {
@@ -21,6 +22,32 @@ TEST_CASE("counts have three digits that count") {
     CHECK(count_text(~std::uint64_t{0}) == "18.4E");
     CHECK(counted("call", 1) == "1 call");
     CHECK(counted("call", 20000) == "20.0k calls");
+}
+
+TEST_CASE(
+    "functions that an interpreter executes have their whole names, and are found by the last "
+    "part") {
+    Profile p;
+    p.modules = {{"[ruby]", ""}, {"/usr/bin/ruby", ""}};
+    std::uint64_t offset = 0;
+    for (const auto* name : {"<main>", "Array#<<", "block in Shape#area", "Shape#scan"}) {
+        Location l;
+        l.offset = ++offset;
+        l.function_offset = l.offset;
+        l.function = name;
+        p.locations.push_back(l);
+        CHECK(function_label(p, l) == name);
+    }
+    Location native;
+    native.module = ModuleIndex{1};
+    native.function_offset = native.offset = 9;
+    native.function = "rb_str_scan(int)";
+    p.locations.push_back(native);
+    CHECK(function_label(p, native) == "rb_str_scan");
+    const auto found = find_function(p, "scan");
+    REQUIRE(found.size() == 1);
+    CHECK(found.front().name == "Shape#scan");
+    CHECK(find_function(p, "str_scan").front().name == "rb_str_scan(int)");
 }
 
 TEST_CASE("shares say neither more nor less than they know") {

@@ -47,15 +47,18 @@ function flamePart() {
   const amount = (n) => kinds[chosen].amount(n);
   const base = (module) => (Data.raw.modules[module] ?? "").split("/").pop();
 
-  // The program itself, the C library, other libraries: a hue each; a function's name shades it.
+  // The program itself, the C library, other libraries: a hue each; a function's name shades it. What an interpreter
+  // executes is the program, and the interpreter is not.
+  const isInterpreted = (module) => /^\[(python|ruby)\]$/.test(Data.raw.modules[module]);
+  const hasInterpreted = [...Data.raw.modules.keys()].some(isInterpreted);
   const programs = new Set(Data.raw.targets.map((t) => t.command[0]?.split("/").pop()));
   const hottest = [Data.lists.functions, Data.lists.time].find((list) => list?.length);
   const heaviest = hottest?.entry(0).at.module ?? -1;
   function family(module) {
     const name = base(module);
-    if (programs.has(name)) return 0;
+    if (hasInterpreted ? isInterpreted(module) : programs.has(name)) return 0;
     if (/^(lib(c|m|pthread)[.-]|ld-|\[vdso\])/.test(name)) return 1;
-    return module === heaviest && ![...Data.raw.modules.keys()].some((m) => programs.has(base(m))) ? 0 : 2;
+    return module === heaviest && !hasInterpreted && ![...Data.raw.modules.keys()].some((m) => programs.has(base(m))) ? 0 : 2;
   }
   const shadeOf = (name) => {
     let h = 0;
@@ -240,7 +243,7 @@ function flamePart() {
 
   function drawLegend() {
     const used = new Set(graph().all.map((n) => family(n.module)));
-    const names = ["the program", "the C library and its loader", "other libraries"];
+    const names = ["the program", "the C library and its loader", hasInterpreted ? "the interpreter and libraries" : "other libraries"];
     legend.replaceChildren(...[0, 1, 2].filter((f) => used.has(f)).map((f) => element("span", {},
       element("i", {style: {background: `var(--flame-${f}-1)`}}), names[f])));
   }

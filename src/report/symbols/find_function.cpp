@@ -55,6 +55,14 @@ std::string nearest_names(const std::vector<FunctionChoice>& all, const std::str
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
+// "scan" of "String#scan", "spend" of "Work.spend", "push" of "Queue::push(int)".
+bool is_last_part(const std::string& name, const std::string& wanted) {
+    const auto plain = without_parameters(name);
+    return plain.size() > wanted.size() && plain.ends_with(wanted) &&
+           std::string_view{".#:"}.find(plain[plain.size() - wanted.size() - 1]) !=
+               std::string_view::npos;
+}
+
 }  // namespace
 
 std::vector<FunctionChoice> functions_by_heat(const Profile& p) {
@@ -108,6 +116,8 @@ std::vector<FunctionChoice> find_function(const Profile& profile, const std::str
             return ::fnmatch(wanted.c_str(), name.c_str(), 0) == 0 ||
                    ::fnmatch(wanted.c_str(), without_parameters(name).c_str(), 0) == 0;
         });
+    if (found.empty())
+        found = matching([&](const auto& name) { return is_last_part(name, wanted); });
     if (found.empty())
         found = matching([&](const auto& name) { return name.find(wanted) != name.npos; });
     if (!found.empty()) return found;

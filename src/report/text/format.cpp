@@ -6,6 +6,7 @@
 
 #include "model/number_text.h"
 #include "model/utf8.h"
+#include "profile/time/time_words.h"
 #include "report/symbols/demangle.h"
 #include "report/views/shares.h"
 
@@ -44,6 +45,8 @@ std::string weights_text(const Profile& profile) {
 }
 
 std::string function_label(const Profile& profile, const Location& l) {
+    // "<main>", "Array#<<", "f.<locals>.<lambda>": no brackets of C++.
+    if (profile::is_interpreted(profile, l)) return printable(l.function);
     if (!l.function.empty()) return without_parameters(printable(l.function));
     return file_name(profile.modules[l.module].path) + "+" +
            hex_text(l.function_offset.value_or(l.offset));

@@ -94,7 +94,7 @@ class SourceListing {
     }
 
     void lines(const TimeSection& time) {
-        if (lines_.empty()) return;
+        if (lines_.empty() || inside_.file.empty()) return;  // C code that is called as a method
         out_ += "\n" +
                 paint_.dim(pad_left("self", share_columns) +
                            pad_left("with callees", share_columns + 6)) +
