@@ -29,7 +29,26 @@ DynamicSymbols::DynamicSymbols(const MappedModule& module, const Memory& memory)
     }
 }
 
+struct DynamicSymbols::Symbol {
+    std::uint32_t number;
+    Elf64_Sym entry;
+};
+
 std::optional<AddressRange> DynamicSymbols::find(std::string_view name) const {
+    const auto found = symbol(name);
+    if (!found) return {};
+    const Address begin{bias_ + found->entry.st_value};
+    return AddressRange{begin, begin + found->entry.st_size};
+}
+
+std::optional<DynamicSymbols::OfThread> DynamicSymbols::find_of_thread(
+    std::string_view name) const {
+    const auto found = symbol(name);
+    if (!found || ELF64_ST_TYPE(found->entry.st_info) != STT_TLS) return {};
+    return OfThread{found->number, found->entry.st_value};
+}
+
+std::optional<DynamicSymbols::Symbol> DynamicSymbols::symbol(std::string_view name) const {
     const auto header = memory_.read_as<std::array<std::uint32_t, 4>>(Address{hashes_});
     if (hashes_ == 0 || names_ == 0 || symbols_ == 0 || !header) return {};
     const auto [buckets, first, words_of_filter, shift] = *header;
@@ -60,16 +79,15 @@ std::optional<std::uint32_t> DynamicSymbols::word_at(std::uint64_t at) const {
     return memory_.read_as<std::uint32_t>(Address{at});
 }
 
-std::optional<AddressRange> DynamicSymbols::if_called(std::uint32_t number,
-                                                      std::string_view name) const {
+std::optional<DynamicSymbols::Symbol> DynamicSymbols::if_called(std::uint32_t number,
+                                                                std::string_view name) const {
     const auto symbol =
         memory_.read_as<Elf64_Sym>(Address{symbols_ + std::uint64_t{number} * sizeof(Elf64_Sym)});
     if (!symbol || symbol->st_shndx == SHN_UNDEF) return {};
     std::string bytes(name.size() + 1, 'x');
     memory_.read(Address{names_ + symbol->st_name}, std::as_writable_bytes(std::span{bytes}));
     if (!bytes.starts_with(name) || bytes.back() != '\0') return {};
-    const Address begin{bias_ + symbol->st_value};
-    return AddressRange{begin, begin + symbol->st_size};
+    return Symbol{number, *symbol};
 }
 
 }  // namespace shadowprof::proc

@@ -55,6 +55,7 @@ class LookBuffer {
     LookBuffer& operator=(LookBuffer&&) = delete;
     ~LookBuffer();
 
+    pid_t tid() const { return tid_; }
     int file() const { return file_; }
     // What was written since the last time, in order.
     void read(const UseLook& use, const UseSwitch& use_switch = {});

@@ -369,6 +369,16 @@ std::string thread_name(pid_t pid, pid_t tid) {
     return name;
 }
 
+pid_t own_number_of(pid_t tid) {
+    const auto status = read_proc_file("/proc/" + std::to_string(tid) + "/status");
+    const auto numbers = status_field(status, "NSpid");
+    const auto last = numbers.find_last_of(" \t");
+    const auto text = last == numbers.npos ? numbers : numbers.substr(last + 1);
+    pid_t number = tid;
+    std::from_chars(text.data(), text.data() + text.size(), number);
+    return number;
+}
+
 bool sleeps_soundly(pid_t pid, pid_t tid) {
     static const std::set<std::uint64_t> sound{
         SYS_read,   SYS_write, SYS_poll,      SYS_ppoll,           SYS_select, SYS_pselect6,

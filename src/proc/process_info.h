@@ -117,6 +117,8 @@ class ScheduledTimeWatch {
     ThreadFile file_{"schedstat"};
 };
 std::string thread_name(pid_t pid, pid_t tid);
+// What a thread calls itself, which is another number where it is in a container.
+pid_t own_number_of(pid_t tid);
 
 // Whether the thread sleeps in a system call that is not disturbed when the thread is stopped and
 // let go on.

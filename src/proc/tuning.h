@@ -24,6 +24,13 @@ inline constexpr std::size_t most_threads_watched = 64;
 // many looks with their stacks, at least.
 inline constexpr std::size_t room_for_counters = 2 * 4096, stacks_kept_of_a_thread = 15;
 
+// --- contexts of threads (thread_context.cpp, thread_variable.cpp) -------------------------------
+
+// Bytes of a record with its attributes: OTEP 4947 recommends 640. And of a process context.
+inline constexpr std::size_t largest_thread_context = 4096, largest_process_context = 1u << 20;
+// How much of a stack or mapping is searched for what a thread's fs points to.
+inline constexpr std::uint64_t sought_for_pointer = 1u << 20, sought_for_first_pointer = 64u << 20;
+
 // --- descendants (descendants.cpp) ---------------------------------------------------------------
 
 // Where more processes and threads were started since the last look, the folder of all is read.
