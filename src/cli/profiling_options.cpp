@@ -148,7 +148,8 @@ void ProfilingOptions::add_values(CLI::App& command) {
                 value_by = value_by | profile::parse_keys_option("--value-by", text);
             },
             "What values are told apart by, one or several of 'return address', caller,\n"
-            "thread, tid, processor, scheduling, syscall, errno, signals, locks")
+            "thread, tid, processor, scheduling, syscall, errno, signals, locks, span, attribute "
+            "NAME")
         ->type_name("KEY[,KEY…]");
     command.add_flag_callback(
         "--value-context", [this] { value_by.return_address = true; },

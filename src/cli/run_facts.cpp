@@ -12,17 +12,6 @@
 
 namespace shadowprof::cli {
 
-namespace {
-
-std::string names_of(const profile::StateKeys& keys) {
-    std::vector<std::string_view> names;
-    for (const auto& [words, key] : profile::state_key_words())
-        if (keys.*key) names.push_back(words);
-    return fmt::format("{}", fmt::join(names, ","));
-}
-
-}  // namespace
-
 std::string now_utc() {
     return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
 }
@@ -54,7 +43,7 @@ model::RunFacts facts_of(const ProfilingOptions& options, const sampling::Option
     if (sampling::row_of(sampling.mode).is_repeatable)
         run.options["aslr"] = options.aslr ? "true" : "false";
     if (sampling.load) run.options["load"] = fmt::format("{:g}", *sampling.load);
-    if (options.value_by.any()) run.options["value-by"] = names_of(options.value_by);
+    if (options.value_by.any()) run.options["value-by"] = profile::words_of(options.value_by);
     if (options.kept_samples > 0)
         run.options["keep-samples"] = std::to_string(options.kept_samples);
     run.seed = sampling.seed;

@@ -111,6 +111,10 @@ void Digester::end(trace::TraceEnd end) {
 void Digester::end_sample(trace::SampleId sample) {
     queue_.put(EndOfSample{sample});
 }
+void Digester::see_request(trace::SampleId sample, trace::RequestSight sight) {
+    if (sight.kind != trace::RequestSight::Kind::unpublished)
+        queue_.put(RequestOfSample{sample, std::move(sight)});
+}
 void Digester::stand_for_rest(Seconds time) {
     queue_.put(RestOfTime{time});
 }
@@ -324,7 +328,11 @@ void Digester::read(ClockLooks& clock) {
             facts.stack = sleepers_[look.sleeper];
         else if (look.sleeper != 0)
             sleepers_[look.sleeper] = facts.stack;
-        have_all([&facts](profile::Profiler& profiler) { profiler.look(facts); });
+        have_all([&](profile::Profiler& profiler) {
+            profiler.look(facts);
+            if (auto* const reads = dynamic_cast<profile::ReadsRequests*>(&profiler))
+                reads->look_for_request(facts, look.request);
+        });
     }
 }
 
@@ -338,6 +346,13 @@ void Digester::read(EndOfSample& end) {
     if (ended_.size() <= tuning::waits_that_a_sample_stands_for) return;
     settle(ended_.front());
     ended_.pop_front();
+}
+
+void Digester::read(RequestOfSample& request) {
+    have_all([&](profile::Profiler& profiler) {
+        if (auto* const reads = dynamic_cast<profile::ReadsRequests*>(&profiler))
+            reads->see_request(request.sample, request.sight);
+    });
 }
 
 void Digester::read(RestOfTime& rest) {

@@ -68,6 +68,8 @@ class Digester : public trace::TraceSink {
     void segments(trace::SegmentChunk chunk) override;
     void end(trace::TraceEnd end) override;
     void end_sample(trace::SampleId sample) override;
+    // What a thread of it works for; before begin().
+    void see_request(trace::SampleId sample, trace::RequestSight sight);
     // For the latest samples, besides what they stand for.
     void stand_for_rest(Seconds time);
     void look(ClockLooks looks);
@@ -124,6 +126,7 @@ class Digester : public trace::TraceSink {
     void read(trace::TraceEnd& end);
     void read(ClockLooks& clock);
     void read(EndOfSample& end);
+    void read(RequestOfSample& request);
     void read(RestOfTime& rest);
     void read(ForgetSamples&);
     void read(NextChapter& next);

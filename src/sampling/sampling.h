@@ -23,6 +23,7 @@
 namespace shadowprof::sampling {
 
 class ProgramClock;
+class ProgramRequests;
 
 // When a mode's preferred kind of sample had another stand in for it, in all chapters so far.
 struct WithoutPreferredKind {
@@ -48,6 +49,7 @@ struct SamplerContext {
     machine::HostCharges& host;
     PlacesSeen& places;
     ProgramClock* clock;  // if it is to be run
+    ProgramRequests& requests;
     Random random;
 
     // For a part of it that is to have random numbers of its own.

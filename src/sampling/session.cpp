@@ -191,6 +191,7 @@ void Session::trace_target() {
         }
         changed_.notify_all();
 
+        requests_ = std::make_unique<ProgramRequests>(tracer->pid());
         begin_clock(tracer->pid());
         Random random{options_.seed};
         if (tracer->alive())
@@ -220,7 +221,8 @@ void Session::begin_clock(pid_t pid) {
     const auto most_of_close =
         follows_everything(options_) ? 0 : options_.overhead.for_close_looks();
     clock_ = std::make_unique<ProgramClock>(
-        pid, *digester_, places_, ProgramClock::Costs{options_.overhead.for_clock(), most_of_close},
+        pid, *digester_, places_, *requests_,
+        ProgramClock::Costs{options_.overhead.for_clock(), most_of_close},
         options_.timeline_begins.value_or(began_), Random{options_.seed});
     options_.overhead.clock_takes(clock_->share_of_time());
 }
@@ -240,7 +242,7 @@ void Session::trace_chapter(ptrace::Tracer& tracer, Random random) {
     const auto sampling =
         make_sampling({options_, tracer, code, *digester_, chapter_->blocks, modules_,
                        chapter_->segments, numbers_, precision_, without_preferred_, foothold, host,
-                       places_, clock_.get(), std::move(random)});
+                       places_, clock_.get(), *requests_, std::move(random)});
     run_loop(tracer, *sampling, code);
     result_.cost += sampling->cost();
     result_.exhaustive = sampling->saw_everything();
@@ -357,6 +359,7 @@ std::optional<std::string> Session::reason_to_stop(const Sampling& sampling) con
 void Session::on_exec(emu::GuestCode& code) {
     code.forget_everything();
     if (clock_) clock_->program_is_new();
+    requests_->program_is_new();
     calls_ptrace_ = proc::calls_ptrace(pid_);
     // Nobody is asked before.
     if (ptrace::would_lose_privileges(fmt::format("/proc/{}/exe", pid_)))

@@ -27,6 +27,7 @@
 #include "sampling/clock/program_clock.h"
 #include "sampling/digester.h"
 #include "sampling/options.h"
+#include "sampling/requests/program_requests.h"
 #include "sampling/sampling.h"
 #include "trace/id_allocator.h"
 
@@ -129,6 +130,7 @@ class Session {
     bool over_ = false;
     ptrace::Tracer* tracer_ = nullptr;  // while there is one
     // The tracing thread's own.
+    std::unique_ptr<ProgramRequests> requests_;
     std::unique_ptr<ProgramClock> clock_;
     Clock::time_point deadline_ = Clock::time_point::max();
     bool cannot_profile_ = false;

@@ -16,6 +16,7 @@
 #include "proc/maps.h"
 #include "profile/common/clock_look.h"
 #include "profile/common/hotlists.h"
+#include "profile/request/reads_requests.h"
 #include "ptrace/call_stack.h"
 #include "sampling/chapter.h"
 #include "sampling/clock/merged_stack.h"
@@ -32,6 +33,7 @@ struct BeginOfTrace {
 // is where it was at the last look.
 struct StackLook {
     profile::ClockLook facts;
+    trace::RequestSight request;
     std::optional<ptrace::StackSnapshot> stack;
     // What an interpreter had it execute at that moment, and who that is.
     std::optional<languages::Glance> glance;
@@ -46,6 +48,10 @@ struct ClockLooks {
 };
 struct EndOfSample {
     trace::SampleId sample;
+};
+struct RequestOfSample {
+    trace::SampleId sample;
+    trace::RequestSight sight;
 };
 // Of the program's time, that no sample was to stand for.
 struct RestOfTime {
@@ -62,7 +68,7 @@ struct NextChapter {
 };
 using TraceMessage =
     std::variant<BeginOfTrace, trace::TraceChunk, trace::SegmentChunk, trace::TraceEnd, ClockLooks,
-                 EndOfSample, RestOfTime, ForgetSamples, NextChapter, Snapshot>;
+                 EndOfSample, RequestOfSample, RestOfTime, ForgetSamples, NextChapter, Snapshot>;
 
 class TraceQueue {
   public:

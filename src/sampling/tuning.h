@@ -307,8 +307,14 @@ inline constexpr std::uint32_t clock_stack_size = 8192;
 // finds no room is lost.
 inline constexpr Seconds first_wait_for_looks{5e-3}, wait_for_looks{40e-3};
 
-// --- looks at threads that an interpreter executes (clock/close_reader.cpp; bench/clock)
-// ----------
+// --- requests (requests/program_requests.cpp) ----------------------------------------------------
+
+// Records of requests that are remembered, and how soon the names of attributes are sought again:
+// first, and ever later until then.
+inline constexpr std::size_t most_records_known = 4096;
+inline constexpr Seconds first_between_names{10e-3}, longest_between_names{1};
+
+// --- looks that read more of a thread (clock/close_reader.cpp; bench/clock) ----------------------
 
 // What of the budget they may cost, which is what users of such programs look at most; what one
 // costs beyond the time until it is over, and is counted at most: somebody else may have had the
@@ -322,9 +328,9 @@ inline constexpr std::uint64_t latest_displacement = 200'000;
 inline constexpr std::size_t displacements_remembered = 31;
 // A thread of ours for each of so many of the program's. The records of a thread's comings and
 // goings are read so often, before they take the room of looks.
-inline constexpr std::size_t most_close_readers = 16;
+inline constexpr std::size_t most_close_readers = 32;
 inline constexpr std::chrono::milliseconds between_cleanings{200};
-// Looks at a thread that failed to read its functions, and are waited with for one that does not.
+// Looks at a thread that failed to read what it is at, and are waited with for one that does not.
 inline constexpr std::size_t most_unread_looks = 32;
 // If fewer of the looks read them, it is said.
 inline constexpr double enough_looks_read = 0.75;

@@ -42,7 +42,8 @@ std::string name_of_error(std::uint64_t captured) {
 
 std::string state_text(const StateTexts& state) {
     constexpr std::array<std::string_view, state_key_names.size()> before{
-        "", "thread ", "processor ", "", "after ", "errno ", "signal handlers ", "locks "};
+        "",       "thread ",          "processor ", "",      "after ",
+        "errno ", "signal handlers ", "locks ",     "span ", ""};
     std::string all;
     for (const auto& [key, text] : state) {
         if (!all.empty()) all += ", ";
@@ -62,13 +63,26 @@ const std::vector<StateKeyWord>& state_key_words() {
                                                {"syscall", &StateKeys::system_call},
                                                {"errno", &StateKeys::error},
                                                {"signals", &StateKeys::signals},
-                                               {"locks", &StateKeys::locks}};
+                                               {"locks", &StateKeys::locks},
+                                               {"span", &StateKeys::span}};
     return all;
+}
+
+std::string words_of(const StateKeys& keys) {
+    std::vector<std::string> all;
+    for (const auto& [words, key] : state_key_words())
+        if (keys.*key) all.emplace_back(words);
+    for (const auto& name : keys.attributes)
+        all.push_back(fmt::format("{} {}", attribute_key_word, name));
+    return fmt::format("{}", fmt::join(all, ","));
 }
 
 StateKeys StateKeys::operator|(const StateKeys& other) const {
     auto both = *this;
     for (const auto& [words, key] : state_key_words()) both.*key = both.*key || other.*key;
+    for (const auto& name : other.attributes)
+        if (std::ranges::find(both.attributes, name) == both.attributes.end())
+            both.attributes.push_back(name);
     return both;
 }
 
@@ -88,6 +102,10 @@ State State::only(const StateKeys& keys) const {
         state.may_hold_more = may_hold_more && locks >= 0;
         state.lock = lock;
     }
+    if (keys.span) state.span = span;
+    for (const auto& attribute : attributes)
+        if (std::ranges::find(keys.attributes, attribute.name) != keys.attributes.end())
+            state.attributes.push_back(attribute);
     return state;
 }
 
@@ -101,6 +119,10 @@ std::size_t StateHash::operator()(const State& state) const {
     hash = combine_hashes(hash, both(state.scheduling, state.system_call));
     hash = combine_hashes(hash, both(state.caller, state.signals));
     hash = combine_hashes(hash, both(state.locks, state.may_hold_more));
+    const std::hash<std::string> of_text;
+    if (!state.span.empty()) hash = combine_hashes(hash, of_text(state.span));
+    for (const auto& [name, value] : state.attributes)
+        hash = combine_hashes(combine_hashes(hash, of_text(name)), of_text(value));
     return combine_hashes(combine_hashes(hash, state.lock), state.error);
 }
 
@@ -117,6 +139,17 @@ std::uint32_t StateTable::number_of(const std::string& thread) {
     const auto index = known - threads_.begin();
     if (known == threads_.end()) threads_.push_back(thread);
     return static_cast<std::uint32_t>(index) + 1;
+}
+
+// Of threads that take part in the same sample it is not known whose it is.
+void StateTable::see_request(trace::SampleId sample, const trace::RequestSight& sight) {
+    const auto [known, is_new] = requests_.try_emplace(sample, sight.request);
+    if (!is_new && known->second != sight.request) known->second.reset();
+}
+
+const trace::Request* StateTable::request_of(trace::SampleId sample) const {
+    const auto known = requests_.find(sample);
+    return known == requests_.end() ? nullptr : known->second.get();
 }
 
 void StateTable::learn(const trace::BlockTable& blocks) {
@@ -151,6 +184,11 @@ StateTexts StateTable::texts(const State& state, NameOfCall name_of_call) {
         if (state.locks > 0) text += fmt::format(" ({})", name_of_lock(state.lock));
         texts.push_back({StateKey::locks, std::move(text)});
     }
+    if (!state.span.empty()) texts.push_back({StateKey::span, state.span});
+    std::string attributes;
+    for (const auto& [name, value] : state.attributes)
+        attributes += (attributes.empty() ? "" : ", ") + name + " " + value;
+    if (!attributes.empty()) texts.push_back({StateKey::attributes, std::move(attributes)});
     return texts;
 }
 
@@ -189,7 +227,16 @@ StateTracker::StateTracker(StateTable& table, const StateKeys& keys, const trace
     if (signals_) state_.signals = static_cast<std::int32_t>(signals_->depth());
     state_.may_hold_more = locks_ && !start.from_thread_start;
     if (locks_) look_at_locks();
+    look_at_request(table.request_of(start.sample));
     now(start.state);
+}
+
+void StateTracker::look_at_request(const trace::Request* request) {
+    if (!request) return;
+    if (keys_.span) state_.span = request->span;
+    for (const auto& attribute : request->attributes)
+        if (std::ranges::find(keys_.attributes, attribute.name) != keys_.attributes.end())
+            state_.attributes.push_back(attribute);
 }
 
 void StateTracker::now(const std::optional<trace::ThreadState>& state) {

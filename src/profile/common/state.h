@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,6 +18,7 @@
 #include "profile/common/state_keys.h"
 #include "profile/common/variables.h"
 #include "trace/capture.h"
+#include "trace/request.h"
 #include "trace/signal_frames.h"
 
 namespace shadowprof::profile {
@@ -29,6 +32,8 @@ struct State {
     bool may_hold_more = false;
     std::uint64_t lock = 0;   // the address of the latest of these
     std::uint64_t error = 0;  // as captured: plus 1, or 0
+    std::string span;
+    std::vector<trace::RequestAttribute> attributes;
     bool operator==(const State&) const = default;
 
     State only(const StateKeys& keys) const;
@@ -57,6 +62,11 @@ class StateTable {
     std::uint32_t number_of(const std::string& thread);
     ContextTable& contexts() { return contexts_; }
 
+    // What threads work for when the sample begins; to be told before a tracker is made.
+    void see_request(trace::SampleId sample, const trace::RequestSight& sight);
+    const trace::Request* request_of(trace::SampleId sample) const;
+    void forget_request(trace::SampleId sample) { requests_.erase(sample); }
+
     using NameOfCall = std::string (*)(std::int32_t);
     StateTexts texts(const State& state, NameOfCall name_of_call);
     std::optional<Location> place(ContextId id) const {
@@ -71,6 +81,7 @@ class StateTable {
     std::vector<State> states_{State{}};
     std::unordered_map<State, StateId, StateHash> ids_{{State{}, StateId::unknown}};
     std::vector<std::string> threads_;
+    std::map<trace::SampleId, std::shared_ptr<const trace::Request>> requests_;
     ContextTable contexts_;
 };
 
@@ -126,6 +137,7 @@ class StateTracker {
         member = to;
     }
     void look_at_context();
+    void look_at_request(const trace::Request* request);
     void calls(LockCall call, std::uint64_t lock);
     void returned();
     void look_at_locks();

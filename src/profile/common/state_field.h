@@ -25,10 +25,13 @@ enum class StateKey : std::uint8_t {
     error,
     signals,
     locks,
+    span,
+    attributes,
 };
 
-inline constexpr std::array<std::string_view, 8> state_key_names{
-    "thread", "tid", "processor", "scheduling", "system_call", "errno", "signals", "locks"};
+inline constexpr std::array<std::string_view, 10> state_key_names{
+    "thread", "tid",     "processor", "scheduling", "system_call",
+    "errno",  "signals", "locks",     "span",       "attributes"};
 
 struct StateText {
     StateKey key{};

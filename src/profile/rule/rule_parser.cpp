@@ -438,7 +438,13 @@ class Parser {
                 fail_at("'caller' and 'return address' exclude each other", tokens_[next_ - 1].at);
             return;
         }
-        fail(fmt::format("a key is one of {}{}", others, all));
+        all += fmt::format(", {}", attribute_key_word);
+        if (!accept(attribute_key_word)) fail(fmt::format("a key is one of {}{}", others, all));
+        if (peek().kind != TokenKind::text && peek().kind != TokenKind::word)
+            fail("after 'attribute' comes its name");
+        const auto& name = take().text;
+        if (std::ranges::find(keys.attributes, name) == keys.attributes.end())
+            keys.attributes.push_back(name);
     }
 
     std::string_view text_;

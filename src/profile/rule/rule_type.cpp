@@ -13,6 +13,7 @@
 #include "model/shown_chapter.h"
 #include "model/utf8.h"
 #include "profile/common/profile_type.h"
+#include "profile/request/reads_requests.h"
 #include "profile/rule/rule_reader.h"
 #include "profile/rule/rule_section.h"
 #include "profile/rule/rule_tally.h"
@@ -23,7 +24,7 @@ namespace shadowprof::profile {
 
 namespace {
 
-class RuleProfiler : public Profiler {
+class RuleProfiler : public Profiler, public ReadsRequests {
   public:
     RuleProfiler(const trace::BlockTable& blocks, const RuleSet& rules,
                  const trace::CaptureChoice& choice, std::uint64_t seed,
@@ -56,6 +57,10 @@ class RuleProfiler : public Profiler {
     }
     void end_sample(trace::SampleId sample, std::uint64_t weight) override {
         tally_.end_sample(sample, weight);
+        tally_.states().forget_request(sample);
+    }
+    void see_request(trace::SampleId sample, const trace::RequestSight& sight) override {
+        tally_.states().see_request(sample, sight);
     }
     void yield(Hotlists& into, Seen seen) override { tally_.yield(into, seen, name_of_call_); }
 

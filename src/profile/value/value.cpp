@@ -25,6 +25,7 @@
 #include "profile/common/tally.h"
 #include "profile/common/value_stream.h"
 #include "profile/common/walk.h"
+#include "profile/request/reads_requests.h"
 #include "profile/value/top_value_table.h"
 #include "profile/value/value_slots.h"
 #include "profile/value/value_words.h"
@@ -74,7 +75,7 @@ StreamKey key_of(const trace::Block& block, const trace::Slot& slot, StateId sta
 }
 
 template <class Sketch>
-class ValueProfiler : public Profiler {
+class ValueProfiler : public Profiler, public ReadsRequests {
   public:
     using Stream = ValueStream<Sketch>;
 
@@ -99,7 +100,11 @@ class ValueProfiler : public Profiler {
     }
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
     void count(trace::SampleId sample, const Counts& counts) override;
+    void see_request(trace::SampleId sample, const trace::RequestSight& sight) override {
+        states_.see_request(sample, sight);
+    }
     void end_sample(trace::SampleId sample, std::uint64_t weight) override {
+        states_.forget_request(sample);
         samples_.close(sample, [&](OfSample& open) { fold(open, weight); });
         if (streams_.size() >= next_look_) shorten_lists();
     }

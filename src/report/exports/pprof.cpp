@@ -16,6 +16,7 @@
 #include "report/exports/exports.h"
 #include "report/exports/gzip.h"
 #include "report/exports/protobuf.h"
+#include "report/exports/request_parts.h"
 #include "report/exports/weighted_stacks.h"
 
 namespace shadowprof::report {
@@ -72,8 +73,12 @@ class PprofWriter {
         const bool has_both = !other.all.empty();
         if (has_both || !is_time) value_type("instructions", "count");
         if (has_both || is_time) value_type("time", "nanoseconds");
+        RequestParts requests(p_);
         for (const auto& stack : time.all)
-            sample(stack, has_both ? Values{0, stack.weight} : Values{stack.weight});
+            for (const auto& part : stack.of ? requests.of(*stack.of, stack.weight)
+                                             : std::vector{RequestParts::Part{{}, stack.weight}})
+                sample(stack, has_both ? Values{0, part.nanoseconds} : Values{part.nanoseconds},
+                       part.request);
         for (const auto& stack : instructions.all)
             sample(stack, has_both ? Values{stack.weight, 0} : Values{stack.weight});
         out_.number(field::default_sample_type, number_of(std::string(name_of(shown.weight))));
@@ -121,7 +126,7 @@ class PprofWriter {
         out_.number(field::period, time->totals.total / time->totals.samples);
     }
 
-    void label(ProtobufMessage& sample, const char* key, const std::string& text) {
+    void label(ProtobufMessage& sample, const std::string& key, const std::string& text) {
         if (text.empty()) return;
         ProtobufMessage m;
         m.number(field::key, number_of(key));
@@ -137,7 +142,8 @@ class PprofWriter {
     }
 
     // Frames of one place are one location: functions that were expanded there.
-    void sample(const WeightedStack& stack, const Values& values) {
+    void sample(const WeightedStack& stack, const Values& values,
+                const RequestEntry* request = nullptr) {
         ProtobufMessage m;
         std::vector<std::uint64_t> ids;
         for (auto end = stack.frames.end(); end != stack.frames.begin();) {
@@ -156,6 +162,11 @@ class PprofWriter {
         label(m, "process", stack.process.program);
         label(m, "pid", stack.process.pid);
         label(m, "system call", stack.system_call);
+        if (request) {
+            label(m, "trace id", request->trace);
+            label(m, "span id", request->span);
+            for (const auto& [name, value] : request->attributes) label(m, name, value);
+        }
         out_.message(field::sample, m);
     }
 

@@ -88,6 +88,7 @@ std::vector<WeightedStack> stacks_of_time(const Profile& p) {
         auto& stack = all.emplace_back(stack_of({}, part.nanoseconds));
         stack.process = part.process;
         if (part.entry) {
+            stack.of = part.entry;
             stack.thread = part.entry->thread;
             stack.system_call = part.entry->call;
             const auto& frames = part.entry->frames;

@@ -29,6 +29,7 @@ struct WeightedStack {
     // Of time; empty where they are not known.
     std::string thread, system_call;
     ProcessName process;
+    const TimeSection::Entry* of = nullptr;  // the profile's, if it is one
 };
 
 // One function each. What is not known by function has a frame that stands for others.

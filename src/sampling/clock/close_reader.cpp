@@ -31,10 +31,12 @@ Seconds seconds_from(std::uint64_t begin, std::uint64_t end) {
 }  // namespace
 
 CloseReader::CloseReader(proc::LookBuffer buffer,
-                         std::unique_ptr<languages::InterpretedThread> thread, std::uint64_t period,
-                         double most_cost)
+                         std::unique_ptr<languages::InterpretedThread> thread,
+                         const ProgramRequests& requests, std::uint64_t period, double most_cost)
     : buffer_(std::move(buffer)),
+      tid_(buffer_.tid()),
       thread_(std::move(thread)),
+      requests_(requests),
       most_cost_(most_cost),
       wake_(eventfd(0, EFD_CLOEXEC)),
       period_(period) {
@@ -102,7 +104,7 @@ void CloseReader::note(const proc::LookBuffer::Look& look) {
         const std::lock_guard lock{mutex_};
         seen_.push_back(std::move(*last_));
     }
-    last_ = Seen{look, {look.stack.begin(), look.stack.end()}, period_, {}};
+    last_ = Seen{look, {look.stack.begin(), look.stack.end()}, period_, {}, {}};
     last_->look.stack = {};
     displaced_.reset();
     runs_ = true;
@@ -128,9 +130,12 @@ bool CloseReader::was_displaced_at_once() {
 
 void CloseReader::glance() {
     if (!was_displaced_at_once()) return;
-    last_->glance = thread_->look();
+    if (thread_) last_->glance = thread_->look();
+    last_->record = requests_.record(tid_, ProgramRequests::Moment::stopped);
+    if (!buffer_.has_more()) return;
     // It has been given a processor meanwhile.
-    if (buffer_.has_more()) last_->glance.reset();
+    last_->glance.reset();
+    last_->record.reset();
 }
 
 // Where looks are dear there are fewer.

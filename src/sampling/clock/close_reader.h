@@ -1,5 +1,5 @@
-// Looks at one thread of a program that an interpreter executes, and reads at each look, besides
-// what the kernel's clock tells, which of the language's functions the thread is in.
+// Looks at one thread of a program, and reads at each look, besides what the kernel's clock tells,
+// which functions of its language an interpreter has it execute, and which request it works for.
 //
 // They are in memory that the thread changes all the time, and it must not be stopped. But the
 // clock's interrupt wakes a thread of ours that waits on the very processor that it interrupts. So
@@ -23,23 +23,27 @@
 #include "base/clock.h"
 #include "languages/interpreter.h"
 #include "proc/look_buffer.h"
+#include "sampling/requests/program_requests.h"
 
 namespace shadowprof::sampling {
 
 class CloseReader {
   public:
     // `most_cost`: the part of the thread's time that looks may cost it.
+    // `thread`: nothing if no interpreter executes it.
     CloseReader(proc::LookBuffer buffer, std::unique_ptr<languages::InterpretedThread> thread,
-                std::uint64_t period, double most_cost);
+                const ProgramRequests& requests, std::uint64_t period, double most_cost);
     ~CloseReader();
     CloseReader(const CloseReader&) = delete;
     CloseReader& operator=(const CloseReader&) = delete;
 
     struct Seen {
         proc::LookBuffer::Look look;
-        std::vector<std::byte> stack;             // of it
-        std::uint64_t nanoseconds = 0;            // that it stands for
-        std::optional<languages::Glance> glance;  // of the same moment
+        std::vector<std::byte> stack;   // of it
+        std::uint64_t nanoseconds = 0;  // that it stands for
+        // Of the same moment.
+        std::optional<languages::Glance> glance;
+        std::optional<ProgramRequests::Record> record;
     };
     // What was seen since the last time.
     std::vector<Seen> take();
@@ -58,7 +62,9 @@ class CloseReader {
     void adapt();
 
     proc::LookBuffer buffer_;
+    const pid_t tid_;
     std::unique_ptr<languages::InterpretedThread> thread_;
+    const ProgramRequests& requests_;
     const double most_cost_;
     const int wake_;  // an eventfd
     // Of the thread that reads.

@@ -48,11 +48,13 @@ ptrace::StackSnapshot snapshot_of(pid_t pid, const proc::ThreadClock::Look& look
 
 }  // namespace
 
-ProgramClock::ProgramClock(pid_t pid, Digester& digester, PlacesSeen& places, Costs costs,
+ProgramClock::ProgramClock(pid_t pid, Digester& digester, PlacesSeen& places,
+                           ProgramRequests& requests, Costs costs,
                            Clock::time_point timeline_begins, Random random)
     : pid_(pid),
       digester_(digester),
       places_(places),
+      requests_(requests),
       timeline_begins_(timeline_begins),
       random_(random),
       price_(machine::host_prices().look),
@@ -147,7 +149,11 @@ StackLook ProgramClock::look_of(const proc::ThreadClock::Look& look, Thread& of)
     if (look.in_kernel && look.has_registers) seen.facts.call = entries_.name_of(look);
     seen.facts.nanoseconds = period_;
     seen.runner = look.tid;
-    if (look.has_registers) seen.stack = snapshot_of(pid_, look);
+    if (look.has_registers) {
+        seen.stack = snapshot_of(pid_, look);
+        requests_.seek_fs(look.tid, seen.stack->registers.rsp());
+    }
+    if (requests_.are_published()) seen.request.kind = trace::RequestSight::Kind::unknown;
     if (maps_ && !maps_->mapping_at(at)) maps_are_old_ = true;
     return seen;
 }
@@ -202,6 +208,7 @@ void ProgramClock::look_at_all() {
         const bool is_read = of.reader ? !of.reader->is_over() : clock_.watches(tid);
         if (!is_read && std::ranges::find(tids, tid) == tids.end()) {
             end_reading(of);
+            requests_.forget(tid);
             known = threads_.erase(known);
         } else {
             ++known;
@@ -240,6 +247,7 @@ void ProgramClock::look_at(pid_t tid, Thread& of, Seconds since) {
     again.facts.thread = of.name;
     again.facts.state = of.waits_for;
     again.facts.call = of.call;
+    again.request = of.sleeps_for;
     again.facts.nanoseconds = nanoseconds_in(since);
     again.sleeper = tid;
     again.is_where_it_was = true;
@@ -267,6 +275,7 @@ void ProgramClock::look_at_sleeper(pid_t tid, Thread& of, std::uint64_t nanoseco
     stack.bytes.resize(proc::Memory{pid_}.read_what_is_there(of.sleeps_in->stack, stack.bytes));
     seen.stack = std::move(stack);
     seen.glance = glance_at_sleeper(tid, of);
+    seen.request = of.sleeps_for = request_of_sleeper(tid, of);
     looks_.push_back(std::move(seen));
     if (maps_ && !maps_->mapping_at(of.sleeps_in->at)) maps_are_old_ = true;
 }
@@ -323,6 +332,7 @@ void ProgramClock::refresh_maps() {
 void ProgramClock::hand_over() {
     if (looks_.empty()) return;
     refresh_maps();
+    look_for_requests();
     leave_out_ours();
     tell_times();
     if (digester_.is_behind()) forget_outer_frames();
@@ -408,8 +418,8 @@ std::string ProgramClock::warning() const {
     const auto read = static_cast<double>(read_looks_);
     if (read < tuning::enough_looks_read * static_cast<double>(close_looks_))
         return fmt::format(
-            "which functions the interpreter executes could be read at {} of {} looks only; these "
-            "stand for the others of their thread",
+            "{} could be read at {} of {} looks only; these stand for the others of their thread",
+            requests_.are_published() ? "requests" : "which functions the interpreter executes",
             read_looks_, close_looks_);
     return {};
 }

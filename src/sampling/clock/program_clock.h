@@ -31,19 +31,21 @@
 #include "sampling/clock/kernel_entry.h"
 #include "sampling/clock/places_seen.h"
 #include "sampling/digester.h"
+#include "sampling/requests/program_requests.h"
 
 namespace shadowprof::sampling {
 
 class ProgramClock {
   public:
     // The parts of its time that looks may cost a thread: all, and those that read as well which
-    // functions an interpreter has it execute; 0: those are not wanted.
+    // functions an interpreter has it execute, or which request it works for; 0: those are not
+    // wanted.
     struct Costs {
         double most = 0, most_of_close = 0;
     };
     // `places`: where it notes where threads were.
-    ProgramClock(pid_t pid, Digester& digester, PlacesSeen& places, Costs costs,
-                 Clock::time_point timeline_begins, Random random);
+    ProgramClock(pid_t pid, Digester& digester, PlacesSeen& places, ProgramRequests& requests,
+                 Costs costs, Clock::time_point timeline_begins, Random random);
     ~ProgramClock();
     ProgramClock(const ProgramClock&) = delete;
     ProgramClock& operator=(const ProgramClock&) = delete;
@@ -74,13 +76,14 @@ class ProgramClock {
         std::optional<proc::CallOfSleeper> sleeps_in;
         profile::ThreadState waits_for{};
         std::string call;
+        trace::RequestSight sleeps_for;
         std::uint64_t kernel_ticks = 0, looks = 0;
         Clock::time_point met, named, looked;
         double ran_until = 0;  // seconds of the timeline that looks at it running stand for
         // If an interpreter executes the program.
         std::unique_ptr<languages::InterpretedThread> interpreted;
         std::unique_ptr<CloseReader> reader;
-        std::vector<StackLook> unread;  // of which functions are not known
+        std::vector<StackLook> unread;  // of which functions or requests are not known
     };
 
     void run();
@@ -100,6 +103,8 @@ class ProgramClock {
     void find_interpreter();
     void forget_interpreter();
     void begin_to_read(pid_t tid, Thread& of);
+    void look_for_requests();
+    trace::RequestSight request_of_sleeper(pid_t tid, const Thread& of);
     std::optional<languages::Glance> glance_at_sleeper(pid_t tid, Thread& of) const;
     Thread& thread(pid_t tid);
     void note(const Thread& thread, profile::ThreadState state, std::uint64_t nanoseconds);
@@ -114,6 +119,7 @@ class ProgramClock {
     pid_t pid_;
     Digester& digester_;
     PlacesSeen& places_;
+    ProgramRequests& requests_;
     const Clock::time_point timeline_begins_;
     Random random_;
     Seconds price_;
@@ -135,7 +141,7 @@ class ProgramClock {
     std::vector<StackLook> looks_;
     std::uint64_t began_at_, seen_ = 0;  // nanoseconds of the process; looks
     std::uint64_t seen_time_ = 0;        // nanoseconds that all looks at threads that run stand for
-    std::uint64_t close_looks_ = 0, read_looks_ = 0;  // of which functions are known
+    std::uint64_t close_looks_ = 0, read_looks_ = 0;  // of which all is known
     Seconds cost_of_ended_readers_{0};
     std::atomic<Seconds> cost_of_close_looks_{Seconds{0}};
     std::uint64_t last_time_;

@@ -118,7 +118,9 @@ void InstantSamples::join(ptrace::Thread& thread, const ptrace::Registers& regis
     if (refuses(thread)) return;
     auto start = *last_;
     start.trace = place_.numbers.next_trace();
+    place_.requests.is_stopped(thread.tid(), {registers.raw.fs_base}, registers.rip());
     tell_thread(place_, start, thread.tid());
+    tell_request(place_, start.sample, thread.tid());
     begin_burst(thread, registers, start);
     pacer().held_again(last_began_ - stopped);
     attend();

@@ -7,6 +7,8 @@
 
 #include "emu/translator/thread_recording.h"
 #include "proc/process_info.h"
+#include "sampling/digester.h"
+#include "sampling/requests/program_requests.h"
 #include "sampling/sampling.h"
 #include "sampling/schedule/overhead_model.h"
 #include "sampling/schedule/pacer.h"
@@ -37,6 +39,12 @@ inline void tell_thread(const SamplerContext& place, trace::TraceStart& start, p
     start.state = place.options.tells_states ? thread_state(pid, tid) : trace::ThreadState{tid};
 }
 
+// It begins a sample, or joins one: programs that are followed as a whole have no moment for it.
+inline void tell_request(const SamplerContext& place, trace::SampleId sample, pid_t tid) {
+    place.requests.look_at(place.code.current_maps());
+    place.digester.see_request(sample, place.requests.of_stopped(tid));
+}
+
 inline trace::TraceStart next_sample(SamplerContext& place, Pacer& pacer,
                                      const ptrace::Thread& thread) {
     trace::TraceStart start;
@@ -44,6 +52,7 @@ inline trace::TraceStart next_sample(SamplerContext& place, Pacer& pacer,
     start.sample = place.numbers.next_sample();
     start.stands_for = std::chrono::duration<double, std::nano>(pacer.begins()).count();
     tell_thread(place, start, thread.tid());
+    tell_request(place, start.sample, thread.tid());
     return start;
 }
 

@@ -42,7 +42,9 @@ std::unique_ptr<Sampling> sampler(SamplerContext& place, std::unique_ptr<SampleK
             .stand_for_rest = [&digester =
                                    place.digester](Seconds time) { digester.stand_for_rest(time); },
             .begins =
-                [clock = place.clock](const auto& thread, const auto& at) {
+                [clock = place.clock, &requests = place.requests](const auto& thread,
+                                                                  const auto& at) {
+                    requests.is_stopped(thread.tid(), {at.raw.fs_base}, at.rip());
                     if (clock) clock->sample_begins(thread, at);
                 },
             .cost_of_others =

@@ -1,30 +1,14 @@
-// What the clock does besides where an interpreter executes the program.
+// What the clock does besides where an interpreter executes the program, and where threads publish
+// the requests that they work for.
 #include <algorithm>
-#include <charconv>
-#include <string>
 #include <utility>
 
 #include "languages/find.h"
-#include "proc/proc_text.h"
+#include "proc/process_info.h"
 #include "sampling/clock/program_clock.h"
 #include "sampling/tuning.h"
 
 namespace shadowprof::sampling {
-
-namespace {
-
-// What the thread calls itself, which is another number where it is in a container.
-pid_t own_number_of(pid_t tid) {
-    const auto status = proc::read_proc_file("/proc/" + std::to_string(tid) + "/status");
-    const auto numbers = proc::status_field(status, "NSpid");
-    const auto last = numbers.find_last_of(" \t");
-    const auto text = last == numbers.npos ? numbers : numbers.substr(last + 1);
-    pid_t number = tid;
-    std::from_chars(text.data(), text.data() + text.size(), number);
-    return number;
-}
-
-}  // namespace
 
 // From when its code is mapped on; that it has begun to execute anything is not needed.
 void ProgramClock::find_interpreter() {
@@ -53,8 +37,21 @@ void ProgramClock::end_reading(Thread& of) {
     of.interpreted.reset();
 }
 
+// Requests are sought as soon as there are maps. Threads that never run need nobody who reads them
+// when they do.
+void ProgramClock::look_for_requests() {
+    if (most_cost_of_close_looks_ <= 0) return;
+    requests_.look_at(maps_);
+    if (!requests_.are_published()) return;
+    for (auto& [tid, of] : threads_)
+        if (!of.reader && of.looks > 0 && requests_.knows(tid)) begin_to_read(tid, of);
+}
+
 void ProgramClock::begin_to_read(pid_t tid, Thread& of) {
-    of.interpreted = interpreter_->thread(own_number_of(tid));
+    const auto interpreted = [&] {
+        return interpreter_ ? interpreter_->thread(proc::own_number_of(tid)) : nullptr;
+    };
+    of.interpreted = interpreted();
     const auto readers =
         std::ranges::count_if(threads_, [](const auto& known) { return !!known.second.reader; });
     if (clock_.is_refused() || static_cast<std::size_t>(readers) >= tuning::most_close_readers)
@@ -68,9 +65,8 @@ void ProgramClock::begin_to_read(pid_t tid, Thread& of) {
                                          why);
     if (!buffer) return;
     clock_.leave(tid);
-    of.reader =
-        std::make_unique<CloseReader>(std::move(*buffer), interpreter_->thread(own_number_of(tid)),
-                                      period_, most_cost_of_close_looks_);
+    of.reader = std::make_unique<CloseReader>(std::move(*buffer), interpreted(), requests_, period_,
+                                              most_cost_of_close_looks_);
 }
 
 void ProgramClock::take_close_looks() {
@@ -91,7 +87,10 @@ void ProgramClock::take(CloseReader::Seen seen, Thread& of) {
     look.facts.nanoseconds = seen.nanoseconds;
     seen_time_ += seen.nanoseconds;
     ++close_looks_;
-    if (!seen.glance) {
+    if (requests_.are_published()) look.request = requests_.sight_of(seen.record);
+    const bool is_read =
+        (seen.glance || !of.interpreted) && look.request.kind != trace::RequestSight::Kind::unknown;
+    if (!is_read) {
         of.unread.push_back(std::move(look));
         if (of.unread.size() < tuning::most_unread_looks) return;
         for (auto& unread : std::exchange(of.unread, {})) looks_.push_back(std::move(unread));
@@ -102,6 +101,13 @@ void ProgramClock::take(CloseReader::Seen seen, Thread& of) {
     for (const auto& unread : std::exchange(of.unread, {}))
         look.facts.nanoseconds += unread.facts.nanoseconds;
     looks_.push_back(std::move(look));
+}
+
+// Mostly none.
+trace::RequestSight ProgramClock::request_of_sleeper(pid_t tid, const Thread& of) {
+    if (most_cost_of_close_looks_ <= 0 || !requests_.are_published()) return {};
+    requests_.seek_fs(tid, of.sleeps_in->stack);
+    return requests_.of_sleeper(tid);
 }
 
 // If it sleeps on.
