@@ -1,7 +1,9 @@
 // Two programs with the same build id, of which one is told from the other by its code alone.
 #include <stdio.h>
 
-__attribute__((noinline)) static unsigned step(unsigned x) { return x * FACTOR + 1; }
+__attribute__((noinline)) static unsigned step(unsigned x) {
+    return x * FACTOR + 1;
+}
 
 int main(void) {
     unsigned x = 1;

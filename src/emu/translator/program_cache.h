@@ -12,7 +12,7 @@
 #include "emu/common/guest_code.h"
 #include "emu/common/life_sign.h"
 #include "emu/translator/hot_code.h"
-#include "emu/translator/kept_translations.h"
+#include "emu/translator/kept/kept_translations.h"
 #include "emu/translator/shared_memory.h"
 #include "emu/translator/translator.h"
 #include "inject/fork_conditions.h"

@@ -95,7 +95,7 @@ class Translator : private UnitDirectory {
         std::vector<bool> blocks;
     };
     Selection worth_keeping() const;
-    // These, for a later run with the same arenas (translator_kept.cpp).
+    // These, for a later run with the same arenas (kept/translator_kept.cpp).
     void write(SectionWriter& out, const Selection& kept) const;
     // `blocks`: those that were kept, as they are known now. Nothing was translated so far. False,
     // and nothing was done: it is of other arenas.

@@ -113,8 +113,8 @@ class UnitWriter {
     bool left_ = false;
 };
 
-// Writes code outside of the unit that asks for an exit to be connected to its target. Out there the
-// stream pointer is in r15 and everything else is the guest's.
+// Writes code outside of the unit that asks for an exit to be connected to its target. Out there
+// the stream pointer is in r15 and everything else is the guest's.
 const std::uint8_t* code_that_asks_for_link(CodeArena& arena, std::uint32_t exit, Address target);
 
 // Where in the thread's area a borrowed register is put.

@@ -1,4 +1,4 @@
-#include "emu/translator/kept_translations.h"
+#include "emu/translator/kept/kept_translations.h"
 
 #include <cpuid.h>
 #include <fmt/format.h>
