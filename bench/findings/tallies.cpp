@@ -19,8 +19,8 @@ void count(std::atomic<std::uint64_t>& counter, std::uint64_t rounds, std::uint6
         seed ^= seed << 13;
         seed ^= seed >> 7;
         seed ^= seed << 17;
-        counter.store(counter.load(std::memory_order_relaxed) + (seed & 1),
-                      std::memory_order_relaxed);  // PLANTED false-sharing
+        const auto before = counter.load(std::memory_order_relaxed);  // PLANTED false-sharing
+        counter.store(before + (seed & 1), std::memory_order_relaxed);
     }
 }
 

@@ -49,6 +49,15 @@ std::uint64_t draw_seed() {
     return device();
 }
 
+// Of samples in which other threads take part. The addresses are those that latencies are modelled
+// with.
+bool shows_some_sharing(const ProfilingOptions& options, const sampling::Options& sampling) {
+    const bool are_the_usual = options.profiles.empty() || has(options.profiles, "all");
+    return are_the_usual && sampling::row_of(sampling.mode).runs_in_place &&
+           can_time_loads(sampling) && !sampling.all_threads &&
+           !sampling::follows_everything(sampling);
+}
+
 }  // namespace
 
 bool has(const std::vector<std::string>& names, const std::string& name) {
@@ -83,6 +92,7 @@ std::vector<std::string> profiles_asked_for(const ProfilingOptions& options,
     if (is_list) return all;
     if (!can_time_loads(sampling)) std::erase(all, latency);
     if (!can_see_sharing(sampling)) std::erase(all, sharing);
+    if (sampling.looks_at_sharing) all.emplace_back(sharing);
     if (!can_have_clock(sampling)) std::erase_if(all, reads_clock);
     return all;
 }
@@ -107,6 +117,7 @@ sampling::Options sampling_options(const ProfilingOptions& options) {
         std::ranges::any_of(options.rules, &profile::Rule::streams) ||
         ((has(options.profiles, hazard) || !options.modules.empty()) && !row.sample);
     sampling.exhaustive = options.exhaustive || (needs_all && !sampling.insists_on_latencies);
+    sampling.looks_at_sharing = shows_some_sharing(options, sampling);
     sampling.randomise_addresses = options.aslr;
     sampling.keeps_code = !options.no_cache;
     sampling.overhead = sampling::Overhead{options.overhead};

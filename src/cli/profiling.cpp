@@ -219,6 +219,7 @@ void ProfileRun::prepare() {
         .kept_samples = options_.kept_samples,
         .seed = sampling_.seed,
         .latency_scale = std::move(latency_scale_),
+        .sees_all_accesses = sampling_.exhaustive,
         .name_of_system_call = name_of_system_call,
     };
     // Before any thread is started, so that all block these signals.

@@ -26,6 +26,8 @@ struct Options {
     std::optional<Seconds> sample_time;
     // Every thread that runs takes part in each sample.
     bool all_threads = false;
+    // … or a few threads in some samples, for what they share.
+    bool looks_at_sharing = false;
     // Samples may be shorter where long ones would miss some of the code more often than the rest.
     bool may_be_shorter = true;
     Overhead overhead{0.01};

@@ -36,6 +36,10 @@ inline constexpr double part_for_passing_stops = 0.25;
 inline constexpr Seconds credit_for_passing_stops{0.003};
 // Samples that are rarer than this come at more even intervals.
 inline constexpr Seconds rare_wait{0.25};
+// In mode auto: the part of samples in place in which other threads take part, so many at most, for
+// what they share. Each of them is stopped like the first.
+inline constexpr double part_in_company = 0.125;
+inline constexpr int most_company = 3;
 // Where all shares are known to better than this, samples become fewer, down to one of so many.
 inline constexpr double good_precision = 0.01, most_samples_in_one = 10;
 // A sample stands for the mean of so many waits before it.

@@ -62,6 +62,8 @@ struct TraceStart {
     TraceId trace{};
     SampleId sample{};
     Contents contents = Contents::everything;
+    // Other threads may take part in the sample, at the same time.
+    bool has_company = false;
     // The sample stands for so much of the time that all threads of the program compute; 0: for
     // nothing but itself. See TraceEnd::covers.
     double stands_for = 0;  // nanoseconds

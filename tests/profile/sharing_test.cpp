@@ -67,7 +67,8 @@ struct Program {
         block.instructions = {access(writes)};
         block.instructions[0].address = block.start;
         block.instructions[0].length = 4;
-        block.slots = trace::slots_of(block.instructions, trace::Capture::memory_addresses);
+        block.slots = block.accesses =
+            trace::slots_of(block.instructions, trace::Capture::memory_addresses);
         return table.publish(std::move(block)).id;
     }
 };
@@ -210,4 +211,34 @@ TEST_CASE("a thread that was recorded twice in one window shares nothing with it
     CHECK(list.entries.empty());
     CHECK(list.shared == 1);
     CHECK(list.totals.total == 30);
+}
+
+TEST_CASE("of samples, those that threads take part in together show what they share") {
+    Program program;
+    Variables variables;
+    const auto one = program.block(0x100, true), two = program.block(0x200, true);
+    for (const auto& [has_company, same_sample] :
+         {std::pair{true, true}, std::pair{false, true}, std::pair{true, false}}) {
+        CAPTURE(has_company);
+        CAPTURE(same_sample);
+        const auto profiler = make_sharing_profiler(
+            program.table, variables, [] { return clock_now; }, SharingFrom::samples_in_company);
+        CHECK(profiler->captures() == trace::CapturePlan{trace::Capture::latency});
+        TestTrace a(0, 1), b(same_sample ? 0 : 1, 2);
+        for (auto* trace : {&a, &b}) {
+            trace->start.contents = trace::Contents::accesses;
+            trace->start.has_company = has_company;
+        }
+        for (int i = 0; i < 10; ++i) a.run(one, {0x410000}), b.run(two, {0x410008});
+        profiler->open(a.start)->digest(a.all);
+        profiler->open(b.start)->digest(b.all);
+        profiler->end_sample(a.start.sample, 1);
+        if (!same_sample) profiler->end_sample(b.start.sample, 1);
+        Hotlists lists;
+        profiler->yield(lists, Seen::samples);
+        const auto& list = *lists.find<SharingHotlist>();
+        CHECK(list.entries.size() == (has_company && same_sample ? 2u : 0u));
+        CHECK(list.windows == (!has_company ? 0u : same_sample ? 1u : 2u));
+        CHECK(list.totals.total == (has_company && same_sample ? 20u : 0u));
+    }
 }

@@ -101,6 +101,9 @@ void ThreadRecording::drive(std::uint64_t segments, BlocksInUnits& shown) {
     for (auto& window : windows_)
         if (window.fraction > 0) wanted.push_back(&window);
     only_window_ = wanted.empty() ? nullptr : wanted[place_.random.below(wanted.size())];
+    // What threads share shows where all of them look at the same time.
+    auto& accesses = windows_[1];
+    if (start_.has_company && accesses.fraction > 0) only_window_ = &accesses;
     drive_on(segments);
 }
 

@@ -76,7 +76,8 @@ class ThreadRecording {
     void expect(double blocks, double nanoseconds_of_block = usual_block);
     // In a burst, which has just begun its stream: the thread goes through parts of it by itself,
     // for about so many segments, and then has one of the windows that are wanted, of a random
-    // version. How long that is depends on what others have shown, and it adds to that.
+    // version; in company of addresses. How long that is depends on what others have shown, and it
+    // adds to that.
     void drive(std::uint64_t segments, BlocksInUnits& shown);
     // It has asked, and gets more parts; the window is over.
     void drive_on(std::uint64_t segments);

@@ -38,6 +38,7 @@ struct ProfileOptions {
     std::size_t value_slots = 0;  // a location; 0: as many as suit the estimator
     trace::CapturePlan value_captures = trace::Capture::destination_values;
     machine::LatencyScale latency_scale;
+    bool sees_all_accesses = false;  // otherwise, of what threads share, what samples show
     const RuleSet* rules = nullptr;  // what profile type rule is about
     ModuleSet* modules = nullptr;    // what profile type module is about
     const RuleSet* rules_of_modules = nullptr;

@@ -56,16 +56,21 @@ struct Found {
 class SharingProfiler : public Profiler {
   public:
     SharingProfiler(const trace::BlockTable& blocks, FunctionMap& variables,
-                    SharingClock::time_point (*now)())
-        : known_(blocks), variables_(variables), now_(now) {}
+                    SharingClock::time_point (*now)(), SharingFrom from)
+        : known_(blocks), variables_(variables), now_(now), from_(from) {}
 
     std::string_view name() const override { return "sharing"; }
-    trace::CapturePlan captures() const override { return trace::Capture::memory_addresses; }
+    trace::CapturePlan captures() const override {
+        return sees_all() ? trace::Capture::memory_addresses : trace::Capture::latency;
+    }
     std::unique_ptr<Reader> open(const trace::TraceStart& start) override;
     // In mode full each Trace is a sample: the same thread may come again as another one, and would
     // share lines with itself.
-    void end_sample(trace::SampleId, std::uint64_t) override {
-        close_window();
+    void end_sample(trace::SampleId sample, std::uint64_t) override {
+        if (sees_all())
+            close_window(window_, now_() - began_);
+        else
+            close_window_of(sample);
         end_part();
     }
     void yield(Hotlists& into, Seen seen) override;
@@ -73,30 +78,42 @@ class SharingProfiler : public Profiler {
   private:
     class AddressReader;
 
+    struct Window {
+        LineWindow lines;
+        std::set<std::uint32_t> threads;
+        std::uint64_t accesses = 0;
+    };
+
+    bool sees_all() const { return from_ == SharingFrom::all_accesses; }
+    // Of a block the slots with addresses.
+    const std::vector<trace::Slot>& slots_of(const trace::Block& block) const {
+        return sees_all() ? block.slots : block.accesses;
+    }
     const OfBlock& of(trace::BlockId id) {
         return known_.of(id, [this](const trace::Block& block) { return learn(block); });
     }
     OfBlock learn(const trace::Block& block);
     void begin_window() {
-        if (window_.empty()) began_ = now_();
+        if (window_.lines.empty()) began_ = now_();
     }
     void note_chunk(trace::TraceId trace);
-    void close_window();
+    void close_window(Window& window, SharingClock::duration lasted);
+    void close_window_of(trace::SampleId sample);
     void add(const LineWindow::Shared& shared);
     void end_part();
 
     KnownBlocks<OfBlock> known_;
     Variables variables_;
     SharingClock::time_point (*now_)();
+    SharingFrom from_;
     PlaceNumbers places_;
 
-    LineWindow window_;
-    SharingClock::time_point began_;               // the window
-    std::set<trace::TraceId> traces_, have_come_;  // that run; of them those that gave a chunk
-    std::set<std::uint32_t> threads_;              // whose accesses are in the window
+    Window window_;                                 // where all accesses are seen
+    SharingClock::time_point began_;                // that one
+    std::set<trace::TraceId> traces_, have_come_;   // that run; of them those that gave a chunk
+    std::map<trace::SampleId, Window> of_samples_;  // that several threads take part in
 
     std::map<Key, Found> found_;
-    std::uint64_t in_window_ = 0;
     std::uint64_t accesses_ = 0;  // in windows of several threads, since the last sample ended
     std::uint64_t windows_ = 0, windows_of_several_ = 0;
     SharingClock::duration in_windows_{};
@@ -106,8 +123,9 @@ class SharingProfiler : public Profiler {
 class SharingProfiler::AddressReader : public Reader {
   public:
     // A thread has several Traces where it left the code that is recorded, and came back.
-    AddressReader(SharingProfiler& profiler, const trace::TraceStart& start)
+    AddressReader(SharingProfiler& profiler, const trace::TraceStart& start, Window& window)
         : profiler_(profiler),
+          window_(window),
           trace_(start.trace),
           thread_(start.state.tid >= 0 ? static_cast<std::uint32_t>(start.state.tid)
                                        : static_cast<std::uint32_t>(start.trace)) {
@@ -117,7 +135,7 @@ class SharingProfiler::AddressReader : public Reader {
     void digest(const trace::TraceChunk& chunk) override {
         profiler_.begin_window();
         const auto* values = chunk.values.data();
-        profiler_.threads_.insert(thread_);
+        window_.threads.insert(thread_);
         for (const auto id : chunk.blocks) {
             if (id == trace::discontinuity) {
                 ++values;
@@ -127,33 +145,38 @@ class SharingProfiler::AddressReader : public Reader {
             for (const auto& known : block.accesses) {
                 auto access = known.access;
                 access.address = values[known.value];
-                profiler_.window_.add(thread_, access);
+                window_.lines.add(thread_, access);
             }
-            profiler_.in_window_ += block.accesses.size();
+            window_.accesses += block.accesses.size();
             values += block.values;
         }
         SHADOWPROF_ASSERT(values == chunk.values.data() + chunk.values.size(),
                           "values do not fit their blocks");
-        profiler_.note_chunk(trace_);
+        if (profiler_.sees_all()) profiler_.note_chunk(trace_);
     }
     void finish(const trace::TraceEnd&) override {}
 
   private:
     SharingProfiler& profiler_;
+    Window& window_;
     trace::TraceId trace_;
     std::uint32_t thread_;
 };
 
 std::unique_ptr<Reader> SharingProfiler::open(const trace::TraceStart& start) {
-    return std::make_unique<AddressReader>(*this, start);
+    if (sees_all()) return std::make_unique<AddressReader>(*this, start, window_);
+    if (!start.has_company || start.contents != trace::Contents::accesses)
+        return std::make_unique<NothingToRead>();
+    return std::make_unique<AddressReader>(*this, start, of_samples_[start.sample]);
 }
 
 OfBlock SharingProfiler::learn(const trace::Block& block) {
     variables_.learn(block);
     OfBlock learnt;
-    learnt.values = block.slots.size();
-    for (std::size_t i = 0; i < block.slots.size(); ++i) {
-        const auto& slot = block.slots[i];
+    const auto& slots = slots_of(block);
+    learnt.values = slots.size();
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+        const auto& slot = slots[i];
         if (slot.kind != trace::Capture::memory_addresses) continue;
         const auto& instruction = block.instructions[slot.instruction];
         const auto& operand = instruction.operands()[slot.operand];
@@ -177,23 +200,30 @@ void SharingProfiler::note_chunk(trace::TraceId trace) {
     const auto lasted = now_() - began_;
     const bool have_all = std::ranges::includes(have_come_, traces_);
     if ((lasted >= shortest_window && have_all) || lasted >= longest_window ||
-        window_.size() >= most_touches)
-        close_window();
+        window_.lines.size() >= most_touches)
+        close_window(window_, lasted);
+}
+
+void SharingProfiler::close_window_of(trace::SampleId sample) {
+    const auto window = of_samples_.find(sample);
+    if (window == of_samples_.end()) return;
+    close_window(window->second, {});  // how long it was nobody has timed
+    of_samples_.erase(window);
 }
 
 // What one thread alone does says nothing of what it shares: such accesses are not counted.
-void SharingProfiler::close_window() {
-    if (!window_.empty()) {
-        const bool is_of_several = threads_.size() > 1;
+void SharingProfiler::close_window(Window& window, SharingClock::duration lasted) {
+    if (!window.lines.empty()) {
+        const bool is_of_several = window.threads.size() > 1;
         ++windows_;
         windows_of_several_ += is_of_several;
-        if (is_of_several) accesses_ += in_window_;
-        in_windows_ += now_() - began_;
+        if (is_of_several) accesses_ += window.accesses;
+        in_windows_ += lasted;
     }
-    window_.close([this](const LineWindow::Shared& shared) { add(shared); });
+    window.lines.close([this](const LineWindow::Shared& shared) { add(shared); });
     have_come_.clear();
-    threads_.clear();
-    in_window_ = 0;
+    window.threads.clear();
+    window.accesses = 0;
 }
 
 void SharingProfiler::add(const LineWindow::Shared& shared) {
@@ -227,7 +257,8 @@ void SharingProfiler::end_part() {
 }
 
 void SharingProfiler::yield(Hotlists& into, Seen seen) {
-    close_window();
+    if (sees_all()) close_window(window_, now_() - began_);
+    while (!of_samples_.empty()) close_window_of(of_samples_.begin()->first);
     end_part();
     SharingHotlist list;
     list.totals = totals_;
@@ -258,8 +289,9 @@ void SharingProfiler::yield(Hotlists& into, Seen seen) {
 
 std::unique_ptr<Profiler> make_sharing_profiler(const trace::BlockTable& blocks,
                                                 FunctionMap& variables,
-                                                SharingClock::time_point (*now)()) {
-    return std::make_unique<SharingProfiler>(blocks, variables, now);
+                                                SharingClock::time_point (*now)(),
+                                                SharingFrom from) {
+    return std::make_unique<SharingProfiler>(blocks, variables, now, from);
 }
 
 const ProfileType sharing_type{
@@ -267,7 +299,10 @@ const ProfileType sharing_type{
     .collected = ProfileType::Collected::if_asked_for,
     .section = section_type<SharingSection>(),
     .make_profiler = [](const ProfilerInputs& in) -> std::unique_ptr<Profiler> {
-        return make_sharing_profiler(in.blocks, in.functions);
+        return make_sharing_profiler(
+            in.blocks, in.functions, [] { return SharingClock::now(); },
+            in.options.sees_all_accesses ? SharingFrom::all_accesses
+                                         : SharingFrom::samples_in_company);
     },
     .chapter = model::chapter_of<SharingSection, sharing_chapter>,
     .rank = 8,

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 
 #include "profile/common/profile_type.h"
@@ -18,9 +19,14 @@ namespace shadowprof::profile {
 
 using SharingClock = std::chrono::steady_clock;
 
+// By default what threads share is read from the windows of addresses that the latency profile
+// has, of the samples that several threads take part in: each such sample is a window.
+enum class SharingFrom : std::uint8_t { all_accesses, samples_in_company };
+
 std::unique_ptr<Profiler> make_sharing_profiler(
     const trace::BlockTable& blocks, FunctionMap& variables,
-    SharingClock::time_point (*now)() = [] { return SharingClock::now(); });
+    SharingClock::time_point (*now)() = [] { return SharingClock::now(); },
+    SharingFrom from = SharingFrom::all_accesses);
 
 extern const ProfileType sharing_type;
 

@@ -40,6 +40,8 @@ std::string shared_data_text(const model::Profile& profile, const Entry& entry, 
 }
 
 model::ShownChapter sharing_chapter(const SharingSection& list, const model::ChapterInputs& in) {
+    // Where few threads run at a time, windows of several are by chance.
+    if (list.entries.empty() && !list.totals.exhaustive) return {};
     using enum model::ShownColumn::Kind;
     using Column = model::ShownColumn;
     model::TableOf<Entry> table("sharing", list, in);
@@ -54,9 +56,12 @@ model::ShownChapter sharing_chapter(const SharingSection& list, const model::Cha
                 [&](const Entry& e) { return shared_data_text(in.profile, e, true); })
         .column(Column("other", "by", place).of(8).wide(3),
                 [](const Entry& e) { return ShownPlace{e.other}; });
-    const auto each = list.windows == 0 ? 0.0
-                                        : static_cast<double>(list.nanoseconds) * 1e-9 /
-                                              static_cast<double>(list.windows);
+    const auto each =
+        list.windows == 0 || list.nanoseconds == 0
+            ? std::string()
+            : fmt::format(" of {} on average",
+                          model::seconds_text(static_cast<double>(list.nanoseconds) * 1e-9 /
+                                              static_cast<double>(list.windows)));
     return {
         .key = "sharing",
         .name = "Sharing",
@@ -66,10 +71,9 @@ model::ShownChapter sharing_chapter(const SharingSection& list, const model::Cha
         .totals = list.totals,
         .dropped = list.dropped,
         .notes = {fmt::format(
-            "in {} windows of {} on average; those of several threads tell what is shared: {}; "
+            "in {} windows{}; those of several threads tell what is shared: {}; "
             "what came first within one is not known, so counts are what is possible at most",
-            model::count_text(list.windows), model::seconds_text(each),
-            model::count_text(list.shared))},
+            model::count_text(list.windows), each, model::count_text(list.shared))},
         .tables = {table.take()}};
 }
 

@@ -11,6 +11,7 @@
 #include "profile/sharing/sharing_words.h"
 #include "report/opportunities/finders.h"
 #include "report/text/format.h"
+#include "report/views/users_place.h"
 
 namespace shadowprof::report {
 
@@ -41,6 +42,7 @@ Finding finding_of(const Profile& p, const SharingSection& list,
     const auto& most = *accesses.front();
     Finding f;
     f.location = most.location;
+    f.where = users_label(p, p.at(most.location));
     f.what = fmt::format("{} (at {} of its line) and {} (at {}) are used by different threads",
                          profile::shared_data_text(p, most), most.offset,
                          profile::shared_data_text(p, most, true), most.other_offset);
@@ -53,7 +55,7 @@ Finding finding_of(const Profile& p, const SharingSection& list,
             f.evidence.push_back(fmt::format(
                 "{} times at most, in {}, {} may have waited for the line from where {} had it",
                 count_text(e.statistics.count), counted("window", e.windows),
-                full_label(p, p.at(e.location)), full_label(p, p.at(e.other))));
+                users_label(p, p.at(e.location)), users_label(p, p.at(e.other))));
     }
     if (accesses.size() > told)
         f.evidence.push_back(fmt::format("and {}", counted("more access", accesses.size() - told)));

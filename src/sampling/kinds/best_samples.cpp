@@ -81,6 +81,11 @@ void BestSamples::begin(ptrace::Thread& thread, const ptrace::Registers& registe
     on_account_of(*next_, [&] { next().begin(thread, registers); });
 }
 
+// A replica has none.
+void BestSamples::join(ptrace::Thread& thread, const ptrace::Registers& registers) {
+    on_account_of(in_place_, [&] { instants_->join(thread, registers); });
+}
+
 bool BestSamples::take(const ptrace::Event& event) {
     return instants_->take(event) || replicas_->take(event);
 }

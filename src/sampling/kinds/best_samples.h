@@ -31,6 +31,8 @@ class BestSamples : public SampleKind {
     bool may_begin_in(const ptrace::Thread& thread) const override;
     void has_asked(const ptrace::Thread& thread) override { next().has_asked(thread); }
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
+    bool lets_others_join() const override { return next().lets_others_join(); }
+    void join(ptrace::Thread& thread, const ptrace::Registers& registers) override;
     void answer() override { instants_->answer(); }
     bool take(const ptrace::Event& event) override;
     void program_is_new() override;

@@ -44,6 +44,10 @@ bool InstantSamples::prepare() {
         pacer().takes_over();
         return false;
     }
+    const auto& options = place_.options;
+    is_in_company_ =
+        options.all_threads || (options.looks_at_sharing && place_.tracer.threads().size() > 1 &&
+                                place_.random.chance(tuning::part_in_company));
     return !obstacle();
 }
 
@@ -102,6 +106,7 @@ void InstantSamples::begin(ptrace::Thread& thread, const ptrace::Registers& regi
     length_of_last_ = next_length();
     last_ = next_sample(place_, pacer(), thread);
     last_->contents = trace::Contents::counts;
+    last_->has_company = is_in_company_;
     begin_burst(thread, registers, *last_);
     pacer().finished(last_began_ - stopped, tuning::unseen_in_place);
     attend();

@@ -28,7 +28,7 @@ class InstantSamples : public SampleKind {
     void was_behind_call() override { ++refused_; }
     void has_asked(const ptrace::Thread& thread) override;
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
-    bool lets_others_join() const override { return place_.options.all_threads; }
+    bool lets_others_join() const override { return is_in_company_; }
     void join(ptrace::Thread& thread, const ptrace::Registers& registers) override;
     void answer() override { process_.answer(); }
     bool take(const ptrace::Event& event) override { return process_.take(event); }
@@ -72,6 +72,7 @@ class InstantSamples : public SampleKind {
     unsigned refusals_ = 0;        // one after the other
     unsigned refused_ = 0;         // behind calls, since the last burst
     std::optional<double> calls_;  // that a burst makes, of late
+    bool is_in_company_ = false;   // the next sample, or the last
     bool is_work_left_ = false, is_core_free_ = false;
     Clock::time_point began_ = Clock::now();
     Clock::time_point next_places_ = began_, worked_ = began_, last_began_;

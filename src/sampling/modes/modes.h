@@ -27,10 +27,11 @@ struct ModeRow {
     bool times_loads;       // how long loads take
     bool captures_a_share;  // values of a share of executions only, unless --exhaustive
     // What it does to the program.
-    bool forks;             // makes replicas of it
-    bool holds;             // keeps a thread stopped while it looks at it
-    bool injects;           // puts code into it
-    bool asks_where_it_is;  // … and translates what is there before it is executed
+    bool forks;                  // makes replicas of it
+    bool holds;                  // keeps a thread stopped while it looks at it
+    bool injects;                // puts code into it
+    bool asks_where_it_is;       // … and translates what is there before it is executed
+    bool runs_in_place = false;  // its threads go through samples themselves
     // Samples may be given in time, and all threads may take part in one.
     bool has_windows = false;
     // Two runs see the same: nothing random matters, addresses are fixed by default, and the

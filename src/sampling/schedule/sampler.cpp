@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "sampling/tuning.h"
@@ -124,16 +125,19 @@ bool Sampler::look_and_ask() {
     if (!asked) return thread != nullptr;
     kind().has_asked(*thread);
     may_be_joined_ = false;
-    if (with_.options.all_threads && kind().lets_others_join()) ask_others();
+    if (kind().lets_others_join()) ask_others();
     return true;
 }
 
 // Whoever stops first begins the sample, and the others join it.
 void Sampler::ask_others() {
+    auto left = with_.options.all_threads ? std::numeric_limits<int>::max() : tuning::most_company;
     for (auto* const other : with_.threads->all())
-        if (!other->stopped() && !stopper_.has_asked(*other) && kind().may_begin_in(*other) &&
-            with_.threads->is_running(*other))
+        if (left > 0 && !other->stopped() && !stopper_.has_asked(*other) &&
+            kind().may_begin_in(*other) && with_.threads->is_running(*other)) {
             stopper_.ask({false, other, {}});
+            --left;
+        }
 }
 
 void Sampler::answer() {
