@@ -125,14 +125,16 @@ def check_by_name():
 def check_samples():
     for mode in ("burst", "shadow", "instant"):
         options = [word for name in ("alloc", "floats", "locks") for word in module(name)]
-        same_as_native([customised, "300000"], "-m", mode, "-p", "module", *options, "--overhead", "30%")
-        profile = read_profile()
-        check_sums(profile)
-        of = part(profile, "floats")
-        check(of["stands_for"] >= of["total"], f"mode {mode}: {of}")
-        # Where everything else is busy, all samples can end at once, for the code that they meet is new.
-        whole = profile["coverage"]["ended"].get("sample size", 0)
-        check(mode != "instant" or whole < 5 or of["total"] > 0, f"{whole} whole samples in place saw nothing")
+        # Where everything else is busy, no sample of a run may have come to its window.
+        for _ in range(4):
+            same_as_native([customised, "300000"], "-m", mode, "-p", "module", *options, "--overhead", "30%")
+            profile = read_profile()
+            check_sums(profile)
+            of = part(profile, "floats")
+            check(of["stands_for"] >= of["total"], f"mode {mode}: {of}")
+            if mode != "instant" or of["total"] > 0:
+                break
+        check(mode != "instant" or of["total"] > 0, "nothing was seen in place")
         if of["samples"] < 30 or of["total"] < 1000:
             print(f"mode {mode}: {of['samples']} samples on a busy machine tell nothing of shares")
             continue

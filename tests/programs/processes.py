@@ -8,7 +8,8 @@ def children_of(pid):
     """The children of all its threads."""
     children = []
     for tid in os.listdir(f"/proc/{pid}/task"):
-        with open(f"/proc/{pid}/task/{tid}/children", encoding="ascii") as file:
+        # One may end meanwhile.
+        with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/task/{tid}/children", encoding="ascii") as file:
             children += [int(child) for child in file.read().split()]
     return children
 
