@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "profile/request/request_words.h"
+#include "profile/time/stack_context.h"
 
 namespace shadowprof::profile {
 
@@ -28,20 +29,6 @@ std::string text_of(const trace::Request& request) {
         text += value;
     }
     return text;
-}
-
-// The stack with the entry of its innermost function, as profile type time has it, recursion and
-// all.
-std::vector<Location> context_of(FunctionMap& functions, const std::vector<Location>& stack) {
-    std::vector<Location> context;
-    for (std::size_t n = 0; n < stack.size(); ++n) {
-        if (n == 0)
-            context.push_back(functions.function_of(stack.front()));
-        else if (std::find(stack.begin() + static_cast<std::ptrdiff_t>(n) + 1, stack.end(),
-                           stack[n]) == stack.end())
-            context.push_back(stack[n]);
-    }
-    return context;
 }
 
 // The keys with most weight.
@@ -181,7 +168,8 @@ void RequestProfiler::look_for_request(const ClockLook& look, const trace::Reque
         tally.add({}, look.nanoseconds);
     else
         tally.add(
-            {number_of(sight.request), look.thread, look.call, context_of(functions_, look.stack)},
+            {number_of(sight.request), look.thread, look.call,
+             context_of(look.stack, [&](const auto& at) { return functions_.function_of(at); })},
             look.nanoseconds);
     tally.end_sample();
 }

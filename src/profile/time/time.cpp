@@ -4,6 +4,7 @@
 #include <map>
 #include <tuple>
 
+#include "profile/time/stack_context.h"
 #include "profile/time/time_words.h"
 
 namespace shadowprof::profile {
@@ -84,26 +85,14 @@ std::size_t TimeProfiler::KeyHash::operator()(const Key& key) const {
     return hash;
 }
 
-// So that a context is the same wherever the thread was in its innermost function, and however deep
-// functions had called each other.
-std::vector<Location> TimeProfiler::context_of(const std::vector<Location>& stack) {
-    std::vector<Location> context;
-    for (std::size_t n = 0; n < stack.size(); ++n) {
-        const auto again =
-            std::find(stack.begin() + static_cast<std::ptrdiff_t>(n) + 1, stack.end(), stack[n]);
-        if (n == 0)
-            context.push_back(functions_.place_to_tell(stack.front()));
-        else if (again == stack.end())
-            context.push_back(stack[n]);
-    }
-    return context;
-}
-
 void TimeProfiler::look(const ClockLook& look) {
     const bool waits = look.state && is_waiting(*look.state);
     auto& tally = waits ? waiting_ : on_processor_;
     if (look.state)
-        tally.add({look.thread, *look.state, look.call, context_of(look.stack)}, look.nanoseconds);
+        tally.add(
+            {look.thread, *look.state, look.call,
+             context_of(look.stack, [&](const auto& at) { return functions_.place_to_tell(at); })},
+            look.nanoseconds);
     else
         tally.add_unknown(look.nanoseconds);
     tally.end_sample();

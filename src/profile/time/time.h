@@ -35,7 +35,6 @@ class TimeProfiler : public Profiler {
     struct KeyHash {
         std::size_t operator()(const Key& key) const;
     };
-    std::vector<Location> context_of(const std::vector<Location>& stack);
 
     FunctionMap& functions_;
     Tally<Key, KeyHash> on_processor_, waiting_;
