@@ -40,6 +40,7 @@ void FamilyProfile::add(pid_t pid, std::vector<ProcessProfiling::OfProgram> seen
     }
     cost_ += result.cost;
     coverage_ += result.coverage;
+    for (const auto& [mode, seconds] : result.stood_in) stood_in_[mode] += seconds;
     said_[pid] = {last, result.warnings, result.failures};
 }
 
@@ -74,6 +75,7 @@ model::Profile FamilyProfile::take(const sampling::Family::Told& told, sampling:
     if (!result.account.empty()) result.account = "of the first process: " + result.account;
     result.cost = cost_;
     result.coverage = coverage_;
+    result.stood_in = stood_in_;
     std::set<std::string> warnings, failures;
     for (const auto& [pid, said] : said_) {
         const auto about = said_.size() > 1 ? said.program + ": " : std::string();

@@ -30,6 +30,7 @@ class FamilyProfile {
     model::Merger merger_{model::Merger::From::one_run};
     sampling::Cost cost_;
     sampling::Coverage coverage_;
+    std::map<std::string, double> stood_in_;
     // By the process that they are about.
     struct Said {
         std::string program;

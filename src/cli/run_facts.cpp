@@ -46,11 +46,14 @@ model::RunFacts facts_of(const ProfilingOptions& options, const sampling::Option
     if (options.value_by.any()) run.options["value-by"] = profile::words_of(options.value_by);
     if (options.kept_samples > 0)
         run.options["keep-samples"] = std::to_string(options.kept_samples);
+    run.is_whole = sampling::follows_everything(sampling);
+    if (!run.is_whole) run.budget = {sampling.overhead.most(), sampling.stake.count()};
     run.seed = sampling.seed;
     run.started = std::move(started);
     run.duration = result.duration.count();
     run.interrupted = result.stopped_by;
     if (!result.account.empty()) run.sampling = result.account;
+    run.stood_in = result.stood_in;
     run.warnings = result.warnings;
     run.failures = result.failures;
 

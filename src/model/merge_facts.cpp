@@ -129,7 +129,13 @@ void FactsSum::add_run(const Run& run) {
         seeds_.push_back(run.seed);
     else
         seeds_.insert(seeds_.end(), run.seeds.begin(), run.seeds.end());
-    if (!options_) options_ = run.options;
+    if (!options_) {
+        options_ = run.options;
+        budget_ = run.budget;
+    }
+    if (budget_ != run.budget) budget_.reset();
+    is_whole_ &= run.is_whole;
+    for (const auto& [mode, seconds] : run.stood_in) add_seconds(stood_in_[mode], seconds);
     std::erase_if(*options_, [&](const auto& option) {
         const auto other = run.options.find(option.first);
         return other == run.options.end() || other->second != option.second;
@@ -181,6 +187,9 @@ RunFacts FactsSum::take() {
     facts.run.mode = mode_;
     facts.run.profiles.assign(types_.begin(), types_.end());
     facts.run.options = std::move(*options_);
+    facts.run.budget = budget_;
+    facts.run.is_whole = is_whole_;
+    for (const auto& [mode, time] : stood_in_) facts.run.stood_in[mode] = seconds_of(time);
     std::sort(seeds_.begin(), seeds_.end());
     facts.run.seed = seeds_.front();
     facts.run.seeds = std::move(seeds_);

@@ -43,6 +43,9 @@ class FactsSum {
     std::vector<std::uint64_t> seeds_;
     std::vector<ControlCommand> control_;
     std::optional<std::map<std::string, std::string>> options_;
+    std::optional<Budget> budget_;
+    bool is_whole_ = true;
+    std::map<std::string, std::uint64_t> stood_in_;  // nanoseconds
     std::optional<std::string> started_, interrupted_;
     std::set<std::string> warnings_, failures_;
     std::uint64_t duration_ = 0, stop_time_ = 0, extra_cpu_ = 0;  // nanoseconds: sums of fractions

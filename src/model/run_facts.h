@@ -54,15 +54,29 @@ struct ControlCommand {
     }
 };
 
+// What sampling was allowed to cost.
+struct Budget {
+    double overhead = 0;  // of the program's time: 0.01 is 1 %
+    double stake = 0;     // seconds
+    bool operator==(const Budget&) const = default;
+
+    static constexpr auto fields() {
+        return std::tuple(field("overhead", &Budget::overhead), field("stake", &Budget::stake));
+    }
+};
+
 struct Run {
     std::string mode;
     std::vector<std::string> profiles;
     std::map<std::string, std::string> options;
+    std::optional<Budget> budget;  // nothing where the whole program was followed, and in old files
+    bool is_whole = false;         // the program was followed all the time: nothing is a sample
     std::uint64_t seed = 0;
     std::string started;                     // ISO 8601, UTC
     double duration = 0;                     // seconds
     std::optional<std::string> interrupted;  // what cut profiling short, if something did
     std::optional<std::string> sampling;     // which kinds of samples were taken, and why
+    std::map<std::string, double> stood_in;  // seconds that other modes took the samples, by mode
     std::vector<std::string> warnings;       // what a reader of the numbers must know
     std::vector<std::string> failures;       // of profiling, never of the program
     std::vector<std::uint64_t> seeds;        // of a merged profile: of each run
@@ -72,11 +86,15 @@ struct Run {
 
     static constexpr auto fields() {
         return std::tuple(field("mode", &Run::mode), field("profiles", &Run::profiles),
-                          field("options", &Run::options), field<Hex>("seed", &Run::seed),
+                          field("options", &Run::options),
+                          field<IfSet<Json<Budget>>>("budget", &Run::budget).unless_empty(),
+                          field("whole", &Run::is_whole).unless_empty(),
+                          field<Hex>("seed", &Run::seed),
                           field<ListOf<Hex>>("seeds", &Run::seeds).unless_empty(),
                           field("started", &Run::started), field("duration", &Run::duration),
                           field("interrupted", &Run::interrupted).optional(),
                           field("sampling", &Run::sampling).unless_empty(),
+                          field("stood_in", &Run::stood_in).unless_empty(),
                           field("warnings", &Run::warnings).optional(),
                           field("failures", &Run::failures).optional(),
                           field("control", &Run::control).unless_empty());

@@ -245,6 +245,8 @@ void Session::trace_chapter(ptrace::Tracer& tracer, Random random) {
                        places_, clock_.get(), *requests_, std::move(random)});
     run_loop(tracer, *sampling, code);
     result_.cost += sampling->cost();
+    if (const auto& without = without_preferred_; without.time > Seconds{0})
+        result_.stood_in[without.stand_in] = without.time.count();
     result_.exhaustive = sampling->saw_everything();
     result_.account = sampling->account();
     warnings_of_sampling_ = sampling->warnings();

@@ -13,6 +13,7 @@
 #include <exception>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -55,7 +56,8 @@ struct Result : Ending {
     Seconds duration{0};
     Cost cost;
     Coverage coverage;
-    std::string account;  // which kinds of samples were taken, and why
+    std::string account;                     // which kinds of samples were taken, and why
+    std::map<std::string, double> stood_in;  // seconds that other modes took the samples
     std::vector<std::string> warnings, failures;
     profile::Hotlists hotlists;
     Coverage of_last_chapter;

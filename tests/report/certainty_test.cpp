@@ -40,7 +40,7 @@ Profile profile_of(int samples) {
     p.coverage.instructions = static_cast<std::uint64_t>(samples) * 1000;
     p.coverage.weighted_instructions = p.coverage.instructions;
     p.run.mode = "shadow";
-    p.run.options = {{"sample-size", "1000"}, {"overhead", "1%"}};
+    p.run.budget = {0.01, 0};
     p.run.duration = 10;
     return p;
 }
@@ -66,6 +66,13 @@ TEST_CASE("three samples: no tables, but what is certain") {
     TextOptions options;
     options.anyway = true;
     CHECK(has(render_text(p, options), "Hot functions"));
+}
+
+TEST_CASE("no mode is advised that has stood in already") {
+    auto p = profile_of(3);
+    p.run.stood_in["burst"] = 7.5;
+    CHECK_FALSE(has(render_text(p), "-m burst"));
+    CHECK(has(render_text(p), "-m full"));
 }
 
 TEST_CASE("what is certain in spite of few samples is what the clock saw") {
@@ -108,7 +115,7 @@ TEST_CASE("whole programs are never short of evidence") {
     CHECK_FALSE(certainty_of(p).is_enough());
     CHECK(has(shortage_text(p), "nothing is known about shares"));
     p.run.mode = "full";
-    p.run.options["sample-size"] = "0";
+    p.run.is_whole = true;
     CHECK(certainty_of(p).is_enough());
     auto all = profile_of(1);
     all.find<MethodSection>()->instructions.exhaustive = true;

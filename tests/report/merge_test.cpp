@@ -160,6 +160,19 @@ TEST_CASE("a merge of one profile says what the profile says") {
     CHECK(p.run.duration == expected.run.duration);
 }
 
+TEST_CASE("how runs were sampled is told of all of them") {
+    auto first = sample_profile(), second = sample_profile();
+    first.run.budget = second.run.budget = model::Budget{0.01, 0.05};
+    first.run.stood_in = {{"burst", 1.5}};
+    second.run.stood_in = {{"burst", 2.25}, {"step", 1}};
+    const auto both = merged({first, second}).run;
+    CHECK(both.budget == first.run.budget);
+    CHECK(both.stood_in == std::map<std::string, double>{{"burst", 3.75}, {"step", 1}});
+    CHECK_FALSE(both.is_whole);
+    second.run.budget->stake = 0;
+    CHECK_FALSE(merged({first, second}).run.budget);
+}
+
 TEST_CASE("twice the same run: twice the counts, the same shares, narrower intervals") {
     const auto once = sample_profile();
     const auto twice = merged({once, once});

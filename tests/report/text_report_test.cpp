@@ -83,7 +83,7 @@ TEST_CASE("callers of which no calls were seen have no number of calls") {
 TEST_CASE("what following a whole program costs is not known, and not nothing") {
     auto p = sample_profile();
     p.run.mode = "full";
-    p.run.options["sample-size"] = "0";
+    p.run.is_whole = true;
     p.cost = {};
     p.cost.stop_time = 2.02;
     for (const auto slowdown : {std::optional<double>{}, std::optional{0.0}}) {

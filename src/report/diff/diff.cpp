@@ -107,7 +107,7 @@ class Differ {
                    fmt::format("they were taken on different processors, {} and {}, for which "
                                "libraries choose different code (--any-machine compares anyway)",
                                printable(base.host.cpu), printable(now.host.cpu)));
-        if (is_exact(base) || follows_whole_program(base))
+        if (is_exact(base) || base.run.is_whole)
             for (const auto* p : {&named, &now_})
                 if (p->profile.run.interrupted)
                     refuse(named, fmt::format("{} was cut short by {}: its counts are not those of "

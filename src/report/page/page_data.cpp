@@ -149,7 +149,7 @@ class PageWriter {
         out_.key("forks").number(cost.forks);
         out_.key("extra_faults").number(cost.extra_faults);
         out_.key("extra_cpu").real(cost.extra_cpu);
-        out_.key("follows").boolean(follows_whole_program(p_));
+        out_.key("follows").boolean(p_.run.is_whole);
         out_.key("slowdown");
         cost.slowdown ? out_.real(*cost.slowdown) : out_.null();
         out_.close_object();

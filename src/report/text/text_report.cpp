@@ -196,15 +196,14 @@ class TextReport {
     // A stake is no small part of a short run. How long a program would have taken that was
     // followed all the time nobody knows.
     std::string cost_in_short() const {
-        if (follows_whole_program(p_))
+        if (p_.run.is_whole)
             return fmt::format("not known: mode {} makes a program {} times as slow", p_.run.mode,
                                p_.run.mode == "step" ? "hundreds of" : "several");
         if (!p_.cost.slowdown) return {};
         auto text = share_text(*p_.cost.slowdown) + " of its time";
-        const auto overhead = p_.run.options.find("overhead"), stake = p_.run.options.find("stake");
-        if (overhead != p_.run.options.end() && stake != p_.run.options.end() &&
-            stake->second != "0ms")
-            text += fmt::format(" (--overhead {} and --stake {})", overhead->second, stake->second);
+        if (const auto& budget = p_.run.budget; budget && budget->stake > 0)
+            text += fmt::format(" (--overhead {:g}% and --stake {:g}ms)", budget->overhead * 100,
+                                budget->stake * 1e3);
         return text;
     }
 
@@ -221,7 +220,7 @@ class TextReport {
 
     std::string cost_text() const {
         const auto& c = p_.cost;
-        if (follows_whole_program(p_)) return "followed for " + seconds_text(c.stop_time);
+        if (p_.run.is_whole) return "followed for " + seconds_text(c.stop_time);
         std::string text = counted("stop", c.stops) + ", " + seconds_text(c.stop_time) + " stopped";
         if (c.forks) text += fmt::format(", {}", counted("fork", c.forks));
         if (c.extra_faults) text += fmt::format(", {}", counted("extra fault", c.extra_faults));

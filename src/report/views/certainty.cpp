@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -100,29 +99,14 @@ std::string rough_seconds(double seconds) {
     return fmt::format("{:.0f} days", seconds / 86400);
 }
 
-// In per cent; nothing if the profile does not say.
-std::optional<double> overhead_of(const Profile& p) {
-    const auto found = p.run.options.find("overhead");
-    if (found == p.run.options.end()) return {};
-    double percent = 0;
-    const auto& text = found->second;
-    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), percent);
-    return error == std::errc{} && percent > 0 ? std::optional(percent) : std::nullopt;
-}
-
 bool has_ended(const Profile& p) {
     return !p.targets.empty() && p.targets.front().exit;
 }
 
 }  // namespace
 
-bool follows_whole_program(const Profile& profile) {
-    const auto size = profile.run.options.find("sample-size");
-    return size != profile.run.options.end() && size->second == "0";
-}
-
 Certainty certainty_of(const Profile& profile) {
-    if (saw_everything(profile) || follows_whole_program(profile)) return {};
+    if (saw_everything(profile) || profile.run.is_whole) return {};
     const auto shares = judged(profile);
     if (!shares) return {profile.coverage.samples == 0 ? 1.0 : 0.0, {}};
     Certainty c{worst_reach(*shares, 1), {}};
@@ -208,8 +192,7 @@ std::vector<std::string> remedies_for(const Profile& profile) {
     const auto certainty = certainty_of(profile);
     if (certainty.is_enough()) return {};
     std::vector<std::string> lines;
-    const auto& mode = profile.run.mode;
-    const auto overhead = overhead_of(profile);
+    const auto& budget = profile.run.budget;
     if (certainty.times_as_many) {
         const auto n = *certainty.times_as_many;
         lines.push_back(fmt::format(
@@ -220,12 +203,12 @@ std::vector<std::string> remedies_for(const Profile& profile) {
             lines.back() +=
                 "; a program that ends earlier needs more to do, or several runs "
                 "and shadowprof merge";
-        if (overhead) {
-            const auto wanted = std::min(most_overhead, std::max(5.0, std::ceil(n * *overhead)));
-            if (wanted > *overhead)
-                lines.push_back(fmt::format("--overhead {:g}% instead of {:g}%{}", wanted,
-                                            *overhead,
-                                            wanted < n * *overhead ? ", and for longer" : ""));
+        if (budget) {
+            const auto percent = budget->overhead * 100;
+            const auto wanted = std::min(most_overhead, std::max(5.0, std::ceil(n * percent)));
+            if (wanted > percent)
+                lines.push_back(fmt::format("--overhead {:g}% instead of {:g}%{}", wanted, percent,
+                                            wanted < n * percent ? ", and for longer" : ""));
         }
     } else {
         if (profile.coverage.samples == 0 && !has_ended(profile))
@@ -234,12 +217,10 @@ std::vector<std::string> remedies_for(const Profile& profile) {
                 "(pstree -p, top)");
         else
             lines.emplace_back("give it more to do, so that it runs for some seconds");
-        if (overhead) lines.emplace_back("--overhead 5%");
+        if (budget) lines.emplace_back("--overhead 5%");
     }
-    const bool had_bursts = std::ranges::any_of(profile.run.warnings, [](const auto& warning) {
-        return warning.find("in mode burst") != warning.npos;
-    });
-    if (mode == "shadow" && !had_bursts) lines.emplace_back("-m burst: more and shorter samples");
+    if (profile.run.mode == "shadow" && !profile.run.stood_in.contains("burst"))
+        lines.emplace_back("-m burst: more and shorter samples");
     lines.push_back(
         fmt::format("-m full: sees everything, and the program runs {} as long (with -p path,edge "
                     "1.5 to 3 times)",

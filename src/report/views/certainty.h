@@ -28,9 +28,6 @@ struct Certainty {
 };
 Certainty certainty_of(const Profile& profile);
 
-// It took no samples: the program was followed for as long as it was profiled.
-bool follows_whole_program(const Profile& profile);
-
 // How well it is known where time goes, and what is executed: "where time goes to ±3 points (1,900
 // looks), what is executed to ±2 points (210 samples)"; empty if neither is.
 std::string known_text(const Profile& profile);
