@@ -4,7 +4,6 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 
 #include "base/error.h"
 #include "inject/movable.h"
+#include "proc/call_facts.h"
 #include "proc/memory.h"
 #include "proc/open_files.h"
 #include "proc/process_info.h"
@@ -26,52 +26,12 @@ namespace shadowprof::inject {
 
 namespace {
 
-using Argument = unsigned long long user_regs_struct::*;
-constexpr Argument first = &user_regs_struct::rdi, second = &user_regs_struct::rsi,
-                   third = &user_regs_struct::rdx, fourth = &user_regs_struct::r10,
-                   fifth = &user_regs_struct::r8;
+using If = proc::Division::If;
+using Unit = proc::Division::Unit;
 
 // The pieces lie behind the code.
 constexpr std::size_t pieces_at = 128;
 static_assert(pieces_at + RestOfCall::most_pieces * sizeof(iovec) == RestOfCall::room);
-
-// What else must be so for an answer to be short because of us: a file without room, or a pipe
-// without bytes, is not our doing.
-enum class Condition {
-    none,
-    to_stream,
-    to_no_pipe,
-    from_endless_device,
-    waits_for_all,
-    waited_for_messages,
-};
-
-enum class Unit { byte, message, piece };
-
-struct Call {
-    std::uint64_t number;
-    Condition condition;
-    Argument count;
-    Argument buffer;  // moves on by what is done; null: the kernel does that
-    Unit unit = Unit::byte;
-};
-
-constexpr Call calls[] = {
-    {SYS_write, Condition::to_stream, third, second},
-    {SYS_writev, Condition::to_stream, third, second, Unit::piece},
-    {SYS_sendto, Condition::to_stream, third, second},
-    {SYS_sendmmsg, Condition::to_stream, third, second, Unit::message},
-    {SYS_sendfile, Condition::to_no_pipe, fourth, nullptr},
-    {SYS_copy_file_range, Condition::none, fifth, nullptr},
-    {SYS_recvfrom, Condition::waits_for_all, third, second},
-    {SYS_recvmmsg, Condition::waited_for_messages, third, second, Unit::message},
-    {SYS_read, Condition::from_endless_device, third, second},
-    {SYS_readv, Condition::from_endless_device, third, second, Unit::piece},
-    {SYS_pread64, Condition::from_endless_device, third, second},
-    {SYS_preadv, Condition::from_endless_device, third, second, Unit::piece},
-    {SYS_preadv2, Condition::from_endless_device, third, second, Unit::piece},
-    {SYS_getrandom, Condition::none, second, first},
-};
 
 // The most that the kernel does in one call (MAX_RW_COUNT, UIO_MAXIOV).
 constexpr std::uint64_t most_bytes = 0x7ffff000, most_messages = 1024;
@@ -128,12 +88,12 @@ bool waited_for_messages(int socket) {
     return option_of(socket, SO_ERROR) == to_be_restarted;
 }
 
-bool holds(Condition condition, pid_t process, pid_t tid, const ptrace::Registers& registers) {
-    if (condition == Condition::none) return true;
+bool holds(If condition, pid_t process, pid_t tid, const ptrace::Registers& registers) {
+    if (condition == If::always) return true;
     const auto descriptor = static_cast<std::int32_t>(registers.raw.rdi);
-    const bool waits = condition == Condition::waits_for_all;
+    const bool waits = condition == If::waits_for_all;
     if (waits && (registers.raw.r10 & MSG_WAITALL) == 0) return false;
-    if (waits || condition == Condition::waited_for_messages) {
+    if (waits || condition == If::waited_for_messages) {
         const int socket = proc::second_descriptor(process, descriptor);
         if (socket < 0) return waits && is_known_stream(tid, descriptor);
         const bool found = waits ? waits_for_all(socket) : waited_for_messages(socket);
@@ -142,9 +102,9 @@ bool holds(Condition condition, pid_t process, pid_t tid, const ptrace::Register
     }
     const auto status = proc::status_of_descriptor(tid, descriptor);
     if (!status) return false;
-    if (condition == Condition::from_endless_device) return is_endless(*status);
+    if (condition == If::from_endless_device) return is_endless(*status);
     // The kernel gives a pipe only what it has room for.
-    if (condition == Condition::to_no_pipe) return !S_ISFIFO(status->st_mode);
+    if (condition == If::to_no_pipe) return !S_ISFIFO(status->st_mode);
     return S_ISFIFO(status->st_mode) || S_ISSOCK(status->st_mode) || S_ISCHR(status->st_mode);
 }
 
@@ -258,28 +218,30 @@ ptrace::Registers RestOfCall::at(Address place) const {
 std::optional<RestOfCall> rest_of_call(pid_t process, const ptrace::Thread& stopped) {
     const auto registers = stopped.registers();
     if (!registers || !registers->in_system_call() || registers->result() <= 0) return {};
-    const auto* const call = std::find_if(std::begin(calls), std::end(calls), [&](const Call& c) {
-        return c.number == registers->raw.orig_rax;
-    });
-    if (call == std::end(calls)) return {};
+    const auto& call = proc::facts_of_call(static_cast<std::int64_t>(registers->raw.orig_rax));
+    const auto& division = call.division;
+    if (division.unit == Unit::whole) return {};
     const auto done = static_cast<std::uint64_t>(registers->result());
-    const bool is_of_pieces = call->unit == Unit::piece;
-    const auto whole = std::min<std::uint64_t>(
-        registers->raw.*call->count, call->unit == Unit::message ? most_messages : most_bytes);
+    const bool is_of_pieces = division.unit == Unit::piece;
+    const auto arguments = registers->arguments();
+    const auto whole = std::min(arguments[division.count],
+                                division.unit == Unit::message ? most_messages : most_bytes);
     if (!is_of_pieces && done >= whole) return {};
     const auto state = state_if_movable_with_signal(stopped);
-    if (!state || !holds(call->condition, process, stopped.tid(), *registers)) return {};
+    if (!state || !holds(division.only, process, stopped.tid(), *registers)) return {};
     RestOfCall found{state->registers, state->registers, done, {}};
-    auto& rest = found.rest.raw;
-    rest.rax = call->number;
+    auto& rest = found.rest;
+    rest.raw.rax = registers->raw.orig_rax;
     if (is_of_pieces) {
         auto pieces = rest_of_pieces(stopped.tid(), *registers, done);
         if (!pieces) return {};
         found.pieces = std::move(*pieces);
     } else {
-        rest.*call->count = whole - done;
-        if (call->buffer != nullptr)
-            rest.*call->buffer += done * (call->unit == Unit::message ? sizeof(mmsghdr) : 1);
+        rest.set_argument(division.count, whole - done);
+        if (const auto buffer = division.buffer; buffer != proc::Division::moved_by_kernel)
+            rest.set_argument(
+                buffer,
+                arguments[buffer] + done * (division.unit == Unit::message ? sizeof(mmsghdr) : 1));
     }
     if (has_cause_of_its_own(process, stopped)) return {};
     return found;

@@ -16,10 +16,10 @@
 #include <ctime>
 #include <filesystem>
 #include <memory>
-#include <set>
 #include <sstream>
 
 #include "base/signal_bit.h"
+#include "proc/call_facts.h"
 #include "proc/proc_text.h"
 
 namespace shadowprof::proc {
@@ -380,12 +380,9 @@ pid_t own_number_of(pid_t tid) {
 }
 
 bool sleeps_soundly(pid_t pid, pid_t tid) {
-    static const std::set<std::uint64_t> sound{
-        SYS_read,   SYS_write, SYS_poll,      SYS_ppoll,           SYS_select, SYS_pselect6,
-        SYS_accept, SYS_wait4, SYS_nanosleep, SYS_clock_nanosleep, SYS_futex};
     const auto text = read_proc_file(task_file(pid, tid, "syscall"));
     return !text.empty() && text.front() >= '0' && text.front() <= '9' &&
-           sound.count(number(text, 10)) != 0;
+           facts_of_call(static_cast<std::int64_t>(number(text, 10))).resumes;
 }
 
 bool is_running(pid_t pid, pid_t tid) {

@@ -4,10 +4,10 @@
 // ERESTART codes, and are restarted by the kernel itself when no handler runs: nobody notices. A
 // few answer EINTR at once. Natively that does not happen without a reason the program knows. Under
 // ptrace it does: PTRACE_INTERRUPT wakes a sleeper, and so does a signal that the program ignores,
-// which the kernel queues only because a tracer might want to see it. For the calls listed here the
-// remedy is to do what the kernel does for the others: put the call's number back into rax and rip
-// back onto the instruction. That is right because they answer EINTR only when they have done
-// nothing yet. This file knows the calls; call_repair.h decides when to repair one.
+// which the kernel queues only because a tracer might want to see it. For those calls
+// (proc/call_facts.h) the remedy is to do what the kernel does for the others: put the call's
+// number back into rax and rip back onto the instruction. That is right because they answer EINTR
+// only when they have done nothing yet. call_repair.h decides when to repair one.
 //
 // A call that is issued again waits for its whole timeout again. If it were disturbed often enough
 // it would never end, so a call that has waited long enough in all is answered as if its time were
@@ -25,7 +25,7 @@
 
 namespace shadowprof::ptrace {
 
-// Whether the thread is past a system call that answered EINTR and is one of the listed ones.
+// Whether the thread is past such a system call that answered EINTR.
 bool answered_eintr(const Registers&);
 
 bool is_system_call_at(pid_t process, Address);

@@ -56,6 +56,13 @@ std::uint64_t Registers::general(unsigned number) const {
     return raw.*by_hardware_number[number];
 }
 
+void Registers::set_argument(unsigned number, std::uint64_t value) {
+    constexpr std::array places{&user_regs_struct::rdi, &user_regs_struct::rsi,
+                                &user_regs_struct::rdx, &user_regs_struct::r10,
+                                &user_regs_struct::r8,  &user_regs_struct::r9};
+    raw.*places.at(number) = value;
+}
+
 void Registers::set_general(unsigned number, std::uint64_t value) {
     SHADOWPROF_ASSERT(number < 16, "there are 16 general registers");
     raw.*by_hardware_number[number] = value;

@@ -27,6 +27,10 @@ struct Registers {
     // Stopped in or just after a system call (orig_rax says which).
     bool in_system_call() const { return static_cast<std::int64_t>(raw.orig_rax) >= 0; }
     std::int64_t result() const { return static_cast<std::int64_t>(raw.rax); }
+    std::array<std::uint64_t, 6> arguments() const {
+        return {raw.rdi, raw.rsi, raw.rdx, raw.r10, raw.r8, raw.r9};
+    }
+    void set_argument(unsigned number, std::uint64_t value);  // from 0
     // The answer of the call is one for the kernel itself, which will make the call again on the
     // way back to the program: ERESTARTSYS, …NOINTR, …NOHAND, …_RESTARTBLOCK (not ENOIOCTLCMD,
     // -515).

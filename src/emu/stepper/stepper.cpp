@@ -9,6 +9,7 @@
 
 #include "base/signal_bit.h"
 #include "decoder/decoder.h"
+#include "proc/call_facts.h"
 #include "proc/process_info.h"
 #include "ptrace/lost_steps.h"
 
@@ -238,7 +239,8 @@ Stepper::State Stepper::on_system_call_exit() {
     recorder_.look_at_state();
     registers_ = *registers;
     if (!registers_.is_64bit()) return finish("32-bit code");
-    if (call == SYS_mmap || call == SYS_munmap || call == SYS_mprotect || call == SYS_mremap)
+    if (proc::facts_of_call(static_cast<std::int64_t>(call)).changes_mappings !=
+        proc::ChangesMappings::never)
         code_.mappings_may_have_changed();
     if (registers_.rip() != expected)  // sigreturn
         recorder_.discontinuity(expected, code_, {registers_.rsp().value});

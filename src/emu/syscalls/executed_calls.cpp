@@ -10,29 +10,11 @@
 #include "base/page.h"
 #include "emu/syscalls/rules/signals.h"
 #include "emu/syscalls/system_calls.h"
+#include "proc/call_facts.h"
 
 namespace shadowprof::emu {
 
 namespace {
-
-// Whether the call asks for close-on-exec of the descriptor that it makes; nothing if its registers
-// do not say. The real descriptor cannot be asked: it has been moved to another number since.
-std::optional<bool> asks_for_cloexec(const SystemCall& call) {
-    const auto is_in = [&](std::size_t flags) { return (call.arguments[flags] & O_CLOEXEC) != 0; };
-    switch (call.number) {
-        case SYS_open:
-            return is_in(1);
-        case SYS_openat:
-        case SYS_dup3:
-            return is_in(2);
-        case SYS_openat2:
-            return {};
-        case SYS_fcntl:
-            return static_cast<int>(call.arguments[1]) == F_DUPFD_CLOEXEC;
-        default:
-            return false;
-    }
-}
 
 void cut_out(std::vector<AddressRange>& ranges, AddressRange gone) {
     std::vector<AddressRange> left;
@@ -61,13 +43,22 @@ void note_executed(const SystemCall& call, std::int64_t result, GuestFacts& fact
     if (call.number == SYS_close) descriptors.close(fd);  // whatever the result
     if (result < 0) return;
 
+    // The real descriptor cannot be asked whether it closes on exec: it has been moved to another
+    // number since.
+    const auto& call_facts = proc::facts_of_call(call.number);
+    const auto closes_on_exec = call_facts.asks_for_close_on_exec(arguments);
     const auto new_fd = static_cast<int>(result);
-    switch (call.number) {
-        case SYS_open:
-        case SYS_openat:
-        case SYS_openat2:
-            descriptors.opened(new_fd, asks_for_cloexec(call));
+    switch (call_facts.descriptor.from) {
+        case proc::NewDescriptor::From::nowhere:
             break;
+        case proc::NewDescriptor::From::opening:
+            descriptors.opened(new_fd, closes_on_exec);
+            break;
+        case proc::NewDescriptor::From::duplicating:
+            if (descriptors.at(fd).is_held) descriptors.duplicate(fd, new_fd, closes_on_exec);
+            break;
+    }
+    switch (call.number) {
         case SYS_close_range:
             if ((arguments[2] & CLOSE_RANGE_CLOEXEC) == 0) {
                 descriptors.close_range(static_cast<unsigned>(arguments[0]),
@@ -76,13 +67,6 @@ void note_executed(const SystemCall& call, std::int64_t result, GuestFacts& fact
                 descriptors.close_range_on_exec(static_cast<unsigned>(arguments[0]),
                                                 static_cast<unsigned>(arguments[1]));
             }
-            break;
-        case SYS_dup:
-        case SYS_dup2:
-        case SYS_dup3:
-        case SYS_fcntl:
-            if (descriptors.at(fd).is_held)
-                descriptors.duplicate(fd, new_fd, asks_for_cloexec(call));
             break;
         case SYS_mmap:
             forget_sharing(facts, {static_cast<std::uint64_t>(result)}, arguments[1]);

@@ -29,6 +29,7 @@
 #include "emu/syscalls/rules/processes.h"
 #include "emu/syscalls/rules/reading.h"
 #include "emu/syscalls/rules/signals.h"
+#include "proc/call_facts.h"
 
 namespace shadowprof::emu {
 
@@ -41,7 +42,8 @@ using enum CallInCache;
 // Numbers in angle brackets say which argument holds what the rule is about: the path and its
 // directory, the process, and so on. The last column is for mode full, where most calls are
 // executed from the code cache: those that start or end a thread or a process, move a thread
-// elsewhere or confine it, or concern gs are seen.
+// elsewhere or confine it, or concern gs are seen. Those that change mappings (proc/call_facts.h)
+// are hinted.
 // clang-format off
 constexpr SystemCallRow rows[] = {
     {  0, "read",                    input,         ends,                             reads},
@@ -53,9 +55,9 @@ constexpr SystemCallRow rows[] = {
     {  6, "lstat",                   benign,        ends,                             tells_status},
     {  7, "poll",                    input,         poll_sleeps_no_time,              poll_sleeps_no_time},
     {  8, "lseek",                   miscellaneous, moves_own_offset,                 moves_own_offset},
-    {  9, "mmap",                    miscellaneous, ends,                             maps, hinted},
-    { 10, "mprotect",                miscellaneous, ends,                             executes.when(leaves_sharing_alone), hinted},
-    { 11, "munmap",                  benign,        ends,                             executes.when(leaves_engine_alone), hinted},
+    {  9, "mmap",                    miscellaneous, ends,                             maps},
+    { 10, "mprotect",                miscellaneous, ends,                             executes.when(leaves_sharing_alone)},
+    { 11, "munmap",                  benign,        ends,                             executes.when(leaves_engine_alone)},
     { 12, "brk",                     benign,        ends,                             executes_if_room},
     { 13, "rt_sigaction",            benign,        ends,                             executes.when(asks_for_no_lost_action)},
     { 14, "rt_sigprocmask",          benign,        keeps_signal_mask,                keeps_signal_mask},
@@ -69,7 +71,7 @@ constexpr SystemCallRow rows[] = {
     { 22, "pipe",                    unsafe,        ends,                             ends},
     { 23, "select",                  input,         select_sleeps_no_time,            select_sleeps_no_time},
     { 24, "sched_yield",             benign,        succeeds,                         succeeds},
-    { 25, "mremap",                  miscellaneous, ends,                             executes_if_room.when(moves_private_memory), hinted},
+    { 25, "mremap",                  miscellaneous, ends,                             executes_if_room.when(moves_private_memory)},
     { 26, "msync",                   output,        ends,                             synchronises_memory},
     { 27, "mincore",                 benign,        ends,                             executes},
     { 28, "madvise",                 miscellaneous, takes_hints,                      advises, bounded},
@@ -111,7 +113,7 @@ constexpr SystemCallRow rows[] = {
     { 64, "semget",                  unsafe,        ends,                             ends},
     { 65, "semop",                   unsafe,        ends,                             ends},
     { 66, "semctl",                  unsafe,        ends,                             ends},
-    { 67, "shmdt",                   miscellaneous, ends,                             executes, hinted},
+    { 67, "shmdt",                   miscellaneous, ends,                             executes},
     { 68, "msgget",                  unsafe,        ends,                             ends},
     { 69, "msgsnd",                  output,        succeeds,                         succeeds},
     { 70, "msgrcv",                  input,         ends,                             ends},
@@ -260,7 +262,7 @@ constexpr SystemCallRow rows[] = {
     {213, "epoll_create",            unsafe,        ends,                             ends},
     {214, "epoll_ctl_old",           unsafe,        is_not_implemented,               is_not_implemented},
     {215, "epoll_wait_old",          unsafe,        is_not_implemented,               is_not_implemented},
-    {216, "remap_file_pages",        unsafe,        ends,                             ends, hinted},
+    {216, "remap_file_pages",        unsafe,        ends,                             ends},
     {217, "getdents64",              input,         ends,                             executes.when(is_own_directory)},
     {218, "set_tid_address",         benign,        tells_tid,                        tells_tid},
     {219, "restart_syscall",         unsafe,        ends,                             ends},
@@ -373,7 +375,7 @@ constexpr SystemCallRow rows[] = {
     {326, "copy_file_range",         unsafe,        ends,                             ends, undivided},
     {327, "preadv2",                 input,         ends,                             preadv2s},
     {328, "pwritev2",                output,        accepts_pwritev2,                 accepts_pwritev2, undivided},
-    {329, "pkey_mprotect",           miscellaneous, ends,                             executes.when(leaves_sharing_alone), hinted},
+    {329, "pkey_mprotect",           miscellaneous, ends,                             executes.when(leaves_sharing_alone)},
     {330, "pkey_alloc",              benign,        ends,                             executes},
     {331, "pkey_free",               benign,        ends,                             executes},
     {332, "statx",                   benign,        ends,                             tells_extended_status},
@@ -436,6 +438,12 @@ constexpr bool by_number(const SystemCallRow& a, const SystemCallRow& b) {
 static_assert(std::is_sorted(std::begin(rows), std::end(rows), by_number));
 
 }  // namespace
+
+CallInCache in_cache(const SystemCallRow& row) {
+    const bool may_map =
+        proc::facts_of_call(row.number).changes_mappings != proc::ChangesMappings::never;
+    return row.in_cache == alone && may_map ? hinted : row.in_cache;
+}
 
 std::span<const SystemCallRow> system_call_rows() {
     return rows;

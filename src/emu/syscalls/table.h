@@ -25,9 +25,10 @@ struct SystemCallRow {
     SystemCallClass kind;
     rules::BurstRule in_burst;
     rules::ReplicaRule in_replica;
-    CallInCache in_cache = CallInCache::alone;
+    CallInCache in_cache = CallInCache::alone;  // or hinted, see in_cache()
 };
 
+CallInCache in_cache(const SystemCallRow& row);
 std::span<const SystemCallRow> system_call_rows();  // by number
 const SystemCallRow* find_system_call(std::int32_t number);
 

@@ -10,6 +10,7 @@
 #include "emu/syscalls/table.h"
 #include "emu/tuning.h"
 #include "inject/planned_calls.h"
+#include "proc/call_facts.h"
 #include "proc/control_groups.h"
 #include "proc/process_info.h"
 
@@ -79,7 +80,7 @@ void ProgramCache::open_exchange() {
     exchange.may_call = asking_ == Asking::by_memory;
     for (const auto& row : system_call_rows())
         if (static_cast<std::size_t>(row.number) < most_calls)
-            exchange.calls[row.number] = row.in_cache;
+            exchange.calls[row.number] = in_cache(row);
     life_.emplace(exchange.life);
     tracer_.set_bell(
         ptrace::Tracer::Bell{&exchange.bell, &exchange.profiler_sleeps, &exchange.bell_is_mute});
@@ -130,28 +131,14 @@ bool ProgramCache::is_outdated() {
 }
 
 bool ProgramCache::is_outdated_after(const ptrace::Registers& call) {
-    const auto& raw = call.raw;
-    AddressRange changed{{raw.rdi}, {raw.rdi + raw.rsi}};
-    switch (raw.orig_rax) {
-        case SYS_mmap:
-            changed = {{raw.rax}, {raw.rax + raw.rsi}};
-            break;
-        case SYS_munmap:
-        case SYS_mprotect:
-        case SYS_pkey_mprotect:
-        case SYS_mremap:
-        case SYS_remap_file_pages:
-            break;
-        case SYS_shmat:
-        case SYS_shmdt:
-            changed = {{0}, {~0ull}};
-            break;
-        default:
-            return false;
-    }
+    const auto& facts = proc::facts_of_call(static_cast<std::int64_t>(call.raw.orig_rax));
+    if (facts.changes_mappings == proc::ChangesMappings::never) return false;
     code_.mappings_may_have_changed();
-    if (call.result() < 0 && call.result() > -4096) return false;
-    if (changed.empty() || !translator_ || !translator_->has_code_in(changed)) return false;
+    const auto changed = facts.changed(call.arguments(), call.result());
+    if (!translator_ || std::ranges::none_of(changed, [&](const AddressRange& range) {
+            return translator_->has_code_in(range);
+        }))
+        return false;
     code_.maps();
     return is_outdated();
 }

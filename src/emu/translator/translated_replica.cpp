@@ -11,6 +11,7 @@
 #include "emu/translator/guest_registers.h"
 #include "emu/translator/native_rate/native_stretch.h"
 #include "emu/tuning.h"
+#include "proc/call_facts.h"
 
 namespace shadowprof::emu::translator {
 
@@ -127,22 +128,12 @@ TranslatedReplica::Next TranslatedReplica::serve_call() {
     end_.continuation = native_.rip();
     if (number == SYS_sched_yield && yields_in_vain()) return end(waits_in_a_loop);
     if (auto reason = services_.serve(native_)) return end(std::move(*reason));
-    switch (number) {
-        case SYS_mmap:
-        case SYS_munmap:
-        case SYS_mprotect:
-        case SYS_pkey_mprotect:
-        case SYS_mremap: {
-            ReplicaCache::Turn turn{guest_};
-            turn.mappings_may_have_changed();
-            if (native_.result() < 0) break;
-            const auto begin = number == SYS_mmap ? native_.raw.rax : native_.raw.rdi;
-            const AddressRange changed{{begin}, {begin + native_.raw.rsi}};
-            if (!changed.empty() && turn.translator().has_code_in(changed)) turn.code().maps();
-            break;
-        }
-        default:
-            break;
+    const auto& facts = proc::facts_of_call(static_cast<std::int64_t>(number));
+    if (facts.changes_mappings != proc::ChangesMappings::never) {
+        ReplicaCache::Turn turn{guest_};
+        turn.mappings_may_have_changed();
+        for (const auto& changed : facts.changed(native_.arguments(), native_.result()))
+            if (turn.translator().has_code_in(changed)) turn.code().maps();
     }
     return Next::enter;
 }

@@ -1,7 +1,5 @@
 #include "sampling/kinds/burst_samples.h"
 
-#include <sys/syscall.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -9,6 +7,7 @@
 #include "base/clock.h"
 #include "decoder/instruction.h"
 #include "machine/processor_time.h"
+#include "proc/call_facts.h"
 #include "proc/identity.h"
 #include "proc/process_info.h"
 #include "sampling/kinds/kind_parts.h"
@@ -18,19 +17,6 @@
 namespace shadowprof::sampling {
 
 namespace {
-
-bool returns_where_it_was_called(std::int32_t system_call) {
-    switch (system_call) {
-        case SYS_exit:
-        case SYS_exit_group:
-        case SYS_execve:
-        case SYS_execveat:
-        case SYS_rt_sigreturn:
-            return false;
-        default:
-            return true;
-    }
-}
 
 // The kernel will issue it again: it has not returned yet.
 bool will_be_issued_again(const ptrace::Registers& registers) {
@@ -212,7 +198,7 @@ bool BurstSamples::go_on(Burst& burst, ptrace::Thread& thread, emu::GuestState& 
         part = emulate(thread, state, burst.left, burst.recording);
     }
     burst.continuation = state.rip;
-    if (part.system_call && returns_where_it_was_called(*part.system_call) &&
+    if (part.system_call && !proc::facts_of_call(*part.system_call).returns_elsewhere &&
         part.answered <= tuning::most_answers_before &&
         burst.calls_awaited < tuning::most_calls_awaited) {
         burst.system_call = *part.system_call;

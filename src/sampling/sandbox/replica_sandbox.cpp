@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "proc/call_facts.h"
 #include "proc/identity.h"
 #include "sampling/learn_identity.h"
 
@@ -21,53 +22,8 @@ namespace {
 constexpr const char* is_gone = "the replica is gone";
 constexpr const char* is_mapped_twice = "a write to memory that is mapped twice";
 
-std::array<std::uint64_t, 6> arguments_of(const ptrace::Registers& registers) {
-    const auto& raw = registers.raw;
-    return {raw.rdi, raw.rsi, raw.rdx, raw.r10, raw.r8, raw.r9};
-}
-
-// Where a call that is executed writes. Most calls have results no larger than a page and can
-// simply be made again if there was no memory to write to. Those listed here cannot: the second
-// time they would report the new value as the old one, or they write more than a page.
-AddressRange result_of(const emu::SystemCall& call) {
-    const auto& a = call.arguments;
-    const auto at = [](std::uint64_t begin, std::uint64_t size) {
-        constexpr std::uint64_t most = 64u << 20;
-        return AddressRange{{begin}, Address{begin} + std::min(size, most)};
-    };
-    constexpr std::uint64_t size_of_action = 32;  // the kernel's
-    switch (call.number) {
-        case SYS_rt_sigaction:
-            return at(a[2], size_of_action);
-        case SYS_sigaltstack:
-            return at(a[1], sizeof(stack_t));
-        case SYS_prlimit64:
-            return at(a[3], sizeof(rlimit));
-        case SYS_mincore:
-            return at(a[2], round_up_to_page(a[1]) / page_size);
-        case SYS_getgroups:
-            return at(a[1], (a[0] & 0xffffffffu) * sizeof(gid_t));
-        case SYS_getxattr:
-        case SYS_lgetxattr:
-        case SYS_fgetxattr:
-        case SYS_readlinkat:
-            return at(a[2], a[3]);
-        case SYS_listxattr:
-        case SYS_llistxattr:
-        case SYS_flistxattr:
-        case SYS_readlink:
-        case SYS_getdents:
-        case SYS_getdents64:
-            return at(a[1], a[2]);
-        case SYS_getcwd:
-            return at(a[0], a[1]);
-        default:
-            return {};
-    }
-}
-
 bool opens(const emu::SystemCall& call) {
-    return call.number == SYS_open || call.number == SYS_openat || call.number == SYS_openat2;
+    return proc::facts_of_call(call.number).descriptor.from == proc::NewDescriptor::From::opening;
 }
 
 }  // namespace
@@ -175,7 +131,7 @@ std::optional<std::string> ReplicaSandbox::serve(ptrace::Registers& registers) {
         return "system call by another instruction than syscall";
     }
     const emu::SystemCall call{static_cast<std::int32_t>(registers.raw.orig_rax),
-                               arguments_of(registers)};
+                               registers.arguments()};
     if ((facts_.pending_signals & ~facts_.signal_mask) != 0) return "a signal was on its way";
     if (auto reason = serve(call, registers)) return reason;
     registers.raw.rcx = registers.raw.rip;
@@ -248,7 +204,9 @@ std::optional<std::int64_t> ReplicaSandbox::execute(const emu::SystemCall& call)
         return replica_.call(static_cast<std::uint64_t>(static_cast<std::uint32_t>(call.number)),
                              {a[0], a[1], a[2], a[3], a[4], a[5]});
     };
-    if (const auto written = result_of(call); !written.empty()) withdrawn_.make_writable(written);
+    // Otherwise it can simply be made again if there was no memory to write to.
+    const auto written = proc::facts_of_call(call.number).written(call.arguments);
+    if (!written.empty()) withdrawn_.make_writable(written);
     const auto result = make();
     if (result != -EFAULT) return result;
     // The kernel was to write to withdrawn memory. All other calls can be made once more, and none
@@ -288,29 +246,10 @@ std::int64_t ReplicaSandbox::move_to_free_number(std::int64_t fd) {
 }
 
 std::int64_t ReplicaSandbox::note(const emu::SystemCall& call, std::int64_t result) {
-    const auto& a = call.arguments;
     if (opens(call) && result >= 0) result = move_to_free_number(result);
-    switch (call.number) {
-        case SYS_mmap:
-            if (result >= 0) {
-                const Address at{static_cast<std::uint64_t>(result)};
-                withdrawn_.forget({at, at + a[1]});
-            }
-            break;
-        case SYS_munmap:
-        case SYS_mprotect:
-        case SYS_pkey_mprotect:
-            if (result == 0) withdrawn_.forget({{a[0]}, Address{a[0]} + a[1]});
-            break;
-        case SYS_mremap:
-            if (result >= 0) {
-                const Address at{static_cast<std::uint64_t>(result)};
-                withdrawn_.forget({at, at + a[2]});
-            }
-            break;
-        default:
-            break;
-    }
+    const auto& facts = proc::facts_of_call(call.number);
+    if (facts.changes_mappings != proc::ChangesMappings::anywhere)
+        for (const auto& range : facts.changed(call.arguments, result)) withdrawn_.forget(range);
     emu::note_executed(call, result, facts_);
     return result;
 }
