@@ -5,13 +5,15 @@
 
 #include <algorithm>
 
+#include "decoder/by_mnemonic.h"
+
 namespace shadowprof::decoder {
 namespace {
 
 using Operands = std::span<Operand>;
 
 // Wide NOPs name operands but use none of them; prefetches of bad addresses do nothing.
-void touches_nothing(Operands operands) {
+void touches_nothing(Instruction&, Operands operands) {
     for (auto& operand : operands) {
         operand.reads = operand.writes = operand.conditional = operand.conditional_read = false;
         if (operand.kind == OperandKind::memory) operand.memory.use = MemoryUse::address_only;
@@ -19,17 +21,17 @@ void touches_nothing(Operands operands) {
 }
 
 // Some part of the memory must be there, but not necessarily its beginning.
-void may_read_nothing(Operands operands) {
+void may_read_nothing(Instruction&, Operands operands) {
     auto& memory = operands[0];
     memory.conditional_read = memory.reads;
     memory.conditional = true;
 }
 
-void destination_may_stay(Operands operands) {
+void destination_may_stay(Instruction&, Operands operands) {
     operands[0].conditional = true;
 }
 
-void index_is_al(Operands operands) {
+void index_is_al(Instruction&, Operands operands) {
     const Register al{.kind = RegisterKind::general, .number = rax, .high_byte = false, .bits = 8};
     for (auto& operand : operands) {
         if (operand.kind == OperandKind::memory) operand.memory.index = al;
@@ -38,7 +40,7 @@ void index_is_al(Operands operands) {
 }
 
 // Masked-off elements are neither read nor written, so their memory need not exist.
-void memory_is_masked(Operands operands) {
+void memory_is_masked(Instruction&, Operands operands) {
     for (auto& operand : operands) {
         if (operand.kind != OperandKind::memory) continue;
         operand.conditional = true;
@@ -47,21 +49,21 @@ void memory_is_masked(Operands operands) {
 }
 
 // Tiles are loaded and stored row by row, the index being the distance between rows.
-void memory_is_rows(Operands operands) {
+void memory_is_rows(Instruction&, Operands operands) {
     for (auto& operand : operands)
         if (operand.kind == OperandKind::memory) operand.memory.use = MemoryUse::gather;
 }
 
 // bt with memory and a register counts bits from the address on, forwards or backwards, so it may
 // touch memory elsewhere than where its operand points.
-void memory_may_be_bit_string(Operands operands) {
+void memory_may_be_bit_string(Instruction&, Operands operands) {
     auto& first = operands[0];
     if (first.kind == OperandKind::memory && operands[1].kind == OperandKind::reg)
         first.conditional = first.conditional_read = true;
 }
 
 // To a 16-bit register movsxd moves 16 bits, of which AMD's processors read 32.
-void source_is_as_wide_as_destination(Operands operands) {
+void source_is_as_wide_as_destination(Instruction&, Operands operands) {
     if (operands[0].bits != 16 || __builtin_cpu_is("amd")) return;
     auto& source = operands[1];
     source.bits = source.element_bits = 16;
@@ -82,111 +84,49 @@ void flags_depend_on_count(Instruction& i, Operands operands) {
         if (operand.reg.kind == RegisterKind::flags) operand.writes = operand.conditional = false;
 }
 
-void by_name(Instruction& i, Operands operands) {
-    switch (i.mnemonic) {
-        case Mnemonic::nop:
-        case Mnemonic::prefetch:
-        case Mnemonic::prefetchnta:
-        case Mnemonic::prefetcht0:
-        case Mnemonic::prefetcht1:
-        case Mnemonic::prefetcht2:
-        case Mnemonic::prefetchw:
-        case Mnemonic::prefetchwt1:
-        case Mnemonic::cldemote:
-            return touches_nothing(operands);
-
-        case Mnemonic::bsf:  // of zero
-        case Mnemonic::bsr:
-        case Mnemonic::rdsspd:  // without a shadow stack
-        case Mnemonic::rdsspq:
-        case Mnemonic::lar:  // of no segment
-        case Mnemonic::lsl:
-        // The kernel often carries this out, and leaves the upper half of the register unchanged.
-        case Mnemonic::sldt:
-        case Mnemonic::str:
-        case Mnemonic::smsw:
-            return destination_may_stay(operands);
-
-        case Mnemonic::clflush:
-        case Mnemonic::clflushopt:
-        case Mnemonic::clwb:
-        case Mnemonic::xsave:  // reads what was saved there, and only what is asked for
-        case Mnemonic::xsave64:
-        case Mnemonic::xsavec:
-        case Mnemonic::xsavec64:
-        case Mnemonic::xsaveopt:
-        case Mnemonic::xsaveopt64:
-        case Mnemonic::xrstor:
-        case Mnemonic::xrstor64:
-            return may_read_nothing(operands);
-
-        case Mnemonic::xlat:
-            return index_is_al(operands);
-
-        case Mnemonic::maskmovq:
-        case Mnemonic::maskmovdqu:
-        case Mnemonic::vmaskmovdqu:
-        case Mnemonic::vmaskmovps:
-        case Mnemonic::vmaskmovpd:
-        case Mnemonic::vpmaskmovd:
-        case Mnemonic::vpmaskmovq:
-            return memory_is_masked(operands);
-
-        case Mnemonic::tileloadd:
-        case Mnemonic::tileloaddt1:
-        case Mnemonic::tilestored:
-            return memory_is_rows(operands);
-
-        case Mnemonic::bt:
-        case Mnemonic::bts:
-        case Mnemonic::btr:
-        case Mnemonic::btc:
-            return memory_may_be_bit_string(operands);
-
-        case Mnemonic::shl:
-        case Mnemonic::shr:
-        case Mnemonic::sar:
-        case Mnemonic::rol:
-        case Mnemonic::ror:
-        case Mnemonic::rcl:
-        case Mnemonic::rcr:
-        case Mnemonic::shld:
-        case Mnemonic::shrd:
-            return flags_depend_on_count(i, operands);
-
-        case Mnemonic::movsxd:
-            return source_is_as_wide_as_destination(operands);
-
-        case Mnemonic::xchg:  // locks by nature
-            i.lock = i.lock || operands[0].kind == OperandKind::memory;
-            return;
-
-        // This needs I/O privilege, which no program has by default.
-        case Mnemonic::in:
-        case Mnemonic::out:
-        case Mnemonic::insb:
-        case Mnemonic::insw:
-        case Mnemonic::insd:
-        case Mnemonic::outsb:
-        case Mnemonic::outsw:
-        case Mnemonic::outsd:
-        case Mnemonic::cli:
-        case Mnemonic::sti:
-            i.privileged = true;
-            return;
-
-        default:
-            return;
-    }
+void locks_by_nature(Instruction& i, Operands operands) {
+    i.lock = i.lock || operands[0].kind == OperandKind::memory;
 }
+
+// This needs I/O privilege, which no program has by default.
+void is_privileged(Instruction& i, Operands) {
+    i.privileged = true;
+}
+
+void is_as_described(Instruction&, Operands) {}
+
+using Correction = void (*)(Instruction&, Operands);
+using enum Mnemonic;
+
+constexpr ByMnemonic<Correction> corrections{
+    is_as_described,
+    {{touches_nothing,
+      {nop, prefetch, prefetchnta, prefetcht0, prefetcht1, prefetcht2, prefetchw, prefetchwt1,
+       cldemote}},
+     // Of zero; without a shadow stack; of no segment; and the last three the kernel often carries
+     // out, and leaves the upper half of the register unchanged.
+     {destination_may_stay, {bsf, bsr, rdsspd, rdsspq, lar, lsl, sldt, str, smsw}},
+     // xsave and xrstor read what was saved there, and only what is asked for.
+     {may_read_nothing,
+      {clflush, clflushopt, clwb, xsave, xsave64, xsavec, xsavec64, xsaveopt, xsaveopt64, xrstor,
+       xrstor64}},
+     {index_is_al, {xlat}},
+     {memory_is_masked,
+      {maskmovq, maskmovdqu, vmaskmovdqu, vmaskmovps, vmaskmovpd, vpmaskmovd, vpmaskmovq}},
+     {memory_is_rows, {tileloadd, tileloaddt1, tilestored}},
+     {memory_may_be_bit_string, {bt, bts, btr, btc}},
+     {flags_depend_on_count, {shl, shr, sar, rol, ror, rcl, rcr, shld, shrd}},
+     {source_is_as_wide_as_destination, {movsxd}},
+     {locks_by_nature, {xchg}},
+     {is_privileged, {in, out, insb, insw, insd, outsb, outsw, outsd, cli, sti}}}};
 
 }  // namespace
 
 void correct(Instruction& i, std::span<Operand> operands) {
-    by_name(i, operands);
+    corrections[i.mnemonic](i, operands);
     if (std::any_of(operands.begin(), operands.end(),
                     [](const Operand& operand) { return operand.is_write_mask; }))
-        memory_is_masked(operands);
+        memory_is_masked(i, operands);
 }
 
 }  // namespace shadowprof::decoder

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "base/error.h"
+#include "decoder/by_mnemonic.h"
 #include "emu/interpreter/core_helpers.h"
 #include "emu/interpreter/extended_helpers.h"
 #include "emu/interpreter/reencode.h"
@@ -13,10 +14,7 @@ namespace shadowprof::emu {
 namespace {
 
 using decoder::Flow;
-using decoder::Mnemonic;
-using decoder::OperandKind;
 using decoder::rax, decoder::rcx, decoder::rdi, decoder::rdx, decoder::rsi, decoder::rsp;
-using trace::Capture;
 
 // Registers for our own purposes. The ones that programs use least come first.
 constexpr HostRegister by_preference[] = {11, 10, 9, 8, 15, 14, 13, 12, 1, 6, 7, 2, 5, 3, 0};
@@ -88,7 +86,6 @@ void BlockCompiler::write_entry() {
 }
 
 void BlockCompiler::compile_instruction(std::size_t index) {
-    using enum Mnemonic;
     reserved_ = 0;
     const auto& i = at(index);
     capture_registers(index);
@@ -100,112 +97,48 @@ void BlockCompiler::compile_instruction(std::size_t index) {
         a_.store(offsetof(Core, rip), rax);
         exit(ExitKind::system_call, static_cast<std::uint32_t>(index));
         left_ = true;
-        return;
-    }
-    if (i.flow == Flow::trap || i.privileged) {
+    } else if (i.flow == Flow::trap || i.privileged) {
         save_flags();
         exit(ExitKind::trap, static_cast<std::uint32_t>(index));
         left_ = true;
-        return;
+    } else if (i.flow != Flow::next) {
+        branch(index);
+    } else if (decoder::is_string(i.mnemonic)) {
+        string(index);
+    } else {
+        (this->*way_of(i.mnemonic))(index);
     }
-    if (i.flow != Flow::next) return branch(index);
-    if (decoder::is_string(i.mnemonic)) return string(index);
+}
 
-    switch (i.mnemonic) {
-        case nop:
-        case pause:
-        case endbr32:
-        case endbr64:
-        case prefetch:
-        case prefetchnta:
-        case prefetcht0:
-        case prefetcht1:
-        case prefetcht2:
-        case prefetchw:
-        case prefetchwt1:
-        case cldemote:
-        case lfence:
-        case mfence:
-        case sfence:
-            capture_before_helper(index);
-            return;
-        case lea:
-            return load_address(index);
-        case push:
-            return this->push(index);
-        case pop:
-            return this->pop(index);
-        case pushf:
-        case pushfq:
-            return push_flags(index);
-        case popf:
-        case popfq:
-            return pop_flags(index);
-        case leave:
-            return this->leave(index);
-        case enter:
-            return this->enter(index);
-        case cld:
-            return set_direction(false);
-        case std:
-            return set_direction(true);
-        case xlat:
-            return translate_table(index);
-        case maskmovq:
-        case maskmovdqu:
-        case vmaskmovdqu:
-            return store_with_implicit_address(index);
-        case movdir64b:
-            return move_64_bytes(index);
-        case clzero:
-            return clear_cache_line(index);
-        case rdfsbase:
-        case rdgsbase:
-        case wrfsbase:
-        case wrgsbase:
-            return segment_base(index);
-        case fxsave:
-        case fxsave64:
-        case fxrstor:
-        case fxrstor64:
-        case xsave:
-        case xsave64:
-        case xsavec:
-        case xsavec64:
-        case xsaveopt:
-        case xsaveopt64:
-        case xrstor:
-        case xrstor64:
-            return save_or_restore_state(index);
-        case bt:
-        case bts:
-        case btr:
-        case btc:
-            return bit_string(index);
-        case enqcmd:
-        case enqcmds:
-        case rdpkru:
-        case wrpkru:
-        case incsspd:
-        case incsspq:
-        case saveprevssp:
-        case rstorssp:
-        case wrssd:
-        case wrssq:
-        case clui:
-        case stui:
-        case testui:
-        case senduipi:
-        case umonitor:
-        case umwait:
-        case monitor:
-        case mwait:
-        case monitorx:
-        case mwaitx:
-            return unsupported(index);
-        default:
-            return computing(index);
-    }
+BlockCompiler::Way BlockCompiler::way_of(decoder::Mnemonic mnemonic) {
+    using Self = BlockCompiler;
+    using enum decoder::Mnemonic;
+    static constexpr decoder::ByMnemonic<Way> ways{
+        &Self::computing,
+        {{&Self::capture_before_helper,
+          {nop, pause, endbr32, endbr64, prefetch, prefetchnta, prefetcht0, prefetcht1, prefetcht2,
+           prefetchw, prefetchwt1, cldemote, lfence, mfence, sfence}},
+         {&Self::load_address, {lea}},
+         {&Self::push, {decoder::Mnemonic::push}},
+         {&Self::pop, {decoder::Mnemonic::pop}},
+         {&Self::push_flags, {pushf, pushfq}},
+         {&Self::pop_flags, {popf, popfq}},
+         {&Self::leave, {decoder::Mnemonic::leave}},
+         {&Self::enter, {decoder::Mnemonic::enter}},
+         {&Self::set_direction, {cld, std}},
+         {&Self::translate_table, {xlat}},
+         {&Self::store_with_implicit_address, {maskmovq, maskmovdqu, vmaskmovdqu}},
+         {&Self::move_64_bytes, {movdir64b}},
+         {&Self::clear_cache_line, {clzero}},
+         {&Self::segment_base, {rdfsbase, rdgsbase, wrfsbase, wrgsbase}},
+         {&Self::save_or_restore_state,
+          {fxsave, fxsave64, fxrstor, fxrstor64, xsave, xsave64, xsavec, xsavec64, xsaveopt,
+           xsaveopt64, xrstor, xrstor64}},
+         {&Self::bit_string, {bt, bts, btr, btc}},
+         {&Self::unsupported, {enqcmd,   enqcmds, rdpkru,  wrpkru, incsspd,  incsspq, saveprevssp,
+                               rstorssp, wrssd,   wrssq,   clui,   stui,     testui,  senduipi,
+                               umonitor, umwait,  monitor, mwait,  monitorx, mwaitx}}}};
+    return ways[mnemonic];
 }
 
 void BlockCompiler::advance_values() {
@@ -441,153 +374,6 @@ void BlockCompiler::touch(std::size_t index, HostRegister reg, unsigned size, Ac
         restore(afterwards);
         a_.jump_to(after);
     });
-}
-
-// ---- Captures ---------------------------------------------------------------------------------
-
-BlockCompiler::SlotRange BlockCompiler::slots_of(std::size_t index, Capture kind) const {
-    if (!recorded_) return {0, 0};
-    const auto& slots = block_->slots;
-    const auto belongs = [&](const trace::Slot& slot) {
-        return slot.instruction == index && slot.kind == kind;
-    };
-    const auto first = std::find_if(slots.begin(), slots.end(), belongs);
-    const auto last = std::find_if_not(first, slots.end(), belongs);
-    return {static_cast<std::size_t>(first - slots.begin()),
-            static_cast<std::size_t>(last - slots.begin())};
-}
-
-void BlockCompiler::capture_registers(std::size_t index) {
-    for (const auto kind : {Capture::arguments, Capture::register_before}) {
-        const auto range = slots_of(index, kind);
-        for (auto slot = range.first; slot < range.last; ++slot) {
-            load_values_pointer(0);
-            auto value = HostRegister{block_->slots[slot].operand};
-            if (!(cache_.valid & bit(value))) {
-                const auto from = general_at(value);
-                a_.load(value = pick(bit(cache_.values)), from);
-            }
-            a_.store_to(cache_.values, static_cast<std::int32_t>(8 * slot), value);
-        }
-    }
-}
-
-void BlockCompiler::capture_error(std::size_t index) {
-    const auto range = slots_of(index, Capture::error_before);
-    for (auto slot = range.first; slot < range.last; ++slot) {
-        save_flags();
-        const auto place = static_cast<std::int64_t>(block_->slots[slot].displacement);
-        a_.move_imm(rax, static_cast<std::uint64_t>(place));
-        clobber(rax);
-        if (place != 0) {
-            a_.store(offsetof(Core, slow_address), rax);
-            a_.call(code_.error);
-            clobber_all();
-        }
-        load_values_pointer(bit(rax));
-        a_.store_to(cache_.values, static_cast<std::int32_t>(8 * slot), rax);
-    }
-}
-
-void BlockCompiler::capture_address(std::size_t index, HostRegister address) {
-    const auto range = slots_of(index, Capture::memory_addresses);
-    for (auto slot = range.first; slot < range.last; ++slot) {
-        load_values_pointer(bit(address) | reserved_);
-        a_.store_to(cache_.values, static_cast<std::int32_t>(8 * slot), address);
-    }
-}
-
-void BlockCompiler::capture_loaded(std::size_t index, HostRegister host) {
-    const auto range = slots_of(index, Capture::loaded_values);
-    for (auto slot = range.first; slot < range.last; ++slot) {
-        load_values_pointer(bit(host) | reserved_);
-        const auto value = pick(bit(host) | bit(cache_.values) | reserved_);
-        a_.load_from(value, host, 0, block_->slots[slot].bits / 8u);
-        a_.store_to(cache_.values, static_cast<std::int32_t>(8 * slot), value);
-    }
-}
-
-// For instructions that do not go through touch(): captures addresses and loaded values of their
-// explicit memory operands, whatever else they do.
-void BlockCompiler::capture_before_helper(std::size_t index) {
-    for (const auto kind : {Capture::memory_addresses, Capture::loaded_values}) {
-        const auto range = slots_of(index, kind);
-        for (auto slot = range.first; slot < range.last; ++slot) {
-            save_flags();
-            const auto& i = at(index);
-            const auto& operand = i.operands()[block_->slots[slot].operand];
-            auto value = pick(bit(rax) | decoder::general_registers_used(i));
-            address(value, i, operand);
-            if (kind == Capture::loaded_values) {
-                a_.store(offsetof(Core, slow_address), value);
-                a_.store_imm32(offsetof(Core, slow_access), block_->slots[slot].bits / 8u);
-                a_.call(code_.peek);
-                clobber_all();
-                value = rax;
-            }
-            load_values_pointer(bit(value));
-            a_.store_to(cache_.values, static_cast<std::int32_t>(8 * slot), value);
-        }
-    }
-}
-
-void BlockCompiler::capture_destinations(std::size_t index) {
-    const auto range = slots_of(index, Capture::destination_values);
-    for (auto slot = range.first; slot < range.last; ++slot) {
-        const auto& description = block_->slots[slot];
-        const auto& operand = at(index).operands()[description.operand];
-        const auto reg = operand.reg;
-        load_values_pointer(reserved_);
-        auto value = HostAssembler::none;
-        const auto bits = description.bits;
-        if (reg.kind == decoder::RegisterKind::general) {
-            const bool is_zero_extended = bits == 64 || (bits == 32 && !operand.conditional);
-            if (is_zero_extended && (cache_.valid & bit(reg.number))) {
-                value = reg.number;
-            } else {
-                value = pick(bit(cache_.values) | reserved_);
-                const auto from = general_at(reg.number) + (reg.high_byte ? 1 : 0);
-                if (bits == 8)
-                    a_.load_byte(value, from);
-                else if (bits == 16)
-                    a_.load_word(value, from);
-                else if (bits == 32)
-                    a_.load32(value, from);
-                else
-                    a_.load(value, from);
-            }
-        } else {
-            value = pick(bit(cache_.values) | reserved_);
-            read_vector_or_mask(value, reg);
-            if (bits == 8) a_.zero_extend_byte(value, value);
-            if (bits == 16) a_.zero_extend_word(value, value);
-            if (bits == 32) a_.move32(value, value);
-        }
-        a_.store_to(cache_.values, static_cast<std::int32_t>(8 * slot), value);
-    }
-}
-
-// value = the low 64 bits of a vector register, or a mask register
-void BlockCompiler::read_vector_or_mask(HostRegister value, decoder::Register reg) {
-    const auto high_value = value >> 3, n = static_cast<int>(reg.number);
-    if (reg.kind == decoder::RegisterKind::mask) {
-        static const bool has_wide_masks = __builtin_cpu_supports("avx512bw");
-        // kmovq r64, k (or kmovw r32, k)
-        if (has_wide_masks)
-            a_.raw(0xc4, 0x61 | (high_value ? 0 : 0x80), 0xfb, 0x93);
-        else
-            a_.raw(0xc4, 0x61 | (high_value ? 0 : 0x80), 0x78, 0x93);
-        a_.raw(0xc0 | (value & 7) << 3 | n);
-    } else if (n < 16) {
-        // movq r64, xmm
-        a_.raw(0x66, 0x48 | (n >> 3) << 2 | high_value, 0x0f, 0x7e,
-               0xc0 | (n & 7) << 3 | (value & 7));
-    } else {
-        // vmovq r64, xmm by EVEX: R and R' (inverted) extend n, B (inverted) the general register.
-        const auto r = n & 8 ? 0 : 0x80, r_high = n & 16 ? 0 : 0x10, b = high_value ? 0 : 0x20;
-        a_.raw(0x62, r | 0x40 | b | r_high | 1, 0xfd, 0x08, 0x7e,
-               0xc0 | (n & 7) << 3 | (value & 7));
-    }
 }
 
 }  // namespace shadowprof::emu

@@ -88,6 +88,8 @@ class BlockCompiler {
     // ---- Frame (block_compiler.cpp)
     void write_entry();
     void compile_instruction(std::size_t index);
+    using Way = void (BlockCompiler::*)(std::size_t index);
+    static Way way_of(decoder::Mnemonic mnemonic);
     void advance_values();
     void mark(std::size_t index);
     void exit(ExitKind kind, std::uint32_t detail);
@@ -113,6 +115,7 @@ class BlockCompiler {
     void touch(std::size_t index, HostRegister reg, unsigned size, Access access, const Body& body);
     static Access access_of(const Operand& operand);
 
+    // ---- Captures (compile_captures.cpp)
     void capture_registers(std::size_t index);
     void capture_error(std::size_t index);
     void capture_address(std::size_t index, HostRegister address);
@@ -151,7 +154,7 @@ class BlockCompiler {
     // Writes the value that `load` puts into a register; then rsp.
     void push_value(std::size_t index, unsigned size, const Loader& load);
     void move_stack_pointer(std::int32_t by);
-    void set_direction(bool backward);
+    void set_direction(std::size_t index);
 
     // ---- Branches (compile_branches.cpp)
     void branch(std::size_t index);

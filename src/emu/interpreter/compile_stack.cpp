@@ -193,8 +193,9 @@ void BlockCompiler::enter(std::size_t index) {
     exit_if_code_changed(index);
 }
 
-void BlockCompiler::set_direction(bool backward) {
-    a_.store_sign_extended(offsetof(Core, backward), backward ? 1 : 0);
+void BlockCompiler::set_direction(std::size_t index) {
+    const bool is_backward = at(index).mnemonic == decoder::Mnemonic::std;
+    a_.store_sign_extended(offsetof(Core, backward), is_backward ? 1 : 0);
 }
 
 }  // namespace shadowprof::emu

@@ -82,6 +82,11 @@ struct Elements {
         std::memcpy(&value, bytes() + n * size, size);
         return value;
     }
+    std::uint64_t sign_extended(unsigned n) const {
+        const auto value = get(n);
+        if (size == 8) return value;
+        return static_cast<std::uint64_t>(std::int64_t{static_cast<std::int32_t>(value)});
+    }
     void set(unsigned n, std::uint64_t value) {
         std::memcpy(reinterpret_cast<std::byte*>(words.data()) + n * size, &value, size);
     }
@@ -218,12 +223,7 @@ void gather_or_scatter(Core* core, std::uint64_t argument) noexcept {
     for (unsigned n = 0; n < shape.elements(); ++n) {
         const bool wanted = shape.is_evex ? bit_mask >> n & 1 : vector_mask.get(n) >> top_bit & 1;
         if (wanted) {
-            const auto raw_index = indices.get(n);
-            const auto index = shape.index_size == 8
-                                   ? raw_index
-                                   : static_cast<std::uint64_t>(static_cast<std::int64_t>(
-                                         static_cast<std::int32_t>(raw_index)));
-            auto at = base + index * m.scale;
+            auto at = base + indices.sign_extended(n) * m.scale;
             if (m.address_bits == 32) at &= 0xffffffffu;
             const Address address{at + segment};
             std::uint64_t value = values.get(n);
