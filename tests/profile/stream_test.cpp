@@ -23,7 +23,7 @@ struct Letters {
     ReferenceGraph graph;
     ReferenceGraph::Cursor at;
 
-    explicit Letters(const std::string& text, std::size_t most = ReferenceGraph::most_nodes)
+    explicit Letters(const std::string& text, std::size_t most = tuning::most_references)
         : graph(most) {
         add(text);
     }

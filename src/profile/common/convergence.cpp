@@ -6,40 +6,27 @@
 #include <utility>
 
 #include "model/statistics.h"
+#include "profile/tuning.h"
 
 namespace shadowprof::profile {
-
-namespace {
-
-// Before that nobody can say what is usual.
-constexpr double fewest_samples = 30;
-// How far above the usual the mean of the latest distances must be, in its standard errors, and at
-// least.
-constexpr double surprising = 4, least_surprise = 0.1;
-// What old samples still weigh when the program behaves anew.
-constexpr double remembered = 0.1;
-
-// Functions that follow each other in a file are in bins of their own.
-constexpr std::uint64_t bytes_together = 256;
-
-}  // namespace
 
 void ShareTracker::add(const Sample& sample) {
     const double n = std::accumulate(sample.begin(), sample.end(), 0.0);
     if (n <= 0) return;
     ++samples_;
-    if (weight_ >= fewest_samples) {
+    if (weight_ >= tuning::samples_until_usual) {
         double distance = 0;
         for (std::size_t i = 0; i < bins; ++i)
             distance += std::abs(sample[i] / n - sums_[i].x / total_) / 2;
         latest_[latest_count_++ % of_late] = distance;
-        if (latest_count_ >= of_late && distance_weight_ >= fewest_samples) {
+        if (latest_count_ >= of_late && distance_weight_ >= tuning::samples_until_usual) {
             const double usual = distances_ / distance_weight_;
             const double variance =
                 std::max(0.0, square_distances_ / distance_weight_ - usual * usual);
             const double mean = std::accumulate(latest_.begin(), latest_.end(), 0.0) / of_late;
             const double error = std::sqrt(variance / of_late);
-            if (mean - usual > std::max(surprising * error, least_surprise)) forget_most();
+            if (mean - usual > std::max(tuning::surprising * error, tuning::least_surprise))
+                forget_most();
         }
         distances_ += distance;
         square_distances_ += distance * distance;
@@ -58,19 +45,21 @@ void ShareTracker::add(const Sample& sample) {
 void ShareTracker::forget_most() {
     ++changes_;
     for (auto& sums : sums_) {
-        sums.x *= remembered;
-        sums.squares *= remembered;
-        sums.products *= remembered;
+        sums.x *= tuning::weight_of_old_samples;
+        sums.squares *= tuning::weight_of_old_samples;
+        sums.products *= tuning::weight_of_old_samples;
     }
-    weight_ *= remembered;
-    total_ *= remembered;
-    total_squares_ *= remembered;
+    weight_ *= tuning::weight_of_old_samples;
+    total_ *= tuning::weight_of_old_samples;
+    total_squares_ *= tuning::weight_of_old_samples;
     distances_ = square_distances_ = distance_weight_ = 0;
     latest_count_ = 0;
 }
 
 double ShareTracker::precision() const {
-    if (weight_ < fewest_samples || total_ * total_ < fewest_samples / 2 * total_squares_) return 1;
+    if (weight_ < tuning::samples_until_usual ||
+        total_ * total_ < tuning::samples_until_usual / 2 * total_squares_)
+        return 1;
     double widest = 0;
     for (const auto& sums : sums_) {
         const double r = sums.x / total_;
@@ -84,7 +73,7 @@ double ShareTracker::precision() const {
 
 void Convergence::add(const trace::Block& from, Address, const Location&, std::uint64_t count) {
     auto place = from.place;
-    place.offset /= bytes_together;
+    place.offset /= tuning::bytes_together;
     sample_[trace::hash_of(place) % ShareTracker::bins] +=
         static_cast<double>(count * from.instructions.size());
 }

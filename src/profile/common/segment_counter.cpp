@@ -8,6 +8,7 @@
 #include <new>
 
 #include "base/error.h"
+#include "profile/tuning.h"
 
 namespace shadowprof::profile {
 
@@ -18,16 +19,9 @@ namespace {
 
 constexpr unsigned first_table_power = 12;
 constexpr std::size_t huge_page = 2u << 20;
-// Lanes that lie a page apart would all be in the same few places of the first cache, which has
-// fewer of them than there are lanes.
-constexpr std::size_t shortest_lane = 64, longest_lane = 1008;
 constexpr std::ptrdiff_t longest_search = 1024;
 constexpr std::size_t paths_in_a_piece = 1u << 16;
 constexpr std::size_t transitions_ahead = 16;  // are fetched from memory
-// Few transitions were taken if so many are known for each, in so many segments for each one known:
-// what does not occur in a brief sample is not forgotten.
-constexpr std::size_t known_for_one_taken = 4, segments_for_one_known = 8;
-
 }  // namespace
 
 SegmentCounter::SegmentCounter(PathFacts& facts, const trace::SegmentTable& segments,
@@ -155,8 +149,8 @@ bool SegmentCounter::begins_path(SegmentId before, SegmentId segment) const {
 // --- Counting
 
 SegmentCounter::StateId SegmentCounter::count(std::span<const SegmentId> run, StateId state) {
-    while (run.size() >= lanes_at_a_time * shortest_lane) {
-        const auto part = std::min(run.size(), lanes_at_a_time * longest_lane);
+    while (run.size() >= lanes_at_a_time * tuning::shortest_lane) {
+        const auto part = std::min(run.size(), lanes_at_a_time * tuning::longest_lane);
         state = count_in_lanes(run.first(part), state);
         run = run.subspan(part);
     }
@@ -333,8 +327,8 @@ SegmentCounter::Size SegmentCounter::drain(const std::function<void(Counts&)>& t
     }
     counts.unknown_paths += std::exchange(abandoned_paths_, 0);
     hand_on();
-    const bool few_are_taken = transitions_ > known_for_one_taken * taken.size() &&
-                               undrained_ > segments_for_one_known * transitions_;
+    const bool few_are_taken = transitions_ > tuning::known_for_one_taken * taken.size() &&
+                               undrained_ > tuning::segments_for_one_known * transitions_;
     undrained_ = 0;
     if (has_too_many_transitions())
         forget_all_but({});

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "model/utf8.h"
+#include "profile/tuning.h"
 
 namespace shadowprof::profile {
 
@@ -29,8 +30,6 @@ std::string name_of_class(std::int32_t number) {
         if (known == number) return std::string(name);
     return std::to_string(number);
 }
-
-constexpr std::size_t most_held = 1000;
 
 std::string name_of_error(std::uint64_t captured) {
     const auto number = static_cast<std::int32_t>(captured - 1);
@@ -310,7 +309,7 @@ void StateTracker::returned() {
     const auto result = result_ ? static_cast<int>(*result_) : -1;
     if (!call.is_certain && result != 0 && result != EOWNERDEAD) return;
     // Locks that others give back would be ever more.
-    if (held_.size() == most_held) held_.erase(held_.begin());
+    if (held_.size() == tuning::most_locks_held) held_.erase(held_.begin());
     held_.push_back(call.lock);
     look_at_locks();
 }

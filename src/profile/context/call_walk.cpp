@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "profile/common/transitions.h"
+#include "profile/tuning.h"
 
 namespace shadowprof::profile {
 
@@ -70,8 +71,9 @@ void CallWalk::called_with(const std::uint64_t* arguments) {
 
 // Into the node and arc that lead there.
 CallWalk::Frame& CallWalk::push(FunctionId function, FunctionId caller, NodeId from) {
-    if (stack_.frames.size() == most_frames) {
-        const auto begin = stack_.frames.begin() + most_frames / 4, end = begin + most_frames / 4;
+    if (stack_.frames.size() == tuning::most_frames_walked) {
+        const auto begin = stack_.frames.begin() + tuning::most_frames_walked / 4,
+                   end = begin + tuning::most_frames_walked / 4;
         std::for_each(begin, end, [this](const Frame& f) { leave(f); });
         stack_.frames.erase(begin, end);
     }
@@ -229,7 +231,7 @@ void CallWalk::tail_call(const Arrival& to) {
         if (frames[i].function == to.function) return pop_above(i);
         if (frames[i].kind != Kind::tail_call) break;
     }
-    if (tail == longest_tail) return replace(to);
+    if (tail == tuning::longest_tail) return replace(to);
     const auto return_to = top().return_to;
     const auto seed = top().seed;
     auto& frame = push_call(to);
@@ -307,7 +309,7 @@ void CallWalk::leave_stack(std::optional<Address> interrupted_at) {
     for (const auto& frame : stack_.frames) leave(frame);
     // One function alone is known as well when it is met again.
     if (stack_.frames.size() > 1 || interrupted_at) {
-        if (left_.size() == most_stacks_left) left_.erase(left_.begin());
+        if (left_.size() == tuning::most_stacks_left) left_.erase(left_.begin());
         stack_.interrupted_at = interrupted_at;
         left_.push_back(std::move(stack_));
     }

@@ -70,11 +70,6 @@ class CallWalk {
     }
 
   private:
-    // Deeper recursion forgets frames in the middle.
-    static constexpr std::size_t most_frames = 1u << 16;
-    static constexpr std::size_t most_stacks_left = 16;
-    static constexpr std::size_t longest_tail = 2;
-
     enum class Kind : std::uint8_t {
         call,
         tail_call,

@@ -3,15 +3,15 @@
 #include <algorithm>
 
 #include "profile/common/transitions.h"
+#include "profile/tuning.h"
 
 namespace shadowprof::profile {
 
 namespace {
 
-constexpr std::size_t longest_stub = 3;  // instructions
-
 bool is_stub(const trace::Block& block) {
-    if (block.exit != trace::BlockExit::indirect_jump || block.instructions.size() > longest_stub)
+    if (block.exit != trace::BlockExit::indirect_jump ||
+        block.instructions.size() > tuning::longest_stub)
         return false;
     return std::ranges::any_of(block.last().operands(), [](const decoder::Operand& operand) {
         return operand.kind == decoder::OperandKind::memory && operand.memory.is_rip_relative();

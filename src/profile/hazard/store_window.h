@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "profile/hazard/tuning.h"
+#include "profile/tuning.h"
 
 namespace shadowprof::profile {
 

@@ -3,19 +3,15 @@
 #include <algorithm>
 #include <bit>
 
+#include "profile/tuning.h"
+
 namespace shadowprof::profile {
 
-namespace {
-
-constexpr std::uint32_t usual_ways = 16;
-constexpr std::uint32_t ways_of_tlb = 8;
-
-}  // namespace
-
 SetAssociative::SetAssociative(std::uint64_t entries, std::uint32_t ways)
-    : ways_(ways != 0 && ways <= entries ? ways
-                                         : static_cast<std::uint32_t>(std::min<std::uint64_t>(
-                                               usual_ways, std::max<std::uint64_t>(entries, 1)))),
+    : ways_(ways != 0 && ways <= entries
+                ? ways
+                : static_cast<std::uint32_t>(std::min<std::uint64_t>(
+                      tuning::usual_ways, std::max<std::uint64_t>(entries, 1)))),
       sets_(std::max<std::uint64_t>(entries / ways_, 1)),
       entries_(sets_ * ways_, empty) {}
 
@@ -29,9 +25,10 @@ CacheModel::CacheModel(const machine::CacheGeometry& geometry)
       page_bits_(static_cast<unsigned>(std::bit_width(geometry.page) - 1)),
       l1_(geometry.lines(0), geometry.levels[0].ways),
       l2_(geometry.lines(1), geometry.levels[1].ways),
-      tlb_(geometry.pages_in_tlb, ways_of_tlb) {
+      tlb_(geometry.pages_in_tlb, tuning::ways_of_tlb) {
     const auto lines = geometry.lines(2);
-    if (lines != 0 && lines <= most_lines_simulated) l3_.emplace(lines, geometry.levels[2].ways);
+    if (lines != 0 && lines <= tuning::most_lines_simulated)
+        l3_.emplace(lines, geometry.levels[2].ways);
 }
 
 void CacheModel::begin_stretch() {

@@ -62,8 +62,6 @@ class CacheModel {
     Outcome access(std::uint64_t address);
 
   private:
-    static constexpr std::uint64_t most_lines_simulated = 1u << 18;
-
     machine::CacheGeometry geometry_;
     unsigned line_bits_, page_bits_;  // of an address, within a line and a page
     SetAssociative l1_, l2_;

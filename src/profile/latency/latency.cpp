@@ -19,6 +19,7 @@
 #include "profile/latency/latency_section.h"
 #include "profile/latency/latency_words.h"
 #include "profile/latency/residence.h"
+#include "profile/tuning.h"
 
 namespace shadowprof::profile {
 
@@ -125,9 +126,6 @@ class LatencyProfiler : public Profiler {
     void add_model(LatencyHotlist::Entry& entry, const Load& load) const;
     void add_pattern(LatencyHotlist::Entry& entry, const Load& load) const;
 
-    // A gigabyte that is walked around has one of 64 lines marked: recaptures enough.
-    static constexpr std::size_t most_marked_lines = 1u << 18;
-
     const trace::BlockTable& blocks_;
     KnownBlocks<OfBlock> known_;
     machine::LatencyScale scale_;
@@ -135,7 +133,7 @@ class LatencyProfiler : public Profiler {
     std::unordered_map<Key, LoadNumber, KeyHash> by_key_;
     OpenSamples<OfSample> samples_;
     std::vector<std::unique_ptr<CacheModel>> spare_models_;
-    LineSet marked_{most_marked_lines};
+    LineSet marked_{tuning::most_marked_lines};
     std::uint64_t stretches_ = 0;
     Executions counted_;
     Totals totals_;
@@ -273,7 +271,7 @@ void LatencyProfiler::touch_first(Load& load, std::uint64_t stretch, std::uint64
     }
     auto& recaptures = load.recaptures;
     ++recaptures.first;
-    if (marked_.size() >= most_marked_lines) {
+    if (marked_.size() >= tuning::most_marked_lines) {
         // All over again: what was learnt so far stays.
         marked_.clear();
         for (auto& each : loads_) each.marked = each.marked_before = 0;
@@ -351,8 +349,7 @@ void LatencyProfiler::add_model(LatencyHotlist::Entry& entry, const Load& load) 
 }
 
 void LatencyProfiler::add_pattern(LatencyHotlist::Entry& entry, const Load& load) const {
-    constexpr std::uint64_t fewest_addresses = 16;
-    if (load.addresses < fewest_addresses) return;
+    if (load.addresses < tuning::fewest_addresses) return;
     if (load.lowest == load.highest) {
         entry.pattern = AddressPattern::constant;
     } else if (const auto stride = load.stride.stride()) {

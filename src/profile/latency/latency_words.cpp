@@ -10,13 +10,11 @@
 #include <vector>
 
 #include "model/number_text.h"
+#include "profile/tuning.h"
 
 namespace shadowprof::profile {
 
 namespace {
-
-// A share that is known no better than ± this is little to act on.
-constexpr double worth_a_warning = 0.25, says_nothing = 0.4;
 
 using Entry = LatencySection::Entry;
 using model::ShownCell, model::ShownPlace;
@@ -117,7 +115,7 @@ model::ShownChapter latency_chapter(const LatencySection& list, const model::Cha
     const auto worst = std::accumulate(order.begin(), order.end(), 0.0, [&](double reach, auto* e) {
         return std::max(reach, model::reach_of(model::estimate_share(e->statistics, list.totals)));
     });
-    if (worst > worth_a_warning)
+    if (worst > tuning::reach_worth_a_warning)
         notes.push_back(fmt::format(
             "too few loads were timed: of all waiting, shares are known to ±{:.0f} points",
             std::ceil(worst * 100)));
@@ -163,7 +161,7 @@ model::ShownChapter latency_chapter(const LatencySection& list, const model::Cha
             .totals = list.totals,
             .dropped = list.dropped,
             .is_of_time = true,
-            .is_noise = worst > says_nothing,
+            .is_noise = worst > tuning::reach_that_says_nothing,
             .notes = std::move(notes),
             .tables = {table.take()}};
 }

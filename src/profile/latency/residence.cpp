@@ -1,10 +1,10 @@
 #include "profile/latency/residence.h"
 
+#include "profile/tuning.h"
+
 namespace shadowprof::profile {
 
 std::optional<machine::MemoryLevel> Recaptures::level(const machine::CacheGeometry& caches) const {
-    // So many recaptures must have been likely for their absence to say something.
-    constexpr std::uint64_t telling = 8;
     for (std::size_t level = 0; level < caches.levels.size(); ++level) {
         const auto lines = caches.lines(level);
         if (lines == 0) continue;
@@ -12,7 +12,7 @@ std::optional<machine::MemoryLevel> Recaptures::level(const machine::CacheGeomet
         if (recaptured != 0 && recaptured >= if_it_fits)
             return static_cast<machine::MemoryLevel>(level);
         const bool is_last = level + 1 == caches.levels.size();
-        if (is_last && if_it_fits < telling) return {};
+        if (is_last && if_it_fits < tuning::telling_recaptures) return {};
     }
     return machine::MemoryLevel::memory;
 }

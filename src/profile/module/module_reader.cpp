@@ -7,6 +7,7 @@
 #include "decoder/decoder.h"
 #include "profile/common/transitions.h"
 #include "profile/mix/instruction_kind.h"
+#include "profile/tuning.h"
 
 namespace shadowprof::profile {
 
@@ -16,9 +17,6 @@ using decoder::Flow;
 using decoder::Instruction;
 using decoder::OperandKind;
 using decoder::RegisterKind;
-
-// So many at a time: an event is small, a message is not.
-constexpr std::size_t most_events = 256;
 
 shadowprof_operand described(const decoder::Operand& operand, const Instruction& i) {
     shadowprof_operand out{};
@@ -266,7 +264,7 @@ void ModuleReader::look_at(const trace::Block& block, const RuleHit& hit,
 void ModuleReader::hand(std::uint32_t module, const shadowprof_event& event) {
     auto& events = events_[module];
     events.push_back(event);
-    if (events.size() < most_events) return;
+    if (events.size() < tuning::events_in_a_message) return;
     feed_.modules().worker(module).take(static_cast<std::uint32_t>(sample_), events);
     events.clear();
 }

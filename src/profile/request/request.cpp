@@ -6,6 +6,7 @@
 
 #include "profile/request/request_words.h"
 #include "profile/time/stack_context.h"
+#include "profile/tuning.h"
 
 namespace shadowprof::profile {
 
@@ -13,10 +14,6 @@ namespace {
 
 using Kind = trace::RequestSight::Kind;
 
-// Requests that are told apart while profiling; others are told by their attributes alone.
-constexpr std::size_t most_requests = 20'000;
-// … in the profile; and values of an attribute there. What is left are the ones with most time.
-constexpr std::size_t most_spans = 1000, most_values = 100;
 constexpr auto* other_values = "(others)";
 
 // Distinct for distinct requests: no text has a zero in it.
@@ -50,9 +47,10 @@ void keep_longest(std::vector<RequestHotlist::Entry>& entries) {
         if (!e.span.empty()) spans[e.span] += e.weight();
         for (const auto& [name, value] : e.attributes) values[name][value] += e.weight();
     }
-    const auto kept_spans = largest(spans, most_spans);
+    const auto kept_spans = largest(spans, tuning::most_spans);
     std::map<std::string, std::set<std::string>> kept_values;
-    for (const auto& [name, of_name] : values) kept_values[name] = largest(of_name, most_values);
+    for (const auto& [name, of_name] : values)
+        kept_values[name] = largest(of_name, tuning::most_values_of_attribute);
     for (auto& e : entries) {
         // Without attributes it would look as if there had been no request.
         if (!kept_spans.contains(e.span)) {
@@ -148,7 +146,7 @@ std::uint32_t RequestProfiler::number_of(const std::shared_ptr<const trace::Requ
     const auto next = static_cast<std::uint32_t>(requests_.size());
     const auto text = text_of(*request);
     if (const auto known = numbers_.find(text); known != numbers_.end()) return known->second;
-    if (next < most_requests) {
+    if (next < tuning::most_requests) {
         requests_.push_back(*request);
         return numbers_[text] = next;
     }

@@ -13,6 +13,7 @@
 #include "model/number_text.h"
 #include "model/utf8.h"
 #include "profile/time/time_words.h"
+#include "profile/tuning.h"
 
 namespace shadowprof::profile {
 
@@ -20,12 +21,6 @@ namespace {
 
 using model::LocationIndex, model::ShownCell, model::Statistics;
 using Entry = RequestSection::Entry;
-
-// Tables are of this many attributes at most; spans have one if they are few that last, and
-// functions are told if they have this part of their request.
-constexpr std::size_t most_attributes = 4, most_spans = 40, looks_to_a_span = 10,
-                      most_functions = 3;
-constexpr double worth_telling = 0.05;
 
 struct OfFunction {
     LocationIndex any = 0;
@@ -84,14 +79,14 @@ class Chapter {
         // A note says what is not known.
         chapter.totals.total -= std::exchange(chapter.totals.unknown, 0);
         for (const auto& name : names) {
-            if (chapter.tables.size() == most_attributes) break;
+            if (chapter.tables.size() == tuning::most_attributes_shown) break;
             chapter.tables.push_back(table(name, [&](const Entry& e) {
                 const auto found = e.attributes.find(name);
                 return found == e.attributes.end() ? std::string() : found->second;
             }));
         }
-        const bool are_few =
-            spans.size() <= most_spans && list_.totals.samples >= looks_to_a_span * spans.size();
+        const bool are_few = spans.size() <= tuning::most_spans_shown &&
+                             list_.totals.samples >= tuning::looks_to_a_span * spans.size();
         if (!spans.empty() && (are_few || names.empty()))
             chapter.tables.push_back(table("span", [](const Entry& e) { return e.span; }));
         return chapter;
@@ -108,14 +103,14 @@ class Chapter {
         };
         auto& notes = chapter.notes;
         if (const auto unknown = part(list_.totals.unknown, list_.totals.total);
-            unknown >= worth_telling)
+            unknown >= tuning::part_of_request)
             notes.push_back(
                 fmt::format("requests of {} of it could not be read", model::share_text(unknown)));
         if (list_.instructions.samples > 0)
             notes.push_back(
                 "instructions are those of samples, each for the request with which it began");
         if (const auto unknown = part(list_.instructions.unknown, list_.instructions.total);
-            unknown >= worth_telling)
+            unknown >= tuning::part_of_request)
             notes.push_back(
                 fmt::format("requests of {} of these are not known: samples began "
                             "behind system calls, outside of requests",
@@ -183,10 +178,11 @@ class Chapter {
         }
         std::ranges::stable_sort(order, std::ranges::greater{}, &OfFunction::nanoseconds);
         std::string text;
-        for (std::size_t n = 0; n < std::min(most_functions, order.size()); ++n) {
+        for (std::size_t n = 0; n < std::min(tuning::most_functions_of_request, order.size());
+             ++n) {
             const auto part = model::fraction(static_cast<double>(order[n].nanoseconds),
                                               static_cast<double>(all));
-            if (part < worth_telling) break;
+            if (part < tuning::part_of_request) break;
             const auto& function = in_.profile.at(order[n].any).function;
             text += fmt::format("{}{} {}", text.empty() ? "" : ", ",
                                 function.empty() ? "?" : model::printable(function),

@@ -6,12 +6,11 @@
 
 #include "base/error.h"
 #include "profile/common/transitions.h"
+#include "profile/tuning.h"
 
 namespace shadowprof::profile {
 
 namespace {
-
-constexpr std::size_t most_bursts_kept = 4096;
 
 // Whether such a Trace has what a rule reads.
 bool is_for(const RuleSet& rules, std::size_t rule, trace::Contents contents) {
@@ -305,7 +304,8 @@ void RuleReader::end_burst(std::size_t rule) {
     if (counted.total == 0) return;
     auto& bursts = counts_.rules[rule].bursts;
     bursts.push_back(std::exchange(counted, {}));
-    if (bursts.size() >= most_bursts_kept && counts_once_) tally_.fold_bursts(counts_, rule, 1);
+    if (bursts.size() >= tuning::most_bursts_kept && counts_once_)
+        tally_.fold_bursts(counts_, rule, 1);
 }
 
 }  // namespace shadowprof::profile

@@ -6,15 +6,9 @@
 
 #include "base/error.h"
 #include "profile/common/tally.h"
+#include "profile/tuning.h"
 
 namespace shadowprof::profile {
-
-namespace {
-
-// Of all rules together, as of all operands in the value profile.
-constexpr std::size_t most_listed = 500'000;
-
-}  // namespace
 
 std::optional<RuleKey> RuleTally::key_of(const trace::Block& block, const RuleHit& hit,
                                          const RuleExit* exit) const {
@@ -99,7 +93,7 @@ void RuleTally::add_reference(Sample& sample, ReferenceGraph::Cursor& at, const 
 void RuleTally::end_sample(trace::SampleId id, std::uint64_t weight) {
     samples_.close(id, [&](Sample& sample) { fold(sample, weight); });
     if (streams_.size() >= next_look_)
-        next_look_ = shorten_rarest(streams_, samples_, most_listed, random_);
+        next_look_ = shorten_rarest(streams_, samples_, tuning::most_values_listed, random_);
 }
 
 void RuleTally::fold_bursts(Sample& sample, std::size_t rule, std::uint64_t weight) {

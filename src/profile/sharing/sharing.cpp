@@ -18,17 +18,11 @@
 #include "profile/common/variables.h"
 #include "profile/sharing/sharing_section.h"
 #include "profile/sharing/sharing_words.h"
+#include "profile/tuning.h"
 
 namespace shadowprof::profile {
 
 namespace {
-
-// A window lasts so long at least. Beyond `longest` it does not wait for threads that may sleep.
-constexpr std::chrono::milliseconds shortest_window{1}, longest_window{20};
-// What a window keeps track of, so that its memory is bounded.
-constexpr std::size_t most_touches = 1u << 20;
-// Then variables are no longer told apart: a table that two threads write has many.
-constexpr std::size_t most_entries_by_variable = 1u << 14;
 
 struct OfBlock {
     struct Access {
@@ -199,8 +193,8 @@ void SharingProfiler::note_chunk(trace::TraceId trace) {
     have_come_.insert(trace);
     const auto lasted = now_() - began_;
     const bool have_all = std::ranges::includes(have_come_, traces_);
-    if ((lasted >= shortest_window && have_all) || lasted >= longest_window ||
-        window_.lines.size() >= most_touches)
+    if ((lasted >= tuning::shortest_window && have_all) || lasted >= tuning::longest_window ||
+        window_.lines.size() >= tuning::most_touches)
         close_window(window_, lasted);
 }
 
@@ -234,7 +228,7 @@ void SharingProfiler::add(const LineWindow::Shared& shared) {
     key.memory = shared.is_on_stack ? SharedMemory::stack : SharedMemory::other;
     if (const auto data = variables_.at(shared.address)) {
         key.memory = SharedMemory::variable;
-        if (found_.size() < most_entries_by_variable) {
+        if (found_.size() < tuning::most_entries_by_variable) {
             key.data = data;
             key.other_data = variables_.at(shared.other_address);
         }

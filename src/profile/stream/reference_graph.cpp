@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "profile/tuning.h"
+
 namespace shadowprof::profile {
 
 void ReferenceGraph::Node::follow(Key key) {
@@ -120,7 +122,7 @@ std::vector<ReferenceGraph::Stream> ReferenceGraph::streams(std::size_t least_le
     std::erase_if(found, [&](const Stream& stream) {
         double seen = 0;
         for (const auto key : stream.nodes) seen += static_cast<double>(nodes_.find(key)->seen);
-        return seen < least_recurrences * static_cast<double>(stream.nodes.size()) ||
+        return seen < tuning::least_recurrences * static_cast<double>(stream.nodes.size()) ||
                stream.nodes.size() + (stream.beginnings.empty() ? 0 : 1) < least_length;
     });
     return found;

@@ -19,6 +19,7 @@
 
 #include "base/flat_map.h"
 #include "model/statistics.h"
+#include "profile/tuning.h"
 
 namespace shadowprof::profile {
 
@@ -61,11 +62,7 @@ class ReferenceGraph {
         std::vector<Key> beginnings;
     };
 
-    static constexpr std::size_t most_nodes = 1u << 18;
-    static constexpr double least_recurrences = 3;  // on average
-    static constexpr double nearly_always = 0.9;
-
-    explicit ReferenceGraph(std::size_t most = most_nodes) : most_(most) {}
+    explicit ReferenceGraph(std::size_t most = tuning::most_references) : most_(most) {}
 
     void add(Cursor& at, const Reference& reference) {
         if (at.has_last) {
@@ -116,7 +113,8 @@ class ReferenceGraph {
         return (hash >> 1) + 1;
     }
     static bool is_nearly_all(std::uint64_t part, std::uint64_t of) {
-        return part > 0 && static_cast<double>(part) >= nearly_always * static_cast<double>(of);
+        return part > 0 &&
+               static_cast<double>(part) >= tuning::nearly_always * static_cast<double>(of);
     }
     // The node that nearly always comes after such a one, whatever else comes before that.
     static Key usual_next(const Node& node) {

@@ -5,15 +5,11 @@
 #include <unordered_map>
 
 #include "base/x86.h"
+#include "profile/tuning.h"
 
 namespace shadowprof::profile {
 
 namespace {
-
-// Two or three references in a row come again in any loop, and nothing follows from it.
-constexpr std::size_t least_length = 4;
-// The hottest that are handed over, so that memory is bounded.
-constexpr std::size_t most_streams = 1u << 14;
 
 // Of one occurrence of a stream.
 struct Layout {
@@ -144,9 +140,9 @@ void StreamDetector::add(const ReferenceGraph::Stream& stream, std::map<Looks, S
 }
 
 std::vector<StreamHotlist::Entry> StreamDetector::streams(const Totals& totals) {
-    auto streams = graph_.streams(least_length);
-    if (streams.size() > most_streams) {
-        const auto end = streams.begin() + static_cast<std::ptrdiff_t>(most_streams);
+    auto streams = graph_.streams(tuning::shortest_stream);
+    if (streams.size() > tuning::most_streams) {
+        const auto end = streams.begin() + static_cast<std::ptrdiff_t>(tuning::most_streams);
         std::ranges::nth_element(streams, end, std::ranges::greater{},
                                  [this](const auto& stream) { return count_of(stream); });
         streams.erase(end, streams.end());

@@ -6,12 +6,11 @@
 
 #include "profile/time/stack_context.h"
 #include "profile/time/time_words.h"
+#include "profile/tuning.h"
 
 namespace shadowprof::profile {
 
 namespace {
-
-constexpr std::size_t most_contexts = 3000;
 
 // A look has the innermost part of a deep stack, and some code cannot be unwound. Where a stack
 // breaks off others of its thread go on, which end where most do: so does it, the way that most
@@ -56,13 +55,14 @@ void complete_stacks(std::vector<TimeHotlist::Entry>& entries) {
 // The rarest contexts are told by their innermost function only. Those that have become the same
 // are one.
 void forget_rarest_contexts(std::vector<TimeHotlist::Entry>& entries) {
-    const bool are_many = entries.size() > most_contexts;
+    const bool are_many = entries.size() > tuning::most_stacks;
     sort_hotlist(entries);
     using Function = std::tuple<std::string, ThreadState, std::string, std::vector<Location>>;
     std::map<Function, std::size_t> known;
     std::vector<TimeHotlist::Entry> kept;
     for (auto& e : entries) {
-        if (are_many && kept.size() >= most_contexts / 2 && e.frames.size() > 1) e.frames.resize(1);
+        if (are_many && kept.size() >= tuning::most_stacks / 2 && e.frames.size() > 1)
+            e.frames.resize(1);
         const auto [same, is_new] =
             known.try_emplace({e.thread, e.state, e.call, e.frames}, kept.size());
         if (is_new) {

@@ -10,15 +10,13 @@
 #include <vector>
 
 #include "model/number_text.h"
+#include "profile/tuning.h"
 
 namespace shadowprof::profile {
 
 namespace {
 
 using model::LocationIndex, model::Profile, model::ShownCell, model::ShownPlace, model::Statistics;
-
-constexpr std::size_t most_calls = 3;
-constexpr double worth_telling = 0.01;
 
 double seconds_of(std::uint64_t nanoseconds) {
     return static_cast<double>(nanoseconds) * 1e-9;
@@ -150,11 +148,10 @@ std::string_view words_for(ThreadState state) {
 
 // "lock 3.2 s, sleep 1.1 s"; what is less than a hundredth of the rest is left out.
 std::string waiting_text(const WaitingTimes& waiting) {
-    constexpr std::uint64_t part_that_counts = 100;
     const auto all = sum_of(waiting);
     std::string text;
     for (const auto& w : waiting) {
-        if (w.nanoseconds < all / part_that_counts) continue;
+        if (w.nanoseconds < all / tuning::least_part_of_waiting) continue;
         if (!text.empty()) text += ", ";
         text += words_for(w.state);
         if (!w.call.empty()) text += " (" + w.call + ")";
@@ -214,7 +211,8 @@ class Chapter {
         auto text = "user code " + share(shares_.user) + ", kernel " + share(shares_.kernel);
         std::vector<std::string> calls;
         for (const auto& [name, time] : shares_.calls) {
-            if (calls.size() == most_calls || share_of(time) < worth_telling) break;
+            if (calls.size() == tuning::most_calls_told || share_of(time) < tuning::part_of_time)
+                break;
             calls.push_back((name.empty() ? "calls unknown" : name) + " " + share(time));
         }
         if (!calls.empty()) text += fmt::format(" ({})", fmt::join(calls, ", "));
@@ -229,7 +227,7 @@ class Chapter {
     std::string waits_text() const {
         auto waiting = shares_.waiting;
         std::erase_if(waiting, [&](const auto& w) {
-            return seconds_of(w.nanoseconds) < worth_telling * in_.profile.run.duration;
+            return seconds_of(w.nanoseconds) < tuning::part_of_time * in_.profile.run.duration;
         });
         if (waiting.empty()) return {};
         auto text = "waiting: " + waiting_text(waiting);

@@ -7,15 +7,13 @@
 
 #include "profile/common/tally.h"
 #include "profile/timeline/timeline_words.h"
+#include "profile/tuning.h"
 
 namespace shadowprof::profile {
 
 namespace {
 
-constexpr std::size_t most_columns = 100;
 constexpr std::uint64_t nanoseconds_in_a_millisecond = 1'000'000;
-// As many as hotlists have by default; and of what is told by itself.
-constexpr std::size_t most_entries = 1000, most_told = 800;
 
 }  // namespace
 
@@ -26,7 +24,7 @@ void TimelineProfiler::look(const ClockLook& look) {
     const auto end = static_cast<std::uint64_t>(std::max(0.0, look.at) * 1e9);
     const auto begin = end - std::min(end, look.nanoseconds);
     const auto width = [&] { return width_ * nanoseconds_in_a_millisecond; };
-    while (end > most_columns * width()) halve();
+    while (end > tuning::most_columns * width()) halve();
     std::optional<Location> function;
     if (!look.stack.empty()) function = functions_.function_of(look.stack.front());
     const Key key{look.thread, *look.state, look.call, function};
@@ -70,7 +68,7 @@ std::set<TimelineProfiler::Key> TimelineProfiler::told() const {
     std::set<Key> told;
     std::size_t entries = 0;
     for (const auto& [mean, key] : order)
-        if ((entries += sums[*key].second) <= most_told) told.insert(*key);
+        if ((entries += sums[*key].second) <= tuning::most_told_alone) told.insert(*key);
     return told;
 }
 
@@ -92,7 +90,7 @@ void TimelineProfiler::yield(Hotlists& into, Seen /*what is seen of Traces*/) {
         }
     }
     sort_hotlist(list.entries);
-    for (; list.entries.size() > most_entries; list.entries.pop_back())
+    for (; list.entries.size() > tuning::most_timeline_entries; list.entries.pop_back())
         list.totals.unknown += list.entries.back().statistics.count;
     into.add(std::move(list));
 }

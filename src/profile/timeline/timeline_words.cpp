@@ -10,18 +10,13 @@
 
 #include "model/number_text.h"
 #include "profile/time/time_words.h"
+#include "profile/tuning.h"
 
 namespace shadowprof::profile {
 
 namespace {
 
 using model::LocationIndex, model::ShownCell;
-
-// Two neighbours are different where chance would hardly explain it: by so many standard deviations
-// of what it does. Functions of which fewer looks than this are expected count together.
-constexpr double certainly_different = 4.5, fewest_looks_expected = 3;
-constexpr std::size_t most_phases = 12;
-constexpr double worth_telling = 0.03;
 
 using PartKey = std::optional<LocationIndex>;
 using Parts = std::map<PartKey, Phase::Part>;
@@ -57,7 +52,7 @@ double difference(const Building& a, const Building& b) {
     // What was not looked at is not what was asleep.
     const bool is_same_kind =
         (a.looks == 0) == (b.looks == 0) && (a.looked_at == 0) == (b.looked_at == 0);
-    if (!is_same_kind) return certainly_different;
+    if (!is_same_kind) return tuning::certainly_different;
     if (a.looks == 0) return 0;
     const auto looks = a.looks * b.looks / (a.looks + b.looks);
     double sum = 0, freedom = -1, rest = 0, difference_of_rest = 0;
@@ -71,7 +66,7 @@ double difference(const Building& a, const Building& b) {
         const auto expected =
             (a.share(key) * a.looks + b.share(key) * b.looks) / (a.looks + b.looks);
         const auto apart = a.share(key) - b.share(key);
-        if (expected * looks >= fewest_looks_expected) {
+        if (expected * looks >= tuning::fewest_looks_expected) {
             count(expected, apart);
         } else {
             rest += expected;
@@ -119,7 +114,7 @@ std::vector<Phase> phases_of(const TimelineSection& timeline,
                 least = d;
                 at = n;
             }
-        if (least >= certainly_different && building.size() <= most_phases) break;
+        if (least >= tuning::certainly_different && building.size() <= tuning::most_phases) break;
         building[at].append(building[at + 1]);
         building.erase(building.begin() + static_cast<std::ptrdiff_t>(at) + 1);
     }
@@ -161,7 +156,8 @@ class Phases {
         const auto time = (end(phase) - begin(phase)) * looked_at;
         const auto runs = static_cast<double>(profile_.run.runs());
         const auto seen = static_cast<double>(phase.on_processors()) * 1e-9 / runs;
-        const bool is_most = unseen_meanwhile(phase) * looked_at <= seen + worth_telling * time;
+        const bool is_most =
+            unseen_meanwhile(phase) * looked_at <= seen + tuning::part_of_phase * time;
         if (seen == 0 && (!is_most || phase.looked_at == 0)) return ShownCell("not looked at");
         auto number = time > 0 ? seen / time : 0;
         if (profile_.host.cores > 0)
@@ -194,10 +190,8 @@ class Phases {
             if (!is_waiting(e.state)) seen += static_cast<double>(e.statistics.count) * 1e-9;
         for (const auto& other : profile_.processes)
             if (other.part == process.part) all += other.cpu;
-        // Looks are not exact.
-        constexpr double all_but_little = 0.8;
         const auto part = model::fraction(seen, all);
-        return part < all_but_little ? part : 1;
+        return part < tuning::all_but_little ? part : 1;
     }
 
     const model::Profile& profile_;
@@ -233,8 +227,8 @@ model::ShownChapter timeline_chapter(const TimelineSection& timeline,
     for (std::size_t n = 0; n < 3; ++n) {
         const auto part = [n](const Phase& p) -> const Phase::Part* {
             const auto all = static_cast<double>(p.on_processors());
-            return n < p.parts.size() &&
-                           static_cast<double>(p.parts[n].nanoseconds) >= worth_telling * all
+            return n < p.parts.size() && static_cast<double>(p.parts[n].nanoseconds) >=
+                                             tuning::part_of_phase * all
                        ? &p.parts[n]
                        : nullptr;
         };

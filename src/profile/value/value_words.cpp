@@ -11,6 +11,7 @@
 #include "model/number_text.h"
 #include "model/utf8.h"
 #include "profile/common/instruction_text.h"
+#include "profile/tuning.h"
 
 namespace shadowprof::profile {
 
@@ -19,9 +20,6 @@ namespace {
 constexpr std::array<std::string_view, 3> movers{"mov", "movabs", "push"};
 constexpr std::array<std::string_view, 10> zeroing{"xor",   "sub",    "pxor",   "xorps",  "xorpd",
                                                    "vpxor", "vxorps", "vxorpd", "vpxord", "vpxorq"};
-constexpr double worth_a_note = 0.05;
-constexpr std::size_t most_values = 12;  // of one operand, on the page
-constexpr double worst_reach = 0.25;     // a share that is known no better than ± this is no news
 
 using Entry = ValueSection::Entry;
 
@@ -77,7 +75,7 @@ model::Estimate share_of(const ValueShare& value, const Entry& e) {
 }
 
 bool stands_out(const Entry& e, std::size_t n) {
-    return n < e.top.size() && share_of(e.top[n], e).share >= worth_a_note;
+    return n < e.top.size() && share_of(e.top[n], e).share >= tuning::values_worth_a_note;
 }
 
 }  // namespace
@@ -154,7 +152,7 @@ std::string value_note(const model::Profile& profile, const Entry& e) {
         note +=
             (note.empty() ? operand_label(e) + " " : ", ") + model::share_text(share) + " " + what;
     };
-    if (tells_step(profile, e) && e.stride->share >= worth_a_note)
+    if (tells_step(profile, e) && e.stride->share >= tuning::values_worth_a_note)
         add(e.stride->share, step_text(e.stride->step));
     for (std::size_t n = 0; n < 2 && stands_out(e, n); ++n)
         add(share_of(e.top[n], e).share, value_text(e.top[n].value, e));
@@ -169,7 +167,7 @@ model::ShownChapter value_chapter(const ValueSection& list, const model::Chapter
     std::vector<std::pair<double, const Entry*>> found;  // by the executions that it is regular in
     bool is_any_known = false;
     const auto is_known = [&](const Entry& e) {
-        return model::reach_of(regularity_of(profile, e).share) <= worst_reach;
+        return model::reach_of(regularity_of(profile, e).share) <= tuning::worst_reach_of_value;
     };
     for (const auto& e : list.entries) {
         if (is_constant_by_construction(profile, e)) continue;
@@ -201,7 +199,8 @@ model::ShownChapter value_chapter(const ValueSection& list, const model::Chapter
         .column(Column("top", "distribution", parts).only(Column::On::page),
                 [&](const Entry& e) {
                     model::ShownParts parts;
-                    for (std::size_t n = 0; n < std::min(e.top.size(), most_values); ++n)
+                    for (std::size_t n = 0; n < std::min(e.top.size(), tuning::most_values_shown);
+                         ++n)
                         parts.push_back({value_text(e.top[n].value, e), share_of(e.top[n], e)});
                     return parts;
                 })

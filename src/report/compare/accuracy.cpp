@@ -6,13 +6,11 @@
 
 #include "base/error.h"
 #include "base/wide.h"
+#include "report/tuning.h"
 
 namespace shadowprof::report {
 
 namespace {
-
-constexpr std::uint64_t one_path_of = 20;             // 5 %
-constexpr std::uint64_t top_tenths = 9, tenths = 10;  // 90 %
 
 using Count = std::uint64_t Member::*;
 
@@ -81,7 +79,7 @@ std::optional<PathAccuracy> path_accuracy(const CountPair& paths) {
     if (sampled.members == 0 || perfect.members == 0) return {};
 
     const Wide all = Wide{perfect.members} + perfect.rest.members;
-    const Wide wanted = (all + one_path_of - 1) / one_path_of;
+    const Wide wanted = (all + tuning::one_path_of - 1) / tuning::one_path_of;
     auto actual = by_heat(members, &Member::perfect);
     actual.resize(static_cast<std::size_t>(std::min<Wide>(wanted, actual.size())));
     auto estimated = by_heat(members, &Member::sampled);
@@ -154,11 +152,11 @@ std::optional<TopOverlap> top_overlap(const CountPair& list) {
     if (sampled.members == 0 || perfect.members == 0) return {};
 
     const Shares shares(list);
-    const Wide enough = Wide{list.perfect.total} * top_tenths;
+    const Wide enough = Wide{list.perfect.total} * tuning::top_tenths;
     TopOverlap result;
     Wide weight = 0, common = 0, could_match = 0;
     for (const auto i : by_heat(list.members, &Member::perfect)) {
-        if (weight * tenths >= enough) break;
+        if (weight * tuning::tenths >= enough) break;
         const auto& m = list.members[i];
         weight += m.perfect;
         common += shares.common(m);
@@ -170,9 +168,9 @@ std::optional<TopOverlap> top_overlap(const CountPair& list) {
     // If the listed members do not make up 90 %, dropped ones belong to the top as well. The last
     // of them may exceed 90 %.
     Wide missing = 0;
-    if (weight * tenths < enough)
-        missing =
-            std::min(perfect.rest.dropped, (enough - weight * tenths) / tenths + perfect.rest.each);
+    if (weight * tuning::tenths < enough)
+        missing = std::min(perfect.rest.dropped,
+                           (enough - weight * tuning::tenths) / tuning::tenths + perfect.rest.each);
     const auto of = shares.perfect(weight), more = shares.perfect(missing);
     result.accuracy = {ratio(common, of), ratio(common, of + more),
                        ratio(common + could_match + more, of + more)};

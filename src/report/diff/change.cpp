@@ -5,14 +5,11 @@
 #include <cmath>
 #include <utility>
 
+#include "report/tuning.h"
+
 namespace shadowprof::report {
 
 namespace {
-
-// The intervals in profiles are 95 % intervals; a difference is believed at 99.9 %.
-constexpr double normal_quantile = 3.2905;
-constexpr double widened = normal_quantile / 1.95996;
-constexpr double least_chance = 0.001;
 
 // 99.95 % quantiles of Student's t for 1, 2, … degrees of freedom.
 constexpr std::array t_quantiles{636.619, 31.599, 12.924, 8.610, 6.869, 5.959, 5.408, 5.041,
@@ -23,7 +20,7 @@ constexpr std::array t_quantiles{636.619, 31.599, 12.924, 8.610, 6.869, 5.959, 5
 double t_quantile(std::size_t degrees_of_freedom) {
     if (degrees_of_freedom <= t_quantiles.size()) return t_quantiles[degrees_of_freedom - 1];
     // The first term of the Cornish–Fisher expansion.
-    const double z = normal_quantile;
+    const double z = tuning::normal_quantile;
     return z + (z * z * z + z) / (4.0 * static_cast<double>(degrees_of_freedom));
 }
 
@@ -41,12 +38,13 @@ double run_to_run(const std::vector<double>& runs, double mean) {
 
 // Code that occurs in few samples may well be missing from all samples of another profile.
 bool may_be_missed(const Amount& seen, const Absence& absence) {
-    return absence.samples != 0 && std::pow(1 - std::min(seen.presence, 1.0),
-                                            static_cast<double>(absence.samples)) > least_chance;
+    return absence.samples != 0 &&
+           std::pow(1 - std::min(seen.presence, 1.0), static_cast<double>(absence.samples)) >
+               tuning::least_chance;
 }
 
 bool are_too_few(double samples) {
-    return samples > 0 && samples < fewest_samples_compared;
+    return samples > 0 && samples < tuning::fewest_samples_compared;
 }
 
 }  // namespace
@@ -76,7 +74,8 @@ Change change_of(std::string name, const std::vector<const Amount*>& bases,
     for (const double x : runs) c.base += x / n;
     const auto& latest = now ? *now : absent_now.amount;
     c.now = latest.value;
-    const double sampling = widened * std::sqrt(squares / (n * n) + reach(latest) * reach(latest));
+    const double sampling =
+        tuning::widened * std::sqrt(squares / (n * n) + reach(latest) * reach(latest));
     c.noise = std::max(sampling, run_to_run(runs, c.base));
     c.has_too_few_samples = are_too_few(samples) || are_too_few(latest.samples);
     if (base_may_miss_it || (!now && may_be_missed(*seen, absent_now)))

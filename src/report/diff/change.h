@@ -28,10 +28,6 @@ struct Amount {
     double samples = 0;
 };
 
-// With fewer samples on either side nothing is said to have changed: intervals of so few are not to
-// be relied on.
-inline constexpr double fewest_samples_compared = 30;
-
 struct Change {
     std::string name;
     double base = 0;  // the mean of the baselines

@@ -13,6 +13,7 @@
 #include "report/diff/diff_amounts.h"
 #include "report/diff/shapes.h"
 #include "report/text/format.h"
+#include "report/tuning.h"
 #include "report/views/certainty.h"
 
 namespace shadowprof::report {
@@ -31,8 +32,6 @@ constexpr ListKind list_kinds[]{
     {"waiting", "nanoseconds waited in 1,000 instructions", "latency", waiting_amounts},
     {"loads", "nanoseconds waited in 1,000 instructions", "latency", load_amounts},
 };
-
-constexpr std::size_t enough_baselines = 5;
 
 std::string command_of(const Profile& p) {
     return p.targets.empty() ? std::string()
@@ -73,7 +72,7 @@ class Differ {
                             fmt::join(dropped_, ", ")));
         if (!too_few_samples_.empty())
             note(fmt::format("with fewer than {:g} samples on one side no change is told of {}",
-                             fewest_samples_compared, fmt::join(too_few_samples_, ", ")));
+                             tuning::fewest_samples_compared, fmt::join(too_few_samples_, ", ")));
         return std::move(out_);
     }
 
@@ -151,11 +150,11 @@ class Differ {
             note(
                 "with one baseline nobody knows how much runs of the unchanged program differ: "
                 "every difference is told");
-        else if (bases_.size() < enough_baselines && is_exact(now_.profile))
+        else if (bases_.size() < tuning::enough_baselines && is_exact(now_.profile))
             note(
                 fmt::format("{} baselines tell little of how much runs of the unchanged program "
                             "differ: {} or more are better",
-                            bases_.size(), enough_baselines));
+                            bases_.size(), tuning::enough_baselines));
     }
     void note(std::string text) { out_.notes.push_back(std::move(text)); }
 

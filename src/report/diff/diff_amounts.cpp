@@ -11,6 +11,7 @@
 #include "profile/latency/latency_words.h"
 #include "profile/value/value_words.h"
 #include "report/text/format.h"
+#include "report/tuning.h"
 #include "report/views/shares.h"
 
 namespace shadowprof::report {
@@ -195,12 +196,9 @@ Share share_of_value(const ValueEntry& e, std::uint64_t value) {
     return {0, 0, all > 0 ? fraction(static_cast<double>(e.executions.unknown), all) : 1};
 }
 
-constexpr double least_change_of_share = 0.05;
-constexpr double beyond_interval = 0.68;  // of its width: 95 % becomes 99.9 %
-
 bool are_apart(const Share& a, const Share& b) {
     const auto gap = std::max(a.low - b.high, b.low - a.high);
-    return gap > beyond_interval / 2 * ((a.high - a.low) + (b.high - b.low));
+    return gap > tuning::beyond_interval / 2 * ((a.high - a.low) + (b.high - b.low));
 }
 
 }  // namespace
@@ -299,7 +297,7 @@ std::optional<ValueChange> value_change(const Profile& p,
         const auto before = share_of_value(*b, change.is_address ? b->top.front().value : followed);
         if (b == &base) change.base_share = before.share;
         if (!are_apart(before, after) ||
-            std::abs(before.share - after.share) < least_change_of_share)
+            std::abs(before.share - after.share) < tuning::least_change_of_value)
             return {};
     }
     change.operand = operand_label(now);

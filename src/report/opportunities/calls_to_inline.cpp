@@ -33,7 +33,7 @@ std::vector<Finding> find_calls_to_inline(const Evidence& e, Symbols&) {
     for (Point entry = 0; entry < e.points(); ++entry) {
         const auto* method = e.method_at(entry);
         const auto length = method ? e.instructions_per_call(*method) : 0;
-        if (length <= 0 || length > thresholds::small_function) continue;
+        if (length <= 0 || length > tuning::small_function) continue;
         std::vector<const EdgeEntry*> calls;
         std::uint64_t count = 0;
         for (const auto* edge : e.edges_to(entry)) {
@@ -41,7 +41,7 @@ std::vector<Finding> find_calls_to_inline(const Evidence& e, Symbols&) {
             calls.push_back(edge);
             count += edge->statistics.count;
         }
-        if (count < thresholds::least_executions) continue;
+        if (count < tuning::least_executions) continue;
         std::stable_sort(calls.begin(), calls.end(), [](const auto* a, const auto* b) {
             return a->statistics.count > b->statistics.count;
         });

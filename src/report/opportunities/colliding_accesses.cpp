@@ -14,7 +14,7 @@ using profile::Hazard;
 using profile::HazardSection;
 
 // Waiting counts alike in all findings.
-static_assert(machine::instructions_in_a_nanosecond == thresholds::instructions_in_a_nanosecond);
+static_assert(machine::instructions_in_a_nanosecond == tuning::instructions_in_a_nanosecond);
 
 template <class Is, class What>
 std::vector<Finding> find_hazards(const Evidence& e, Is is_wanted, What what) {
@@ -22,8 +22,7 @@ std::vector<Finding> find_hazards(const Evidence& e, Is is_wanted, What what) {
     const auto* list = e.profile().find<HazardSection>();
     if (!list) return found;
     for (const auto& entry : list->entries) {
-        if (!is_wanted(entry.kind) || entry.statistics.count < thresholds::least_executions)
-            continue;
+        if (!is_wanted(entry.kind) || entry.statistics.count < tuning::least_executions) continue;
         Finding f;
         f.location = entry.location;
         f.what = what(entry);

@@ -13,11 +13,10 @@ std::vector<Finding> find_constant_divisors(const Evidence& e, Symbols&) {
     constexpr std::size_t writers_listed = 3;
     std::vector<Finding> found;
     for (Point at = 0; at < e.points(); ++at) {
-        if (e.executions(at) < thresholds::least_executions) continue;
+        if (e.executions(at) < tuning::least_executions) continue;
         const auto divisor = divisor_of(e, at);
         const auto usual = divisor ? usual_divisor(e, *divisor) : std::nullopt;
-        if (!usual || usual->ratio.low < thresholds::least_divisor_share || usual->value == 0)
-            continue;
+        if (!usual || usual->ratio.low < tuning::least_divisor_share || usual->value == 0) continue;
         const auto& p = e.profile();
         Finding f;
         f.location = e.location(at);
@@ -33,7 +32,7 @@ std::vector<Finding> find_constant_divisors(const Evidence& e, Symbols&) {
         }
         f.touches =
             e.share_of_instructions(static_cast<double>(e.executions(at)) * usual->ratio.share *
-                                    thresholds::instructions_in_a_division);
+                                    tuning::instructions_in_a_division);
         found.push_back(std::move(f));
     }
     return found;

@@ -51,8 +51,8 @@ std::vector<Finding> find_data_streams(const Evidence& e, Symbols&) {
     for (const auto& group : waiting_loads(e))
         for (const auto* load : group.loads) waiting.insert(load->location);
     for (const auto& stream : list->entries) {
-        if (stream.statistics.count < thresholds::least_executions ||
-            Entry::regularity(stream) > thresholds::most_regular)
+        if (stream.statistics.count < tuning::least_executions ||
+            Entry::regularity(stream) > tuning::most_regular)
             continue;
         const auto bytes = Entry::lines_each(stream) * double{cache_line};
         const bool is_too_large = bytes > real(list->cache);

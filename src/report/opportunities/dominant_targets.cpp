@@ -12,19 +12,19 @@ std::vector<Finding> find_dominant_targets(const Evidence& e, Symbols&) {
     std::vector<Finding> found;
     for (Point at = 0; at < e.points(); ++at) {
         const auto edges = e.edges_from(at);
-        if (edges.empty() || e.executions(at) < thresholds::least_executions) continue;
+        if (edges.empty() || e.executions(at) < tuning::least_executions) continue;
         const auto text = e.text(at);
         if (!is_computed_branch(text)) continue;
         const EdgeEntry* top = edges.front();
         for (const auto* edge : edges)
             if (edge->statistics.count > top->statistics.count) top = edge;
         const auto ratio = e.ratio_among(*top);
-        if (ratio.low < thresholds::least_target_share) continue;
+        if (ratio.low < tuning::least_target_share) continue;
 
         const auto target = e.point(top->to);
         const auto* method = e.method_at(target);
         const auto length = method ? e.instructions_per_call(*method) : 0;
-        const bool is_small = length > 0 && length <= thresholds::small_function;
+        const bool is_small = length > 0 && length <= tuning::small_function;
         const double each = (is_call(text) ? 2 : 1) + (is_small ? length : 0);
         const auto count = static_cast<double>(top->statistics.count);
         const auto& p = e.profile();

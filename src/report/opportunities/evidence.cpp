@@ -86,8 +86,8 @@ void Evidence::raise(Point at, std::uint64_t executions) {
 void Evidence::seen(Point at, const model::Statistics& by, const model::Totals& of) {
     if (seen_[at] == Seen::often || by.count == 0) return;
     const auto count = real(by.count);
-    const bool is_often = of.exhaustive || (by.samples >= thresholds::least_samples &&
-                                            count * count >= thresholds::least_equal_samples *
+    const bool is_often = of.exhaustive || (by.samples >= tuning::least_samples &&
+                                            count * count >= tuning::least_equal_samples *
                                                                  static_cast<double>(by.squares));
     seen_[at] = is_often ? Seen::often : Seen::rarely;
 }
@@ -277,8 +277,7 @@ void Evidence::add_looks() {
 }
 
 std::optional<Share> Evidence::share_of_time(std::span<const LocationIndex> inside) const {
-    constexpr std::uint64_t fewest_looks = 100;
-    if (time_.looks() < fewest_looks) return {};
+    if (time_.looks() < tuning::least_looks_for_findings) return {};
     std::set<Place> functions;
     for (const auto at : inside) {
         if (!p_.at(at).function_offset) return {};

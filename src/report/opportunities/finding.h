@@ -36,37 +36,10 @@
 #include <vector>
 
 #include "report/model/profile.h"
+#include "report/tuning.h"
 #include "report/views/shares.h"
 
 namespace shadowprof::report {
-
-// The thresholds of findings. shadowprof(1) has the same numbers.
-namespace thresholds {
-inline constexpr double least_touched = 0.01;           // of all instructions
-inline constexpr std::uint64_t least_executions = 100;  // below, a share says little
-inline constexpr std::uint64_t least_samples = 5;    // that saw the place, and if they are unequal
-inline constexpr double least_equal_samples = 3;     // as many equal ones as would say as much
-inline constexpr double least_argument_share = 0.6;  // of calls that pass the same value
-inline constexpr double least_value_share = 0.9;     // of loads that yield the same value
-inline constexpr double least_target_share = 0.8;    // of indirect calls with the same target
-inline constexpr double least_taken_share = 0.9;     // of a forward branch, to be laid out anew
-inline constexpr double least_divisor_share = 0.9;   // of divisions with the same divisor
-inline constexpr double surely_a_power = 0.35;  // … that are by powers of two: five samples agree
-inline constexpr double least_unchanged_share = 0.99;  // of loads, to count as never changing
-inline constexpr double small_function = 30;          // instructions a call: small enough to inline
-inline constexpr double longest_specialised = 20000;  // instructions a call
-inline constexpr double instructions_in_a_division = 20;
-inline constexpr std::uint64_t least_timed_loads = 30;
-inline constexpr double least_lookup_share = 0.02;  // of the time, in an ordered tree
-inline constexpr double least_spins = 16;           // of a waiting loop, each time
-inline constexpr double instructions_in_a_pause = 50;
-inline constexpr double instructions_in_a_lock = 50;
-inline constexpr std::uint64_t small_write = 512;  // bytes
-inline constexpr double most_regular = 0.5;      // of a stream's references, to count as irregular
-inline constexpr double least_wait_ns = 10;      // a load's mean: more than the near caches take
-inline constexpr double least_far_share = 0.05;  // of a load's data, beyond L2
-inline constexpr double instructions_in_a_nanosecond = 3;
-}  // namespace thresholds
 
 struct FindingKind {
     std::string_view name;                      // "constant-divisor"

@@ -137,7 +137,7 @@ bool is_of_the_user(const Profile& p, const Finding& f) {
 
 bool is_founded(const Finding& f) {
     const auto least = f.bounds ? f.bounds->low : f.touches;
-    return f.touches >= thresholds::least_touched && least >= thresholds::least_touched / 2;
+    return f.touches >= tuning::least_touched && least >= tuning::least_touched / 2;
 }
 
 std::string interval_of(const Finding& f) {
@@ -266,8 +266,7 @@ std::vector<Finding> find_opportunities(const Profile& profile, Symbols& symbols
         const bool is_known = !f.covers.empty() &&
                               std::all_of(f.covers.begin(), f.covers.end(),
                                           [&](auto location) { return covered.count(location); });
-        if (f.touches >= thresholds::least_touched)
-            covered.insert(f.covers.begin(), f.covers.end());
+        if (f.touches >= tuning::least_touched) covered.insert(f.covers.begin(), f.covers.end());
         return is_known;
     });
     auto found = joined(profile, std::move(all), evidence);

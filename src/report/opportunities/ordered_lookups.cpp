@@ -178,9 +178,9 @@ class LookupFinder {
         find_descents();
         std::vector<Finding> found;
         for (const auto& [key, descents] : all_) {
-            if (descents.busiest_ran < thresholds::least_executions || order_.is_used(key.second))
+            if (descents.busiest_ran < tuning::least_executions || order_.is_used(key.second))
                 continue;
-            if (auto f = finding_of(key, descents); f.touches >= thresholds::least_lookup_share)
+            if (auto f = finding_of(key, descents); f.touches >= tuning::least_lookup_share)
                 found.push_back(std::move(f));
         }
         return found;

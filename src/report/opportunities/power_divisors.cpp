@@ -29,7 +29,7 @@ std::string values_text(const ValuesWhere& powers) {
 
 bool is_constant(const Evidence& e, const Divisor& divisor) {
     const auto usual = usual_divisor(e, divisor);
-    return usual && usual->ratio.low >= thresholds::least_divisor_share;
+    return usual && usual->ratio.low >= tuning::least_divisor_share;
 }
 
 }  // namespace
@@ -38,15 +38,15 @@ std::vector<Finding> find_power_divisors(const Evidence& e, Symbols&) {
     const Condition is_power = [](std::uint64_t value) { return std::has_single_bit(value); };
     std::vector<Finding> found;
     for (Point at = 0; at < e.points(); ++at) {
-        if (e.executions(at) < thresholds::least_executions || !is_integer_division(e.text(at)))
+        if (e.executions(at) < tuning::least_executions || !is_integer_division(e.text(at)))
             continue;
         const auto divisor = divisor_of(e, at);
         if (!divisor) continue;
         const auto powers = divisor->is_in_memory()
                                 ? values_where(divisor->loaded, is_power)
                                 : values_where(e, divisor->writers, divisor->family, is_power);
-        if (powers.ratio.share < thresholds::least_divisor_share ||
-            powers.ratio.low < thresholds::surely_a_power || is_constant(e, *divisor))
+        if (powers.ratio.share < tuning::least_divisor_share ||
+            powers.ratio.low < tuning::surely_a_power || is_constant(e, *divisor))
             continue;
         Finding f;
         f.location = e.location(at);
@@ -54,7 +54,7 @@ std::vector<Finding> find_power_divisors(const Evidence& e, Symbols&) {
                              counted("execution", e.executions(at)));
         f.evidence.push_back(fmt::format("{}: by {}", e.place(at).text, values_text(powers)));
         f.touches = e.share_of_instructions(real(e.executions(at)) * powers.ratio.share *
-                                            thresholds::instructions_in_a_division);
+                                            tuning::instructions_in_a_division);
         found.push_back(std::move(f));
     }
     return found;

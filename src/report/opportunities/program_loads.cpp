@@ -54,7 +54,7 @@ bool reads_program_data(const Evidence& e, Symbols& symbols, Point at) {
 std::vector<ProgramLoad> program_loads(const Evidence& e, Symbols& symbols) {
     std::vector<ProgramLoad> loads;
     for (Point at = 0; at < e.points(); ++at) {
-        if (e.executions(at) < thresholds::least_executions || !reads_program_data(e, symbols, at))
+        if (e.executions(at) < tuning::least_executions || !reads_program_data(e, symbols, at))
             continue;
         for (const auto& written : e.written_at(at))
             if (auto value = dominant_value(written)) loads.push_back({at, *value});

@@ -18,8 +18,7 @@ struct ProgramLoad {
 };
 // Of sampled loads it is never sure that none yields another value.
 inline bool is_unchanged(const Share& ratio) {
-    return ratio.share >= thresholds::least_unchanged_share &&
-           ratio.low >= thresholds::least_value_share;
+    return ratio.share >= tuning::least_unchanged_share && ratio.low >= tuning::least_value_share;
 }
 // The loads that ran often enough to be evidence.
 std::vector<ProgramLoad> program_loads(const Evidence& evidence, Symbols& symbols);

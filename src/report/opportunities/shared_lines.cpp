@@ -73,7 +73,7 @@ std::vector<Finding> find_false_sharing(const Evidence& e, Symbols&) {
     if (!list) return found;
     std::map<Pair, std::vector<const Entry*>> pairs;  // of each the accesses that wait most first
     for (const auto& entry : list->entries)
-        if (entry.kind == Sharing::false_ && entry.statistics.count >= thresholds::least_executions)
+        if (entry.kind == Sharing::false_ && entry.statistics.count >= tuning::least_executions)
             pairs[pair_of(p, entry)].push_back(&entry);
     for (const auto& [pair, accesses] : pairs) found.push_back(finding_of(p, *list, accesses));
     return found;

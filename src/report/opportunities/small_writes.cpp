@@ -18,8 +18,6 @@ namespace shadowprof::report {
 
 namespace {
 
-constexpr double longest_ns = 5000;  // a write that takes so long may have written much
-
 bool is_write(std::string_view function) {
     constexpr std::array<std::string_view, 6> writes{
         "write", "__write", "__libc_write", "__GI___libc_write", "writev", "__writev"};
@@ -54,10 +52,11 @@ class WriteFinder {
         std::vector<Finding> found;
         if (!time_.is_known()) return found;
         count_writes();
-        if (writes_ < thresholds::least_executions) return found;
+        if (writes_ < tuning::least_executions) return found;
         find_output();
         const auto each = real(writing_.count) / real(writes_);
-        if (each > longest_ns || (sizes_ && sizes_->ratio.share < thresholds::least_value_share))
+        if (each > tuning::longest_small_write ||
+            (sizes_ && sizes_->ratio.share < tuning::least_value_share))
             return found;
         for (const auto& [place, output] : outputs_)
             if (output.writing.count > 0 && (output.is_flushed || (output.is_of_stream && sizes_)))
@@ -80,11 +79,11 @@ class WriteFinder {
             writes_ += e_.executions(at);
             const auto sizes =
                 values_where(e_, argument_writers(e_, at, RegisterFamily::rdx), RegisterFamily::rdx,
-                             [](std::uint64_t bytes) { return bytes <= thresholds::small_write; });
+                             [](std::uint64_t bytes) { return bytes <= tuning::small_write; });
             const auto any = values_where(e_, argument_writers(e_, at, RegisterFamily::rdx),
                                           RegisterFamily::rdx, [](std::uint64_t) { return true; });
             // Otherwise nothing is known of most.
-            if (any.ratio.share >= thresholds::least_value_share) sizes_ = sizes;
+            if (any.ratio.share >= tuning::least_value_share) sizes_ = sizes;
         }
     }
 
@@ -126,7 +125,7 @@ class WriteFinder {
                         output.is_flushed ? "by flushing" : "by streams", nanoseconds_text(each));
         if (sizes_)
             f.evidence.push_back(fmt::format("no more than {} bytes in {} of them",
-                                             thresholds::small_write, ratio_text(sizes_->ratio)));
+                                             tuning::small_write, ratio_text(sizes_->ratio)));
         f.evidence.push_back(
             fmt::format("{} of the time in write", ratio_text(time_.share_of_sum(output.writing))));
         f.bounds = time_.share_of_sum(output.all);

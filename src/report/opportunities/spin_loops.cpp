@@ -16,8 +16,6 @@ namespace {
 using decoder::Flow, decoder::Instruction, decoder::Operand, decoder::OperandKind,
     decoder::RegisterKind;
 
-constexpr std::uint64_t longest_loop = 160;  // bytes
-
 bool is_one_of(std::string_view name, std::span<const std::string_view> names) {
     return std::ranges::find(names, name) != names.end();
 }
@@ -113,25 +111,25 @@ Point point_at(const Evidence& e, Point first, Point last, std::uint64_t offset)
 bool is_long(const Evidence& e, const EdgeEntry& back, Point first) {
     const auto rounds = real(back.statistics.count);
     const auto begun = std::max(0.0, real(e.executions(first)) - rounds);
-    return rounds >= thresholds::least_spins * begun;
+    return rounds >= tuning::least_spins * begun;
 }
 
 }  // namespace
 
 double SpinLoop::work() const {
     return real(back->statistics.count) *
-           (real(instructions) + (pauses ? thresholds::instructions_in_a_pause : 0) +
-            (locks ? thresholds::instructions_in_a_lock : 0));
+           (real(instructions) + (pauses ? tuning::instructions_in_a_pause : 0) +
+            (locks ? tuning::instructions_in_a_lock : 0));
 }
 
 std::optional<SpinLoop> spin_loop(const Evidence& e, Symbols& symbols, const EdgeEntry& back) {
     const auto first = e.point(back.to), last = e.point(back.from);
     if (back.kind != EdgeKind::taken || first == Evidence::no_point || last == Evidence::no_point ||
         first > last || !e.same_function(first, last) ||
-        back.statistics.count < thresholds::least_executions || !is_long(e, back, first))
+        back.statistics.count < tuning::least_executions || !is_long(e, back, first))
         return {};
     const auto begin = e.place(first).offset, end = e.place(last).offset;
-    if (end - begin > longest_loop || e.place(first).content != 0) return {};
+    if (end - begin > tuning::longest_spin_loop || e.place(first).content != 0) return {};
     const auto& m = e.profile().modules[e.place(first).module];
     const auto code =
         symbols.code_of({m.path, m.build_id}, begin, end - begin + decoder::longest_instruction);

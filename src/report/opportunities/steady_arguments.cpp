@@ -66,15 +66,15 @@ std::vector<Finding> find_steady_arguments(const Evidence& e, Symbols& symbols) 
             e.share_of_instructions(static_cast<double>(method.instructions.count));
         const auto length = e.instructions_per_call(method);
         const auto entry = e.point(method.function);
-        if (touched < thresholds::least_touched || entry == Evidence::no_point || length <= 0 ||
-            length > thresholds::longest_specialised ||
-            method.calls + method.tail_calls < thresholds::least_executions || e.is_plt_stub(entry))
+        if (touched < tuning::least_touched || entry == Evidence::no_point || length <= 0 ||
+            length > tuning::longest_specialised ||
+            method.calls + method.tail_calls < tuning::least_executions || e.is_plt_stub(entry))
             continue;
         for (std::size_t i = 0; i < argument_registers.size(); ++i) {
             const auto family = argument_registers[i];
             if (!reads_argument(e, symbols, entry, family)) continue;
             const auto value = dominant_value(e, argument_writers(e, entry, family), family);
-            if (!value || value->ratio.low < thresholds::least_argument_share ||
+            if (!value || value->ratio.low < tuning::least_argument_share ||
                 looks_like_an_address(*value))
                 continue;
             Finding f;

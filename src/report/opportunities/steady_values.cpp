@@ -14,7 +14,7 @@ std::vector<Finding> find_steady_values(const Evidence& e, Symbols& symbols) {
     std::vector<Finding> found;
     for (const auto& load : program_loads(e, symbols)) {
         const auto& ratio = load.value.ratio;
-        if (ratio.low < thresholds::least_value_share || is_unchanged(ratio) ||
+        if (ratio.low < tuning::least_value_share || is_unchanged(ratio) ||
             looks_like_an_address(load.value))
             continue;
         const auto block = e.instructions_in_block_of(load.at);

@@ -82,7 +82,7 @@ class CopyFinder {
         if (time_.is_known()) add_time();
         std::vector<Finding> found;
         for (const auto& [key, copies] : all_) {
-            if (copies.made < thresholds::least_executions || copies.destroyed * 2 < copies.made)
+            if (copies.made < tuning::least_executions || copies.destroyed * 2 < copies.made)
                 continue;
             found.push_back(finding_of(key, copies));
         }
@@ -210,7 +210,7 @@ class CopyFinder {
                      : fmt::format("copies a {}, and destroys the copy in the same line; {}", name,
                                    counted("time", copies.made));
         if (const auto size = size_of(key);
-            size && size->ratio.low >= thresholds::least_value_share && size->value > 0)
+            size && size->ratio.low >= tuning::least_value_share && size->value > 0)
             f.evidence.push_back(
                 fmt::format("{} bytes in {} of the copies", size->value, ratio_text(size->ratio)));
         if (time_.is_known()) {

@@ -29,22 +29,21 @@ Share mean_of(const LatencyEntry& e) {
 
 // The model may not know what was in the caches before a sample.
 bool is_far_by_time(const LatencyEntry& e) {
-    return real(e.by_time[2] + e.by_time[3]) >= thresholds::least_far_share * real(e.timed);
+    return real(e.by_time[2] + e.by_time[3]) >= tuning::least_far_share * real(e.timed);
 }
 // Readings may be long by chance or because of a disturbance. The model is affected by neither.
 bool is_far_by_the_model(const LatencyEntry& e) {
     if (e.modelled == 0) return true;
     const auto known = e.by_model[0] + e.by_model[1] + e.by_model[2] + e.by_model[3];
     const auto near = real(e.by_model[0] + e.by_model[1]);
-    const auto least = thresholds::least_far_share * real(e.modelled);
+    const auto least = tuning::least_far_share * real(e.modelled);
     return real(known) - near >= least || real(e.page_walks) >= least ||
            real(e.modelled - known) >= least;
 }
 
 bool waits(const LatencyEntry& e) {
-    return e.timed >= thresholds::least_timed_loads &&
-           mean_of(e).low >= thresholds::least_wait_ns && is_far_by_time(e) &&
-           is_far_by_the_model(e);
+    return e.timed >= tuning::least_timed_loads && mean_of(e).low >= tuning::least_wait_ns &&
+           is_far_by_time(e) && is_far_by_the_model(e);
 }
 
 void add(Share& sum, const Share& more) {
@@ -95,7 +94,7 @@ std::vector<WaitingLoads> waiting_loads(const Evidence& e) {
     const auto& p = e.profile();
     if (!p.find<LatencySection>()) return {};
     const auto& list = *p.find<LatencySection>();
-    const auto waiting = all_waiting_ns(list) * thresholds::instructions_in_a_nanosecond;
+    const auto waiting = all_waiting_ns(list) * tuning::instructions_in_a_nanosecond;
     if (waiting <= 0) return {};
     std::map<std::tuple<ModuleIndex, std::uint64_t, std::string, std::uint32_t, AddressTrail::Kind>,
              WaitingLoads>
@@ -113,12 +112,11 @@ std::vector<WaitingLoads> waiting_loads(const Evidence& e) {
         group.loads.push_back(&entry);
         add(group.of_waiting, {share.share, share.low, share.high});
         group.touches += real(entry.loads) * std::max(0.0, entry.mean_ns()) *
-                         thresholds::instructions_in_a_nanosecond / (e.instructions() + waiting);
+                         tuning::instructions_in_a_nanosecond / (e.instructions() + waiting);
     }
     std::vector<WaitingLoads> groups;
     for (auto& [line, group] : lines) {
-        if (group.touches * group.of_waiting.low >=
-            thresholds::least_touched * group.of_waiting.share)
+        if (group.touches * group.of_waiting.low >= tuning::least_touched * group.of_waiting.share)
             groups.push_back(std::move(group));
     }
     return groups;

@@ -12,14 +12,14 @@ namespace shadowprof::report {
 std::vector<Finding> find_wrong_layouts(const Evidence& e, Symbols&) {
     std::vector<Finding> found;
     for (Point at = 0; at < e.points(); ++at) {
-        if (e.executions(at) < thresholds::least_executions || !is_conditional_jump(e.text(at)))
+        if (e.executions(at) < tuning::least_executions || !is_conditional_jump(e.text(at)))
             continue;
         for (const auto* edge : e.edges_from(at)) {
             const auto target = e.point(edge->to);
             if (edge->kind != EdgeKind::taken || target <= at || !e.same_function(at, target))
                 continue;
             const auto ratio = e.ratio_among(*edge);
-            if (ratio.low < thresholds::least_taken_share) continue;
+            if (ratio.low < tuning::least_taken_share) continue;
             const auto& p = e.profile();
             const auto& from = p.at(edge->from);
             const auto& to = p.at(edge->to);

@@ -11,6 +11,7 @@
 #include "report/page/page_index.h"
 #include "report/page/page_timeline.h"
 #include "report/text/format.h"
+#include "report/tuning.h"
 #include "report/views/certainty.h"
 #include "report/views/chapters.h"
 #include "report/views/flame_tree.h"
@@ -167,7 +168,7 @@ class PageWriter {
 
     void findings() {
         out_.break_line();
-        out_.key("least_touched").real(thresholds::least_touched);
+        out_.key("least_touched").real(tuning::least_touched);
         out_.key("why_no_findings")
             .text(!weighted_instructions(p_)    ? unknown_total_text
                   : certainty_of(p_).is_noise() ? "None can be founded on so few samples."

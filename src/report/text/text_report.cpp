@@ -12,6 +12,7 @@
 #include "report/text/format.h"
 #include "report/text/listing.h"
 #include "report/text/text_table.h"
+#include "report/tuning.h"
 #include "report/views/certainty.h"
 #include "report/views/chapters.h"
 #include "report/views/processes.h"
@@ -258,7 +259,7 @@ class TextReport {
         else if (findings.empty() && certainty_of(p_).is_noise())
             line_of("none can be founded on so few samples", Tint::dim, 2);
         else if (findings.empty())
-            line_of("none that is certain to touch " + share_text(thresholds::least_touched) +
+            line_of("none that is certain to touch " + share_text(tuning::least_touched) +
                         " of the work or more",
                     Tint::dim, 2);
         std::set<const FindingKind*> advised;  // each advice is given once

@@ -9,16 +9,12 @@
 
 #include "profile/time/time_words.h"
 #include "report/text/format.h"
+#include "report/tuning.h"
 #include "report/views/shares.h"
 
 namespace shadowprof::report {
 
 namespace {
-
-constexpr double most_times = 1e6;
-constexpr std::size_t most_facts = 5;
-constexpr std::uint64_t fewest_to_foretell = 5;  // samples
-constexpr double most_overhead = 20;             // per cent, that anyone is advised to spend
 
 // As if every sample had been taken so many times.
 Totals times(Totals totals, std::uint64_t n) {
@@ -112,14 +108,14 @@ Certainty certainty_of(const Profile& profile) {
     Certainty c{worst_reach(*shares, 1), {}};
     if (c.is_enough() || shares->totals.total == 0) return c;
     std::uint64_t too_few = 1, enough = 2;
-    while (worst_reach(*shares, enough) > Certainty::enough) {
+    while (worst_reach(*shares, enough) > tuning::known_well) {
         too_few = enough;
         enough *= 2;
-        if (static_cast<double>(enough) > most_times) return c;
+        if (static_cast<double>(enough) > tuning::most_times_as_many) return c;
     }
     while (enough - too_few > std::max<std::uint64_t>(1, too_few / 8)) {
         const auto middle = too_few + (enough - too_few) / 2;
-        (worst_reach(*shares, middle) > Certainty::enough ? too_few : enough) = middle;
+        (worst_reach(*shares, middle) > tuning::known_well ? too_few : enough) = middle;
     }
     c.times_as_many = static_cast<double>(enough);
     return c;
@@ -165,11 +161,8 @@ std::string shortage_text(const Profile& profile) {
                        profile.coverage.samples, points_text(certainty.reach));
 }
 
-// With the default types, as far as samples tell what it executes. Measured with python3 and xz:
-// the code cache takes 1.2 to 2.6 times the program's time; what is digested beside it holds it up
-// by so much for each call, and for each block, of which one in 32 has its values captured.
+// With the default types, as far as samples tell what it executes.
 std::string times_in_full_mode(const Profile& profile) {
-    constexpr double in_cache = 2, of_call = 33e-9, of_block = 2.1e-9;
     const auto* const calls = profile.find<CallSection>();
     const auto& seen = profile.coverage;
     const auto* const time = profile.find<TimeSection>();
@@ -177,14 +170,15 @@ std::string times_in_full_mode(const Profile& profile) {
                               ? static_cast<double>(time->totals.total) * 1e-9
                               : profile.run.duration;
     if (!calls || !seen.weighted_instructions || seen.instructions == 0 ||
-        seen.samples < fewest_to_foretell || !(computed > 0))
+        seen.samples < tuning::fewest_samples_to_foretell || !(computed > 0))
         return "3 to 15 times";
     const auto blocks = static_cast<double>(seen.blocks) *
                         static_cast<double>(*seen.weighted_instructions) /
                         static_cast<double>(seen.instructions);
-    const auto times =
-        in_cache +
-        (of_call * static_cast<double>(calls->totals.total) + of_block * blocks) / computed;
+    const auto times = tuning::times_in_cache +
+                       (tuning::seconds_of_call * static_cast<double>(calls->totals.total) +
+                        tuning::seconds_of_block * blocks) /
+                           computed;
     return fmt::format("about {:.0f} times", times);
 }
 
@@ -205,7 +199,8 @@ std::vector<std::string> remedies_for(const Profile& profile) {
                 "and shadowprof merge";
         if (budget) {
             const auto percent = budget->overhead * 100;
-            const auto wanted = std::min(most_overhead, std::max(5.0, std::ceil(n * percent)));
+            const auto wanted =
+                std::min(tuning::most_overhead_advised, std::max(5.0, std::ceil(n * percent)));
             if (wanted > percent)
                 lines.push_back(fmt::format("--overhead {:g}% instead of {:g}%{}", wanted, percent,
                                             wanted < n * percent ? ", and for longer" : ""));
@@ -243,11 +238,11 @@ std::vector<std::string> certain_facts(const Profile& profile) {
     std::vector<std::pair<double, model::LocationIndex>> known;
     for (const auto& [key, function] : functions)
         if (const auto low = share_of(function.second, time->totals).low;
-            low >= Certainty::least_told)
+            low >= tuning::least_certain)
             known.emplace_back(low, function.first);
     std::ranges::stable_sort(known, std::greater{}, [](const auto& k) { return k.first; });
     std::vector<std::string> lines;
-    for (std::size_t i = 0; i < std::min(known.size(), most_facts); ++i)
+    for (std::size_t i = 0; i < std::min(known.size(), tuning::most_certain_facts); ++i)
         lines.push_back(fmt::format("{} has at least {} of the time",
                                     function_label(profile, profile.at(known[i].second)),
                                     share_text(known[i].first)));

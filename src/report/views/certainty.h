@@ -9,22 +9,19 @@
 #include <vector>
 
 #include "report/model/profile.h"
+#include "report/tuning.h"
 
 namespace shadowprof::report {
 
 struct Certainty {
-    static constexpr double enough = 0.05;  // shares are known to ± this: they can be acted on
-    static constexpr double noise = 0.2;    // beyond, tables of shares say nothing
-    // … and what is told in their place has at least this share of the program for sure.
-    static constexpr double least_told = 0.05;
     // How well the share is known that is known worst: of functions, or of what else the profile
     // has. 0 where everything was seen.
     double reach = 0;
     // How many times as many samples would do, by the same estimator; nothing if no sample says.
     std::optional<double> times_as_many;
 
-    bool is_enough() const { return reach <= enough; }
-    bool is_noise() const { return reach > noise; }
+    bool is_enough() const { return reach <= tuning::known_well; }
+    bool is_noise() const { return reach > tuning::known_badly; }
 };
 Certainty certainty_of(const Profile& profile);
 

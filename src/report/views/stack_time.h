@@ -6,21 +6,20 @@
 #include <cstdint>
 
 #include "report/model/profile.h"
+#include "report/tuning.h"
 #include "report/views/shares.h"
 
 namespace shadowprof::report {
 
 class StackTime {
   public:
-    static constexpr std::uint64_t least_looks = 50;
-
     explicit StackTime(const Profile& profile) : list_(profile.find<TimeSection>()) {
         each([this](const auto& e) { add(known_, e.statistics); });
     }
 
     // Whether the clock looked often enough that shares of time mean something.
     std::uint64_t looks() const { return known_.samples; }
-    bool is_known() const { return known_.samples >= least_looks; }
+    bool is_known() const { return known_.samples >= tuning::least_looks; }
     // `is` gets an entry whose thread was on a processor.
     template <class Is>
     Share share(Is is) const {
