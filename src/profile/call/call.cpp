@@ -48,6 +48,10 @@ model::ShownChapter call_chapter(const CallSection& list, const model::ChapterIn
             .tables = {table.take()}};
 }
 
+std::string diffed_name(const CallSection::Entry& e, const SourceNames& names) {
+    return names.function[e.from] + " → " + names.function[e.to];
+}
+
 }  // namespace
 
 const ProfileType call_type{
@@ -58,6 +62,9 @@ const ProfileType call_type{
     },
     .chapter = model::chapter_of<CallSection, call_chapter>,
     .rank = 4,
+    .diffed =
+        diffed<CallSection, diffed_name, &CallSection::Entry::statistics, &CallSection::totals>(
+            "calls", "calls", 1),
 };
 
 }  // namespace shadowprof::profile

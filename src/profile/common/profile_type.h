@@ -15,6 +15,7 @@
 #include "profile/common/profiler.h"
 #include "profile/common/state_keys.h"
 #include "profile/common/transitions.h"
+#include "profile/diffed.h"
 #include "trace/capture.h"
 
 namespace shadowprof::model {
@@ -70,6 +71,9 @@ struct ProfileType {
     // Its chapter of reports, and where among the others: the lowest rank comes first.
     model::ShownChapter (*chapter)(const model::Section&, const model::ChapterInputs&) = nullptr;
     int rank = 9;
+
+    // What `diff` compares of it.
+    Diffed diffed{};
 };
 
 template <class OfType>

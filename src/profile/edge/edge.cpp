@@ -52,6 +52,11 @@ model::ShownChapter edge_chapter(const EdgeSection& list, const model::ChapterIn
             .tables = {table.take()}};
 }
 
+std::string diffed_name(const EdgeSection::Entry& e, const SourceNames& names) {
+    return fmt::format("{} → {} ({})", names.place[e.from], names.place[e.to],
+                       model::name_of(e.kind));
+}
+
 }  // namespace
 
 const ProfileType edge_type{
@@ -62,6 +67,9 @@ const ProfileType edge_type{
     },
     .chapter = model::chapter_of<EdgeSection, edge_chapter>,
     .rank = 3,
+    .diffed =
+        diffed<EdgeSection, diffed_name, &EdgeSection::Entry::statistics, &EdgeSection::totals>(
+            "edges", "executions", 2),
 };
 
 }  // namespace shadowprof::profile

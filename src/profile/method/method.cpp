@@ -145,6 +145,10 @@ model::ShownChapter method_chapter(const MethodSection& list, const model::Chapt
             .tables = {table.take()}};
 }
 
+std::string diffed_name(const MethodSection::Entry& e, const SourceNames& names) {
+    return names.function[e.function];
+}
+
 }  // namespace
 
 const ProfileType method_type{
@@ -155,6 +159,8 @@ const ProfileType method_type{
     },
     .chapter = model::chapter_of<MethodSection, method_chapter>,
     .rank = 1,
+    .diffed = diffed<MethodSection, diffed_name, &MethodSection::Entry::instructions,
+                     &MethodSection::instructions>("functions", "instructions", 0),
 };
 
 }  // namespace shadowprof::profile

@@ -147,6 +147,20 @@ model::ShownChapter path_chapter(const PathSection& list, const model::ChapterIn
             .tables = {table.take()}};
 }
 
+// The lines it runs through, without immediate repetitions.
+std::string diffed_name(const PathSection::Entry& path, const SourceNames& names) {
+    std::string shape;
+    const std::string* last = nullptr;
+    for (const auto& b : path.blocks) {
+        const auto& here = names.place[b.start];
+        if (last && *last == here) continue;
+        if (last) shape += " → ";
+        shape += here;
+        last = &here;
+    }
+    return shape;
+}
+
 }  // namespace
 
 const ProfileType path_type{
@@ -157,6 +171,9 @@ const ProfileType path_type{
     },
     .chapter = model::chapter_of<PathSection, path_chapter>,
     .rank = 2,
+    .diffed =
+        diffed<PathSection, diffed_name, &PathSection::Entry::statistics, &PathSection::totals>(
+            "paths", "executions", 3),
 };
 
 }  // namespace shadowprof::profile

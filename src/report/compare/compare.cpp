@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "model/utf8.h"
+#include "profile/registry.h"
 #include "profile/stream/stream_section.h"
 #include "report/text/format.h"
 #include "report/views/certainty.h"
@@ -19,47 +20,18 @@ namespace shadowprof::report {
 namespace {
 
 using profile::StreamSection;
-using StreamEntry = StreamSection::Entry;
 
-// The identity of an entry, apart from its counts. Locations are those of aligned profiles.
-auto identity(const EdgeEntry& e) {
-    return std::tuple(e.from, e.to, e.kind);
-}
-auto identity(const CallEntry& e) {
-    return std::tuple(e.from, e.to);
-}
-auto identity(const MethodEntry& e) {
-    return e.function;
-}
-auto identity(const StreamEntry& e) {
-    return model::identity_of(e);
-}
-auto identity(const ValueEntry& e) {
-    return std::tuple(e.location, e.kind, e.operand_index, e.context, e.caller, e.state);
-}
 template <class Entry>
 bool comes_before(const Entry& a, const Entry& b) {
-    return identity(a) < identity(b);
-}
-bool comes_before(const PathEntry& a, const PathEntry& b) {
-    return std::lexicographical_compare(a.blocks.begin(), a.blocks.end(), b.blocks.begin(),
-                                        b.blocks.end(), [](const auto& x, const auto& y) {
-                                            return std::tie(x.start, x.instructions) <
-                                                   std::tie(y.start, y.instructions);
-                                        });
+    return model::identity_of(a) < model::identity_of(b);
 }
 
-LocationIndex place_of(const PathEntry& e) {
-    return e.blocks.front().start;
-}
-LocationIndex place_of(const EdgeEntry& e) {
-    return e.from;
-}
-LocationIndex place_of(const CallEntry& e) {
-    return e.from;
-}
-LocationIndex place_of(const StreamEntry& e) {
-    return e.references.front().location;
+// Where it begins.
+template <class Entry>
+LocationIndex place_of(const Entry& e) {
+    std::optional<LocationIndex> first;
+    model::each_place_of(e, [&](LocationIndex at) { first = first.value_or(at); });
+    return *first;
 }
 template <class Entry>
 std::uint64_t count_of(const Entry& e) {
@@ -92,13 +64,12 @@ void add_to(PairOfLists<M>& list, const M& member) {
     list.perfect.total += member.perfect;
 }
 
-struct HotlistNames {
-    std::string_view list;  // in the file
-    std::string_view type;  // of --profile
-};
-constexpr HotlistNames paths_names{"paths", "path"}, edges_names{"edges", "edge"},
-    calls_names{"calls", "call"}, methods_names{"methods", "method"},
-    streams_names{"streams", "stream"}, values_names{"values", "value"};
+// As --profile has it.
+std::string_view type_with(std::string_view list) {
+    return (*std::ranges::find(profile::profile_types(), list,
+                               [](const auto* type) { return type->section.key; }))
+        ->name;
+}
 
 // All that is compared of one function.
 struct FunctionCounts {
@@ -166,34 +137,33 @@ class Comparer {
     void compare_lists() {
         const auto& s = s_.profile;
         const auto& p = p_.profile;
-        measure(paths_names, s.find<PathSection>(), p.find<PathSection>(), out_.paths,
-                path_accuracy, &FunctionCounts::paths);
-        measure(edges_names, s.find<EdgeSection>(), p.find<EdgeSection>(), out_.edges,
-                edge_accuracy, &FunctionCounts::edges);
-        measure(calls_names, s.find<CallSection>(), p.find<CallSection>(), out_.calls, top_overlap,
+        measure(s.find<PathSection>(), p.find<PathSection>(), out_.paths, path_accuracy,
+                &FunctionCounts::paths);
+        measure(s.find<EdgeSection>(), p.find<EdgeSection>(), out_.edges, edge_accuracy,
+                &FunctionCounts::edges);
+        measure(s.find<CallSection>(), p.find<CallSection>(), out_.calls, top_overlap,
                 &FunctionCounts::calls);
-        measure(streams_names, s.find<StreamSection>(), p.find<StreamSection>(), out_.streams,
-                top_overlap, &FunctionCounts::streams);
-        if (are_in_both(methods_names, s.find<MethodSection>(), p.find<MethodSection>(),
-                        out_.methods))
+        measure(s.find<StreamSection>(), p.find<StreamSection>(), out_.streams, top_overlap,
+                &FunctionCounts::streams);
+        if (are_in_both(s.find<MethodSection>(), p.find<MethodSection>(), out_.methods))
             measure_methods(*s.find<MethodSection>(), *p.find<MethodSection>());
-        if (are_in_both(values_names, s.find<ValueSection>(), p.find<ValueSection>(), out_.values))
+        if (are_in_both(s.find<ValueSection>(), p.find<ValueSection>(), out_.values))
             measure_values(*s.find<ValueSection>(), *p.find<ValueSection>());
     }
 
     template <class List, class M, class Formula>
-    void measure(const HotlistNames& names, const List& sampled, const List& perfect,
-                 Measured<M>& result, Formula formula, CountPair FunctionCounts::*part) {
-        if (!are_in_both(names, sampled, perfect, result)) return;
+    void measure(const List* sampled, const List* perfect, Measured<M>& result, Formula formula,
+                 CountPair FunctionCounts::*part) {
+        if (!are_in_both(sampled, perfect, result)) return;
         auto pair = pair_of(*sampled, *perfect);
-        join(names, *sampled, *perfect, [&](const auto& entry, const auto* in_s, const auto* in_p) {
+        join(*sampled, *perfect, [&](const auto& entry, const auto* in_s, const auto* in_p) {
             const auto member = member_of(in_s, in_p);
             pair.members.push_back(member);
             auto& function = functions_[function_at(place_of(entry))];
             add_to(function.*part, member);
             if (!methods_are_in_both()) function.heat += member.perfect;
         });
-        conclude(names, *sampled, *perfect, result, formula(pair));
+        conclude(*sampled, *perfect, result, formula(pair));
     }
 
     void measure_methods(const MethodSection& sampled, const MethodSection& perfect) {
@@ -201,7 +171,7 @@ class Comparer {
         const auto share = [](const MethodEntry* e, const MethodSection& list) {
             return e ? share_of(e->instructions, list.instructions).share : 0.0;
         };
-        join(methods_names, sampled, perfect,
+        join(sampled, perfect,
              [&](const MethodEntry& entry, const MethodEntry* in_s, const MethodEntry* in_p) {
                  pair.members.push_back(member_of(in_s, in_p));
                  auto& f = functions_[function_at(entry.function)];
@@ -209,7 +179,7 @@ class Comparer {
                  f.perfect_share = f.perfect_share.value_or(0) + share(in_p, perfect);
                  if (in_p) f.heat += in_p->instructions.count;
              });
-        conclude(methods_names, sampled, perfect, out_.methods, top_overlap(pair));
+        conclude(sampled, perfect, out_.methods, top_overlap(pair));
     }
     bool methods_are_in_both() const {
         return s_.profile.find<MethodSection>() && p_.profile.find<MethodSection>();
@@ -226,7 +196,7 @@ class Comparer {
         ValuePair pair;
         pair.sampled = {sampled.all_executions().unknown, sampled.dropped};
         pair.perfect = {perfect.all_executions().unknown, perfect.dropped};
-        join(values_names, sampled, perfect,
+        join(sampled, perfect,
              [&](const ValueEntry& entry, const ValueEntry* in_s, const ValueEntry* in_p) {
                  if (entry.kind != ValueKind::register_) return;
                  const auto member = member_of(in_s, in_p);
@@ -235,7 +205,7 @@ class Comparer {
                  add_to(function.values, member);
                  if (!methods_are_in_both()) function.heat += member.perfect;
              });
-        conclude(values_names, sampled, perfect, out_.values, diff_top(pair));
+        conclude(sampled, perfect, out_.values, diff_top(pair));
         if (!out_.values.measure && out_.values.why_not.empty())
             out_.values.why_not = "no operand is in both profiles";
     }
@@ -254,21 +224,20 @@ class Comparer {
     }
 
     template <class List, class M>
-    bool are_in_both(const HotlistNames& names, const List& sampled, const List& perfect,
-                     Measured<M>& result) const {
+    bool are_in_both(const List* sampled, const List* perfect, Measured<M>& result) const {
         if (sampled && perfect) return true;
         const auto where = sampled ? p_.name : perfect ? s_.name : s_.name + " or " + p_.name;
-        result.why_not =
-            fmt::format("no {} in {}: profile with -p {}", names.list, where, names.type);
+        result.why_not = fmt::format("no {} in {}: profile with -p {}", List::section_key, where,
+                                     type_with(List::section_key));
         return false;
     }
 
     // Calls `use` for each entry, in order of identity, with its entries in both lists; one of them
     // is null if the entry is in the other list only.
     template <class List, class Use>
-    void join(const HotlistNames& names, const List& sampled, const List& perfect, Use use) {
-        const auto in_s = by_identity(names, s_.name, sampled);
-        const auto in_p = by_identity(names, p_.name, perfect);
+    void join(const List& sampled, const List& perfect, Use use) {
+        const auto in_s = by_identity(s_.name, sampled);
+        const auto in_p = by_identity(p_.name, perfect);
         const auto nothing = decltype(sampled.entries.data()){};
         std::uint64_t both = 0;
         auto s = in_s.begin();
@@ -286,10 +255,10 @@ class Comparer {
                 ++both;
             }
         }
-        out_.lists.push_back({names.list, extent_of(sampled), extent_of(perfect), both});
+        out_.lists.push_back({List::section_key, extent_of(sampled), extent_of(perfect), both});
     }
     template <class List>
-    static auto by_identity(const HotlistNames& names, const std::string& file, const List& list) {
+    static auto by_identity(const std::string& file, const List& list) {
         std::vector<decltype(list.entries.data())> order;
         order.reserve(list.entries.size());
         for (const auto& e : list.entries) order.push_back(&e);
@@ -297,7 +266,8 @@ class Comparer {
                   [](const auto* a, const auto* b) { return comes_before(*a, *b); });
         for (std::size_t i = 1; i < order.size(); ++i)
             if (!comes_before(*order[i - 1], *order[i]))
-                throw UserError(fmt::format("{}: {} has the same entry twice", file, names.list));
+                throw UserError(
+                    fmt::format("{}: {} has the same entry twice", file, List::section_key));
         return order;
     }
 
@@ -308,15 +278,15 @@ class Comparer {
                 t.total ? static_cast<double>(t.unknown) / static_cast<double>(t.total) : 0};
     }
     template <class List, class M>
-    void conclude(const HotlistNames& names, const List& sampled, const List& perfect,
-                  Measured<M>& result, std::optional<M> measure) const {
+    void conclude(const List& sampled, const List& perfect, Measured<M>& result,
+                  std::optional<M> measure) const {
         result.measure = std::move(measure);
         if (result.measure) return;
         const auto has_events = [](const List& list) {
             return list.totals.total > list.totals.unknown;
         };
         if (!has_events(sampled) || !has_events(perfect))
-            result.why_not = fmt::format("there are no {} in {}", names.list,
+            result.why_not = fmt::format("there are no {} in {}", List::section_key,
                                          has_events(sampled)   ? p_.name
                                          : has_events(perfect) ? s_.name
                                                                : s_.name + " and " + p_.name);

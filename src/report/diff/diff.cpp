@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "base/error.h"
 #include "model/utf8.h"
+#include "profile/registry.h"
 #include "report/diff/diff_amounts.h"
 #include "report/diff/shapes.h"
 #include "report/text/format.h"
@@ -22,16 +24,25 @@ namespace {
 
 struct ListKind {
     std::string_view name, measure, type;
-    Amounts (*amounts)(const Profile&, const ShapeNames&);
+    std::function<Amounts(const Profile&, const profile::SourceNames&)> amounts;
 };
-constexpr ListKind list_kinds[]{
-    {"functions", "instructions", "method", function_amounts},
-    {"calls", "calls", "call", call_amounts},
-    {"edges", "executions", "edge", edge_amounts},
-    {"paths", "executions", "path", path_amounts},
-    {"waiting", "nanoseconds waited in 1,000 instructions", "latency", waiting_amounts},
-    {"loads", "nanoseconds waited in 1,000 instructions", "latency", load_amounts},
-};
+
+std::vector<ListKind> list_kinds() {
+    std::vector<const profile::ProfileType*> types;
+    for (const auto* type : profile::profile_types())
+        if (type->diffed.entries) types.push_back(type);
+    std::ranges::sort(types, {}, [](const auto* type) { return type->diffed.fineness; });
+    std::vector<ListKind> kinds;
+    for (const auto* type : types)
+        kinds.push_back({type->diffed.list, type->diffed.measure, type->name,
+                         [type](const Profile& p, const profile::SourceNames& names) {
+                             return amounts_of(*type, p, names);
+                         }});
+    constexpr std::string_view measure = "nanoseconds waited in 1,000 instructions";
+    kinds.push_back({waiting_list, measure, "latency", waiting_amounts});
+    kinds.push_back({"loads", measure, "latency", load_amounts});
+    return kinds;
+}
 
 std::string command_of(const Profile& p) {
     return p.targets.empty() ? std::string()
@@ -63,7 +74,7 @@ class Differ {
         const Shapes shapes(all);
         for (const auto& base : bases_) base_names_.push_back(shapes.names_of(base.profile));
         now_names_ = shapes.names_of(now_.profile);
-        for (const auto& kind : list_kinds) compare_list(kind);
+        for (const auto& kind : list_kinds()) compare_list(kind);
         compare_values();
         if (!dropped_.empty())
             note(
@@ -271,8 +282,8 @@ class Differ {
     const std::vector<NamedProfile>& bases_;
     const NamedProfile& now_;
     const DiffOptions options_;
-    std::vector<ShapeNames> base_names_;
-    ShapeNames now_names_;
+    std::vector<profile::SourceNames> base_names_;
+    profile::SourceNames now_names_;
     std::set<std::string_view> dropped_;
     std::vector<std::string_view> too_few_samples_;
     Diff out_;

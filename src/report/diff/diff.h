@@ -2,6 +2,7 @@
 // calls, edges, paths and values. shapes.h matches them and change.h judges each difference.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@ enum class Unit {
     waiting,  // nanoseconds in 1,000 instructions
 };
 
+inline constexpr std::string_view waiting_list = "waiting";  // of functions, for loads
 inline constexpr std::string_view waiting_measure = "in 1,000 instructions";
 
 // The changes of one hotlist, the greatest first, or the reason why it was not compared.
@@ -63,13 +65,15 @@ struct Diff {
     bool exact = false;                  // everything was counted in all profiles
     std::optional<Change> instructions;  // of a run, if exact
     std::optional<Change> waiting;       // for loads, of a run, if they were timed
-    std::vector<DiffList> lists;         // functions, calls, edges, paths, waiting, loads
+    std::vector<DiffList> lists;         // as types declare them, then waiting and loads
     std::vector<ValueChange> values;     // real changes only, by what they touch
     std::string values_why_not;
     std::vector<std::string> notes;  // for the reader
 
     const DiffList& functions() const { return lists.front(); }
-    const DiffList& waiting_of_functions() const { return lists[4]; }
+    const DiffList& waiting_of_functions() const {
+        return *std::ranges::find(lists, waiting_list, &DiffList::name);
+    }
 };
 
 struct DiffOptions {

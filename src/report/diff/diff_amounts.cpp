@@ -106,7 +106,8 @@ class Collector {
 
 // For profiles without methods: functions by the blocks of paths. In a sampled profile the errors
 // of a function's paths are added up, as if they always had the same sign.
-Amounts functions_by_paths(const Profile& p, const PathSection& paths, const ShapeNames& names) {
+Amounts functions_by_paths(const Profile& p, const PathSection& paths,
+                           const profile::SourceNames& names) {
     Amounts out;
     out.known = true;
     out.exact = paths.totals.exhaustive;
@@ -203,41 +204,17 @@ bool are_apart(const Share& a, const Share& b) {
 
 }  // namespace
 
-Amounts function_amounts(const Profile& p, const ShapeNames& names) {
-    if (p.find<MethodSection>()) {
-        Collector out(p, p.find<MethodSection>()->instructions,
-                      p.find<MethodSection>()->dropped != 0);
-        for (const auto& e : p.find<MethodSection>()->entries)
-            out.add(names.function[e.function], e.instructions);
-        return out.take();
+Amounts amounts_of(const profile::ProfileType& type, const Profile& p,
+                   const profile::SourceNames& names) {
+    const auto* const section = p.sections.find(type.section.key);
+    if (!section) {
+        const auto* const paths = p.find<PathSection>();
+        const bool are_functions = type.section.key == MethodSection::section_key;
+        return are_functions && paths ? functions_by_paths(p, *paths, names) : Amounts{};
     }
-    if (p.find<PathSection>()) return functions_by_paths(p, *p.find<PathSection>(), names);
-    return {};
-}
-
-Amounts call_amounts(const Profile& p, const ShapeNames& names) {
-    if (!p.find<CallSection>()) return {};
-    Collector out(p, p.find<CallSection>()->totals, p.find<CallSection>()->dropped != 0);
-    for (const auto& e : p.find<CallSection>()->entries)
-        out.add(names.function[e.from] + " → " + names.function[e.to], e.statistics);
-    return out.take();
-}
-
-Amounts edge_amounts(const Profile& p, const ShapeNames& names) {
-    if (!p.find<EdgeSection>()) return {};
-    Collector out(p, p.find<EdgeSection>()->totals, p.find<EdgeSection>()->dropped != 0);
-    for (const auto& e : p.find<EdgeSection>()->entries)
-        out.add(
-            fmt::format("{} → {} ({})", names.place[e.from], names.place[e.to], name_of(e.kind)),
-            e.statistics);
-    return out.take();
-}
-
-Amounts path_amounts(const Profile& p, const ShapeNames& names) {
-    if (!p.find<PathSection>()) return {};
-    Collector out(p, p.find<PathSection>()->totals, p.find<PathSection>()->dropped != 0);
-    for (const auto& e : p.find<PathSection>()->entries)
-        out.add(path_shape(e, names), e.statistics);
+    Collector out(p, type.diffed.totals(*section), section->has_dropped_entries());
+    for (const auto& [name, statistics] : type.diffed.entries(*section, names))
+        out.add(name, statistics);
     return out.take();
 }
 
@@ -251,15 +228,15 @@ std::optional<Amount> whole_waiting(const Profile& p) {
                   equal_samples(list->totals)};
 }
 
-Amounts waiting_amounts(const Profile& p, const ShapeNames& names) {
+Amounts waiting_amounts(const Profile& p, const profile::SourceNames& names) {
     return amounts_of_waiting(p, names.function);
 }
 
-Amounts load_amounts(const Profile& p, const ShapeNames& names) {
+Amounts load_amounts(const Profile& p, const profile::SourceNames& names) {
     return amounts_of_waiting(p, names.place);
 }
 
-OperandValues operand_values(const Profile& p, const ShapeNames& names) {
+OperandValues operand_values(const Profile& p, const profile::SourceNames& names) {
     std::vector<const ValueEntry*> order;
     for (const auto& e : p.find<ValueSection>()->entries)
         if (!is_constant_by_construction(p, e)) order.push_back(&e);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "profile/common/profile_type.h"
 #include "report/diff/change.h"
 #include "report/diff/diff.h"
 #include "report/diff/shapes.h"
@@ -32,19 +33,18 @@ struct Amounts {
     }
 };
 
-Amounts function_amounts(const Profile& profile, const ShapeNames& names);  // instructions
-Amounts call_amounts(const Profile& profile, const ShapeNames& names);
-Amounts edge_amounts(const Profile& profile, const ShapeNames& names);
-Amounts path_amounts(const Profile& profile, const ShapeNames& names);
-Amounts waiting_amounts(const Profile& profile, const ShapeNames& names);  // of functions
-Amounts load_amounts(const Profile& profile, const ShapeNames& names);     // of places
+// Of a type that says how it is to be compared.
+Amounts amounts_of(const profile::ProfileType& type, const Profile& profile,
+                   const profile::SourceNames& names);
+Amounts waiting_amounts(const Profile& profile, const profile::SourceNames& names);  // of functions
+Amounts load_amounts(const Profile& profile, const profile::SourceNames& names);     // of places
 // Nothing if no loads were timed.
 std::optional<Amount> whole_waiting(const Profile& profile);
 
 // Keyed by place and operand; several in one place are numbered in order. Operands that cannot vary
 // are left out.
 using OperandValues = std::map<std::string, const ValueEntry*>;
-OperandValues operand_values(const Profile& profile, const ShapeNames& names);
+OperandValues operand_values(const Profile& profile, const profile::SourceNames& names);
 
 // Nothing if both profiles could well be of the same program.
 std::optional<ValueChange> value_change(const Profile& profile,

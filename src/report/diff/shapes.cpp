@@ -48,9 +48,9 @@ bool Shapes::is_same_build(const std::string& module) const {
     return builds.size() == 1 && !builds.begin()->empty();
 }
 
-ShapeNames Shapes::names_of(const Profile& p) const {
+profile::SourceNames Shapes::names_of(const Profile& p) const {
     const auto entries = entries_of(p);
-    ShapeNames names;
+    profile::SourceNames names;
     names.function.reserve(p.locations.size());
     names.place.reserve(p.locations.size());
     for (const auto& l : p.locations) {
@@ -78,19 +78,6 @@ ShapeNames Shapes::names_of(const Profile& p) const {
         names.place.push_back(std::move(place));
     }
     return names;
-}
-
-std::string path_shape(const PathEntry& path, const ShapeNames& names) {
-    std::string shape;
-    const std::string* last = nullptr;
-    for (const auto& b : path.blocks) {
-        const auto& here = names.place[b.start];
-        if (last && *last == here) continue;
-        if (last) shape += " → ";
-        shape += here;
-        last = &here;
-    }
-    return shape;
 }
 
 }  // namespace shadowprof::report

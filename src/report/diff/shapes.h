@@ -15,29 +15,21 @@
 #include <string>
 #include <vector>
 
+#include "profile/diffed.h"
 #include "report/model/profile.h"
 
 namespace shadowprof::report {
-
-// All are indexed by location.
-struct ShapeNames {
-    std::vector<std::string> function;
-    std::vector<std::string> place;
-};
 
 class Shapes {
   public:
     // All the profiles that will be matched with each other.
     explicit Shapes(const std::vector<const Profile*>& profiles);
-    ShapeNames names_of(const Profile& profile) const;
+    profile::SourceNames names_of(const Profile& profile) const;
 
   private:
     bool is_same_build(const std::string& module) const;
     std::map<std::string, std::set<std::string>> builds_;  // of each module, by its shape
 };
-
-// The functions and lines of a path, without immediate repetitions.
-std::string path_shape(const PathEntry& path, const ShapeNames& names);
 
 // The file name of the program that was profiled; empty if it is not known.
 std::string program_of(const Profile& profile);
