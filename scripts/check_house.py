@@ -4,7 +4,8 @@
   - no file has more than 700 lines,
   - no folder has more than thirty pairs of header and source directly inside,
   - no header serves a single source file: its text belongs into that file,
-  - a room includes only its own headers and those of rooms below it (the order is in src/meson.build).
+  - a room includes only its own headers and those of rooms below it (the order is in src/meson.build),
+  - what is one room's business is not done in others (BUSINESS).
 
     check_house.py [--count]    one line for each breach; --count: how large each room is
 """
@@ -21,6 +22,21 @@ MOST_PAIRS = 30
 # Headers that may have one reader: a room's tuning constants, and what is precompiled.
 MAY_HAVE_ONE_READER = re.compile(r"(^|/)tuning\.h$|^pch/")
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+
+# What only these rooms do, and how it is known from the text.
+BUSINESS = [
+    ("ptrace(2)", r"::ptrace\(", {"ptrace", "machine"}),  # machine: for a child of its own
+    ("perf_event_open(2)", r"\bSYS_perf_event_open\b", {"proc"}),
+    ("reading another process's memory", r"\bprocess_vm_(read|write)v\(", {"proc", "emu"}),
+    ("reading /proc", r'"/proc/(self/maps|%d|\{\})?["/]', {"proc", "languages", "ptrace", "inject", "emu", "sampling"}),
+    ("decoding by Zydis", r"#\s*include <Zydis", {"decoder"}),
+    ("unwinding by libunwind", r"#\s*include <libunwind", {"ptrace"}),
+    ("reading debug information", r"#\s*include <(dwarf|elfutils/)", {"report", "cli"}),
+    ("parsing options", r"#\s*include <CLI/", {"cli"}),
+    ("loading modules", r"\bdlopen\(", {"addon"}),
+    ("printing", r"\bstd::c(out|err)\b|\b(f?printf|puts|fmt::print)\(", {"cli"}),
+    ("ending the process", r"\bstd::exit\(", {"cli"}),
+]
 
 
 def sources(folder):
@@ -100,6 +116,16 @@ def includes_upwards(includes, levels):
                 yield f"src/{name_of(path)}: {room} is below {other}, whose {name_of(header)} it includes"
 
 
+def business_of_others():
+    for path in sources(SRC):
+        room = path.relative_to(SRC).parts[0]
+        text = path.read_text(encoding="utf-8")
+        for what, pattern, rooms_that_may in BUSINESS:
+            if room not in rooms_that_may and (found := re.search(pattern, text)):
+                line = text.count("\n", 0, found.start()) + 1
+                yield f"src/{name_of(path)}:{line}: {what} is not the business of {room}"
+
+
 def count():
     lines, files = Counter(), Counter()
     for path in sources(SRC):
@@ -124,6 +150,7 @@ def main():
         *crowded_folders(),
         *private_headers(includes),
         *includes_upwards(includes, rooms()),
+        *business_of_others(),
     ]
     for breach in breaches:
         print(breach)

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <memory>
 #include <tuple>
 #include <utility>
@@ -83,22 +82,14 @@ void AddressNames::has_image(const std::string& path) {
 
 // What was there once keeps its name when the process is gone.
 void AddressNames::read_maps() {
-    std::ifstream file("/proc/" + std::to_string(pid_) + "/maps");
-    std::vector<Mapping> mappings;
-    std::map<std::string, std::uint64_t> first_of;
-    for (std::string line; std::getline(file, line);) {
-        Mapping mapping;
-        int path_at = 0;
-        if (std::sscanf(line.c_str(), "%lx-%lx %*s %*s %*s %*s %n", &mapping.begin, &mapping.end,
-                        &path_at) < 2)
-            continue;
-        if (path_at > 0) mapping.path = line.substr(static_cast<std::size_t>(path_at));
-        if (!mapping.path.empty()) first_of.try_emplace(mapping.path, mapping.begin);
-        mappings.push_back(std::move(mapping));
+    const auto maps = proc::Maps::without_modules(pid_);
+    if (!maps || maps->mappings().empty()) return;
+    mappings_ = maps->mappings();
+    first_of_.clear();
+    for (auto& mapping : mappings_) {
+        if (mapping.deleted) mapping.path += " (deleted)";  // another file may have that name
+        if (!mapping.path.empty()) first_of_.try_emplace(mapping.path, mapping.range.begin.value);
     }
-    if (mappings.empty()) return;
-    mappings_ = std::move(mappings);
-    first_of_ = std::move(first_of);
 }
 
 const AddressNames::Image& AddressNames::image_of(const std::string& path) {
@@ -145,14 +136,13 @@ std::string AddressNames::name(std::uint64_t address) {
 }
 
 std::string AddressNames::look_up(std::uint64_t address) {
-    const auto found = std::find_if(mappings_.begin(), mappings_.end(), [&](const Mapping& m) {
-        return m.begin <= address && address < m.end;
-    });
+    const auto found = std::find_if(mappings_.begin(), mappings_.end(),
+                                    [&](const auto& m) { return m.range.contains({address}); });
     if (found == mappings_.end()) return {};
     // Zeroed data of a file follows its mappings and has no name.
     auto named = found;
     while (named != mappings_.begin() && named->path.empty() &&
-           std::prev(named)->end == named->begin)
+           std::prev(named)->range.end == named->range.begin)
         --named;
     if (named->path.starts_with('/')) {
         const auto& image = image_of(named->path);
@@ -172,7 +162,7 @@ std::string AddressNames::look_up(std::uint64_t address) {
         }
     }
     if (found->path.starts_with('['))
-        return fmt::format("{}+{:#x}", found->path, address - found->begin);
+        return fmt::format("{}+{:#x}", found->path, address - found->range.begin.value);
     return fmt::format("{:#x}", address);
 }
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "proc/maps.h"
+
 namespace shadowprof::addon {
 
 class AddressNames {
@@ -19,10 +21,6 @@ class AddressNames {
     std::string name(std::uint64_t address);
 
   private:
-    struct Mapping {
-        std::uint64_t begin = 0, end = 0;
-        std::string path;
-    };
     struct Variable {
         std::uint64_t begin = 0, end = 0;
         std::string name;
@@ -37,7 +35,7 @@ class AddressNames {
     std::string look_up(std::uint64_t address);
 
     pid_t pid_ = 0;
-    std::vector<Mapping> mappings_;
+    std::vector<proc::Mapping> mappings_;
     std::map<std::string, std::uint64_t> first_of_;  // mapping of each file
     std::map<std::string, Image> images_;
 };

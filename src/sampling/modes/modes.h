@@ -21,27 +21,27 @@ struct ModeRow {
     const char* help;  // a clause
     // Instructions that a sample has by default, and where load latencies are what is asked for; 0:
     // no samples are taken.
-    std::uint64_t sample_size, sample_size_for_latencies;
+    std::uint64_t sample_size = 0, sample_size_for_latencies = 0;
 
     // What it can capture.
-    bool times_loads;       // how long loads take
-    bool captures_a_share;  // values of a share of executions only, unless --exhaustive
+    bool times_loads = false;       // how long loads take
+    bool captures_a_share = false;  // values of a share of executions only, unless --exhaustive
     // What it does to the program.
-    bool forks;                  // makes replicas of it
-    bool holds;                  // keeps a thread stopped while it looks at it
-    bool injects;                // puts code into it
-    bool asks_where_it_is;       // … and translates what is there before it is executed
-    bool runs_in_place = false;  // its threads go through samples themselves
+    bool forks = false;             // makes replicas of it
+    bool holds = false;             // keeps a thread stopped while it looks at it
+    bool injects = false;           // puts code into it
+    bool asks_where_it_is = false;  // … and translates what is there before it is executed
+    bool runs_in_place = false;     // its threads go through samples themselves
     // Samples may be given in time, and all threads may take part in one.
     bool has_windows = false;
     // Two runs see the same: nothing random matters, addresses are fixed by default, and the
     // program waits for whoever reads what it does.
-    bool is_repeatable;
+    bool is_repeatable = false;
 
     // Looks at threads for a sample at a time; and follows all of them from beginning to end, when
     // the sample size is 0. Either may be impossible.
-    std::unique_ptr<Sampling> (*sample)(SamplerContext);
-    std::unique_ptr<Sampling> (*follow_everything)(SamplerContext);
+    std::unique_ptr<Sampling> (*sample)(SamplerContext) = nullptr;
+    std::unique_ptr<Sampling> (*follow_everything)(SamplerContext) = nullptr;
 };
 
 // The default comes first.
