@@ -8,8 +8,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.h"
 #include "trace/block.h"
 #include "trace/location.h"
+#include "trace/trace.h"
 
 namespace shadowprof::profile {
 
@@ -28,6 +30,25 @@ class KnownBlocks {
         if (known_.size() <= index) known_.resize(blocks_.size());
         known_[index] = std::make_unique<const OfBlock>(learn(blocks_.at(id)));
         return *known_[index];
+    }
+
+    // Calls use(block, its values) for each block of the chunk, and interrupted() where something
+    // came between two of them.
+    template <class Learn, class Use, class Interrupted>
+    void read(const trace::TraceChunk& chunk, Learn learn, Use use, Interrupted interrupted) {
+        const auto* values = chunk.values.data();
+        for (const auto id : chunk.blocks) {
+            if (id == trace::discontinuity) {
+                interrupted();
+                ++values;
+                continue;
+            }
+            const auto& block = of(id, learn);
+            use(block, values);
+            values += block.values;
+        }
+        SHADOWPROF_ASSERT(values == chunk.values.data() + chunk.values.size(),
+                          "values do not fit their blocks");
     }
 
   private:

@@ -122,14 +122,7 @@ class HazardProfiler::AddressReader : public Reader {
           counts_(start.contents == trace::Contents::everything) {}
 
     void digest(const trace::TraceChunk& chunk) override {
-        const auto* values = chunk.values.data();
-        for (const auto id : chunk.blocks) {
-            if (id == trace::discontinuity) {
-                stores_.clear();
-                ++values;
-                continue;
-            }
-            const auto& block = profiler_.of(id);
+        const auto use = [this](const OfBlock& block, const std::uint64_t* values) {
             sources_.resize(block.accesses.size());
             const auto source = [this](std::size_t access) { return sources_[access]; };
             for (std::size_t i = 0; i < block.accesses.size(); ++i) {
@@ -140,13 +133,13 @@ class HazardProfiler::AddressReader : public Reader {
             origins_.pass(block.origins, source);
             if (block.waits_for_stores) stores_.clear();
             position_ += block.instructions;
-            values += block.values;
             sample_.accesses += block.looked_at;
             sample_.instructions += block.instructions;
             if (counts_) sample_.executed += block.looked_at;
-        }
-        SHADOWPROF_ASSERT(values == chunk.values.data() + chunk.values.size(),
-                          "values do not fit their blocks");
+        };
+        profiler_.known_.read(
+            chunk, [this](const trace::Block& block) { return profiler_.learn(block); }, use,
+            [this] { stores_.clear(); });
     }
     void finish(const trace::TraceEnd&) override {}
 

@@ -83,9 +83,6 @@ class SharingProfiler : public Profiler {
     const std::vector<trace::Slot>& slots_of(const trace::Block& block) const {
         return sees_all() ? block.slots : block.accesses;
     }
-    const OfBlock& of(trace::BlockId id) {
-        return known_.of(id, [this](const trace::Block& block) { return learn(block); });
-    }
     OfBlock learn(const trace::Block& block);
     void begin_window() {
         if (window_.lines.empty()) began_ = now_();
@@ -128,24 +125,18 @@ class SharingProfiler::AddressReader : public Reader {
     ~AddressReader() override { profiler_.traces_.erase(trace_); }
     void digest(const trace::TraceChunk& chunk) override {
         profiler_.begin_window();
-        const auto* values = chunk.values.data();
         window_.threads.insert(thread_);
-        for (const auto id : chunk.blocks) {
-            if (id == trace::discontinuity) {
-                ++values;
-                continue;
-            }
-            const auto& block = profiler_.of(id);
+        const auto use = [this](const OfBlock& block, const std::uint64_t* values) {
             for (const auto& known : block.accesses) {
                 auto access = known.access;
                 access.address = values[known.value];
                 window_.lines.add(thread_, access);
             }
             window_.accesses += block.accesses.size();
-            values += block.values;
-        }
-        SHADOWPROF_ASSERT(values == chunk.values.data() + chunk.values.size(),
-                          "values do not fit their blocks");
+        };
+        profiler_.known_.read(
+            chunk, [this](const trace::Block& block) { return profiler_.learn(block); }, use,
+            [] {});
         if (profiler_.sees_all()) profiler_.note_chunk(trace_);
     }
     void finish(const trace::TraceEnd&) override {}

@@ -79,26 +79,19 @@ class StreamProfiler::AddressReader : public Reader {
 
     void digest(const trace::TraceChunk& chunk) override {
         sample_.graph.make_room();
-        const auto* values = chunk.values.data();
-        for (const auto id : chunk.blocks) {
-            if (id == trace::discontinuity) {
-                at_ = {};
-                ++values;
-                continue;
-            }
-            const auto& block = profiler_.of(id);
+        const auto use = [this](const OfBlock& block, const std::uint64_t* values) {
             sample_.nearby += block.by_rsp;
             for (const auto& access : block.accesses) {
                 const Reference reference{values[access.value], access.place};
                 if (!profiler_.streams_.add(sample_.graph, at_, reference)) ++sample_.nearby;
             }
-            values += block.values;
             sample_.references += block.references();
             sample_.instructions += block.instructions;
             if (counts_) sample_.executed += block.references();
-        }
-        SHADOWPROF_ASSERT(values == chunk.values.data() + chunk.values.size(),
-                          "values do not fit their blocks");
+        };
+        profiler_.known_.read(
+            chunk, [this](const trace::Block& block) { return profiler_.learn(block); }, use,
+            [this] { at_ = {}; });
     }
     void finish(const trace::TraceEnd&) override {}
 
