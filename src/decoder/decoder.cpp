@@ -92,6 +92,15 @@ Flow flow_of(const ZydisDecodedInstruction& z, const ZydisDecodedOperand* operan
     if (z.meta.branch_type == ZYDIS_BRANCH_TYPE_FAR) return Flow::trap;
     const bool direct =
         z.operand_count_visible > 0 && operands[0].type == ZYDIS_OPERAND_TYPE_IMMEDIATE;
+    constexpr std::array traps{
+        ZYDIS_MNEMONIC_SYSENTER, ZYDIS_MNEMONIC_SYSEXIT,  ZYDIS_MNEMONIC_SYSRET,
+        ZYDIS_MNEMONIC_IRET,     ZYDIS_MNEMONIC_IRETD,    ZYDIS_MNEMONIC_IRETQ,
+        ZYDIS_MNEMONIC_UIRET,    ZYDIS_MNEMONIC_RSM,      ZYDIS_MNEMONIC_HLT,
+        ZYDIS_MNEMONIC_UD0,      ZYDIS_MNEMONIC_UD1,      ZYDIS_MNEMONIC_UD2,
+        ZYDIS_MNEMONIC_ENCLS,    ZYDIS_MNEMONIC_ENCLU,    ZYDIS_MNEMONIC_ENCLV,
+        ZYDIS_MNEMONIC_GETSEC,   ZYDIS_MNEMONIC_SEAMCALL, ZYDIS_MNEMONIC_SEAMOPS,
+        ZYDIS_MNEMONIC_SEAMRET,  ZYDIS_MNEMONIC_TDCALL};
+    if (std::ranges::find(traps, z.mnemonic) != traps.end()) return Flow::trap;
     switch (z.mnemonic) {
         case ZYDIS_MNEMONIC_SYSCALL:
             return Flow::system_call;
@@ -106,27 +115,6 @@ Flow flow_of(const ZydisDecodedInstruction& z, const ZydisDecodedOperand* operan
             return direct ? Flow::jump : Flow::indirect_jump;
         case ZYDIS_MNEMONIC_RET:
             return Flow::return_;
-        case ZYDIS_MNEMONIC_SYSENTER:
-        case ZYDIS_MNEMONIC_SYSEXIT:
-        case ZYDIS_MNEMONIC_SYSRET:
-        case ZYDIS_MNEMONIC_IRET:
-        case ZYDIS_MNEMONIC_IRETD:
-        case ZYDIS_MNEMONIC_IRETQ:
-        case ZYDIS_MNEMONIC_UIRET:
-        case ZYDIS_MNEMONIC_RSM:
-        case ZYDIS_MNEMONIC_HLT:
-        case ZYDIS_MNEMONIC_UD0:
-        case ZYDIS_MNEMONIC_UD1:
-        case ZYDIS_MNEMONIC_UD2:
-        case ZYDIS_MNEMONIC_ENCLS:
-        case ZYDIS_MNEMONIC_ENCLU:
-        case ZYDIS_MNEMONIC_ENCLV:
-        case ZYDIS_MNEMONIC_GETSEC:
-        case ZYDIS_MNEMONIC_SEAMCALL:
-        case ZYDIS_MNEMONIC_SEAMOPS:
-        case ZYDIS_MNEMONIC_SEAMRET:
-        case ZYDIS_MNEMONIC_TDCALL:
-            return Flow::trap;
         default:
             break;
     }

@@ -14,6 +14,7 @@
 #include "decoder/encoder.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "decoder/zydis.h"
@@ -29,18 +30,8 @@ constexpr std::uint8_t vex2_escape = 0xc5, vex3_escape = 0xc4, vex_map_0f = 1;
 constexpr std::uint8_t sib_follows = 4, no_index = 4 << 3;
 
 bool is_address_prefix(std::uint8_t byte) {
-    switch (byte) {
-        case 0x26:
-        case 0x2e:
-        case 0x36:
-        case 0x3e:
-        case 0x64:
-        case 0x65:
-        case 0x67:
-            return true;
-        default:
-            return false;
-    }
+    constexpr std::array prefixes{0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x67};
+    return std::ranges::find(prefixes, byte) != prefixes.end();
 }
 
 bool is_other_prefix(std::uint8_t byte) {

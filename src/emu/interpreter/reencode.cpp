@@ -5,6 +5,7 @@
 #include "emu/interpreter/reencode.h"
 
 #include <algorithm>
+#include <array>
 
 #include "decoder/decoder.h"
 
@@ -77,22 +78,8 @@ bool differs_only_in(const Instruction& a, const Instruction& b, HostRegister in
 }  // namespace
 
 bool is_legacy_prefix(unsigned byte) {
-    switch (byte) {
-        case 0x26:
-        case 0x2e:
-        case 0x36:
-        case 0x3e:
-        case 0x64:
-        case 0x65:
-        case 0x66:
-        case 0x67:
-        case 0xf0:
-        case 0xf2:
-        case 0xf3:
-            return true;
-        default:
-            return false;
-    }
+    constexpr std::array prefixes{0x26, 0x2e, 0x36, 0x3e, 0x64, 0x65, 0x66, 0x67, 0xf0, 0xf2, 0xf3};
+    return std::ranges::find(prefixes, static_cast<int>(byte)) != prefixes.end();
 }
 
 std::optional<X87Opcode> x87_opcode(const Instruction& i) {

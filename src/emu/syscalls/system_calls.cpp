@@ -1,5 +1,7 @@
 #include "emu/syscalls/system_calls.h"
 
+#include <array>
+
 #include "emu/syscalls/table.h"
 
 namespace shadowprof::emu {
@@ -20,20 +22,9 @@ std::string words(const ReplicaRule& rule) {
 }  // namespace
 
 std::string_view to_string(SystemCallClass kind) {
-    using enum SystemCallClass;
-    switch (kind) {
-        case benign:
-            return "benign";
-        case output:
-            return "output";
-        case input:
-            return "input";
-        case miscellaneous:
-            return "miscellaneous";
-        case unsafe:
-            return "unsafe";
-    }
-    return "";
+    constexpr std::array<std::string_view, 5> names{"benign", "output", "input", "miscellaneous",
+                                                    "unsafe"};
+    return names.at(static_cast<std::size_t>(kind));
 }
 
 std::string system_call_end_reason(std::int32_t number) {

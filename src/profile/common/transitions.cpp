@@ -24,21 +24,8 @@ class TransitionReader : public Reader {
 }  // namespace
 
 bool has_edge(trace::BlockExit exit) {
-    switch (exit) {
-        case trace::BlockExit::conditional:
-        case trace::BlockExit::jump:
-        case trace::BlockExit::indirect_jump:
-        case trace::BlockExit::call:
-        case trace::BlockExit::indirect_call:
-        case trace::BlockExit::return_:
-            return true;
-        case trace::BlockExit::system_call:
-        case trace::BlockExit::trap:
-        case trace::BlockExit::length:
-        case trace::BlockExit::cut:
-            return false;
-    }
-    return false;
+    using enum trace::BlockExit;
+    return exit != system_call && exit != trap && exit != length && exit != cut;
 }
 
 std::optional<EdgeKind> edge_kind(const trace::Block& from, Address to) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "decoder/by_mnemonic.h"
 #include "decoder/decoder.h"
 
 namespace shadowprof::profile {
@@ -85,56 +86,27 @@ std::string_view x87_category(std::string_view name) {
     return "scalar floating point";
 }
 
+constexpr std::string_view moves = "moves";  // which way depends on their operands
+
+constexpr auto categories = [] {
+    using enum Mnemonic;
+    return decoder::ByMnemonic<std::string_view>{
+        {},
+        {{moves, {mov, movsx, movsxd, movzx, movbe, movnti, xchg}},
+         {"stack", {push, pop, pushfq, popfq, enter, leave}},
+         {"integer arithmetic",
+          {add,  adc,  sub,     sbb,  cmp,  neg, inc, dec,  mul,  imul, mulx, div,
+           idiv, xadd, cmpxchg, adcx, adox, lea, cbw, cwde, cdqe, cwd,  cdq,  cqo}},
+         {"nop or hint", {pause}}}};
+}();
+
 std::string_view general_category(const Instruction& i, std::string_view name) {
     if (name.starts_with("cmov") || name.starts_with("set")) return "conditional move";
     if (name.starts_with("nop") || name.starts_with("endbr") || name.starts_with("prefetch"))
         return "nop or hint";
-    switch (i.mnemonic) {
-        case Mnemonic::mov:
-        case Mnemonic::movsx:
-        case Mnemonic::movsxd:
-        case Mnemonic::movzx:
-        case Mnemonic::movbe:
-        case Mnemonic::movnti:
-        case Mnemonic::xchg:
-            return move_of(i);
-        case Mnemonic::push:
-        case Mnemonic::pop:
-        case Mnemonic::pushfq:
-        case Mnemonic::popfq:
-        case Mnemonic::enter:
-        case Mnemonic::leave:
-            return "stack";
-        case Mnemonic::add:
-        case Mnemonic::adc:
-        case Mnemonic::sub:
-        case Mnemonic::sbb:
-        case Mnemonic::cmp:
-        case Mnemonic::neg:
-        case Mnemonic::inc:
-        case Mnemonic::dec:
-        case Mnemonic::mul:
-        case Mnemonic::imul:
-        case Mnemonic::mulx:
-        case Mnemonic::div:
-        case Mnemonic::idiv:
-        case Mnemonic::xadd:
-        case Mnemonic::cmpxchg:
-        case Mnemonic::adcx:
-        case Mnemonic::adox:
-        case Mnemonic::lea:
-        case Mnemonic::cbw:
-        case Mnemonic::cwde:
-        case Mnemonic::cdqe:
-        case Mnemonic::cwd:
-        case Mnemonic::cdq:
-        case Mnemonic::cqo:
-            return "integer arithmetic";
-        case Mnemonic::pause:
-            return "nop or hint";
-        default:
-            break;
-    }
+    const auto known = categories[i.mnemonic];
+    if (known == moves) return move_of(i);
+    if (!known.empty()) return known;
     constexpr std::string_view bits[] = {"and", "or",   "xor",   "not",   "test",   "shl",  "shr",
                                          "sal", "sar",  "ro",    "rc",    "bt",     "bs",   "bext",
                                          "bls", "bzhi", "tzcnt", "lzcnt", "popcnt", "pdep", "pext"};

@@ -40,24 +40,12 @@ bool is_shared(const Request& request) {
 }
 
 MaybeAnswer take_advice(Request& request) {
-    switch (request.int_argument(2)) {
-        case MADV_NORMAL:
-        case MADV_RANDOM:
-        case MADV_SEQUENTIAL:
-        case MADV_WILLNEED:
-        case MADV_HUGEPAGE:
-        case MADV_NOHUGEPAGE:
-        case MADV_MERGEABLE:
-        case MADV_UNMERGEABLE:
-        case MADV_DONTDUMP:
-        case MADV_DODUMP:
-        case MADV_COLD:
-        case MADV_PAGEOUT:
-        case MADV_FREE:
-            return Answer{0};  // FREE may keep the contents as long as it likes
-        default:
-            return {};
-    }
+    // MADV_FREE may keep the contents as long as it likes.
+    return request.is_one_of(2, {MADV_NORMAL, MADV_RANDOM, MADV_SEQUENTIAL, MADV_WILLNEED,
+                                 MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_MERGEABLE, MADV_UNMERGEABLE,
+                                 MADV_DONTDUMP, MADV_DODUMP, MADV_COLD, MADV_PAGEOUT, MADV_FREE})
+               ? Answer{0}
+               : MaybeAnswer{};
 }
 
 // A shared mapping of a file becomes a private one, which has the same bytes; writes stay here.
@@ -97,21 +85,11 @@ ReplicaAction advise(Request& request) {
     if (const auto answer = take_advice(request)) return *answer;
     if (is_shared(request) || is_ours(request)) return request.end();
     constexpr int guard_install = 102, guard_remove = 103;  // since Linux 6.13
-    switch (request.int_argument(2)) {
-        case MADV_DONTNEED:
-        case MADV_DONTNEED_LOCKED:
-        case MADV_DONTFORK:
-        case MADV_DOFORK:
-        case MADV_WIPEONFORK:
-        case MADV_KEEPONFORK:
-        case MADV_POPULATE_READ:
-        case MADV_POPULATE_WRITE:
-        case guard_install:
-        case guard_remove:
-            return Execute{};
-        default:
-            return request.end();
-    }
+    if (request.is_one_of(2, {MADV_DONTNEED, MADV_DONTNEED_LOCKED, MADV_DONTFORK, MADV_DOFORK,
+                              MADV_WIPEONFORK, MADV_KEEPONFORK, MADV_POPULATE_READ,
+                              MADV_POPULATE_WRITE, guard_install, guard_remove}))
+        return Execute{};
+    return request.end();
 }
 
 // MS_ASYNC only checks whether the pages are mapped, and programs use it for that.

@@ -96,42 +96,17 @@ ReplicaAction limit_resources(Request& request) {
 }
 
 bool names_harmless_option(Request& request) {
-    switch (request.int_argument(0)) {
-        case PR_SET_NAME:
-        case PR_GET_NAME:
-        case PR_SET_VMA:
-        case PR_SET_TIMERSLACK:
-        case PR_GET_TIMERSLACK:
-        case PR_GET_DUMPABLE:
-        case PR_GET_KEEPCAPS:
-        case PR_GET_TIMING:
-        case PR_GET_SECCOMP:
-        case PR_CAPBSET_READ:
-        case PR_GET_TSC:
-        case PR_GET_SECUREBITS:
-        case PR_GET_NO_NEW_PRIVS:
-        case PR_GET_THP_DISABLE:
-            return true;
-        default:
-            return false;
-    }
+    return request.is_one_of(
+        0, {PR_SET_NAME, PR_GET_NAME, PR_SET_VMA, PR_SET_TIMERSLACK, PR_GET_TIMERSLACK,
+            PR_GET_DUMPABLE, PR_GET_KEEPCAPS, PR_GET_TIMING, PR_GET_SECCOMP, PR_CAPBSET_READ,
+            PR_GET_TSC, PR_GET_SECUREBITS, PR_GET_NO_NEW_PRIVS, PR_GET_THP_DISABLE});
 }
 
 // gs is the engine's.
 bool leaves_gs(Request& request) {
     constexpr int cet_status = 0x3001, shadow_stack_status = 0x5005;
-    switch (request.int_argument(0)) {
-        case ARCH_SET_FS:
-        case ARCH_GET_FS:
-        case ARCH_GET_CPUID:
-        case ARCH_GET_XCOMP_SUPP:
-        case ARCH_GET_XCOMP_PERM:
-        case cet_status:
-        case shadow_stack_status:
-            return true;
-        default:
-            return false;
-    }
+    return request.is_one_of(0, {ARCH_SET_FS, ARCH_GET_FS, ARCH_GET_CPUID, ARCH_GET_XCOMP_SUPP,
+                                 ARCH_GET_XCOMP_PERM, cet_status, shadow_stack_status});
 }
 
 }  // namespace shadowprof::emu::rules

@@ -8,8 +8,10 @@
 // and gives each the words by which docs/system-calls.md describes it.
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -29,6 +31,9 @@ struct Request {
     std::uint64_t argument(std::size_t n) const { return call.arguments[n]; }
     // The kernel takes most small arguments as int.
     int int_argument(std::size_t n) const { return static_cast<int>(call.arguments[n]); }
+    bool is_one_of(std::size_t n, std::initializer_list<int> values) const {
+        return std::ranges::find(values, int_argument(n)) != values.end();
+    }
     Address address(std::size_t n) const { return {call.arguments[n]}; }
     bool is_null(std::size_t n) const { return call.arguments[n] == 0; }
 
