@@ -214,7 +214,8 @@ std::optional<Bytes> moved_to(const Instruction& instruction, Address place) {
     Bytes bytes;
     bytes.length = instruction.length;
     std::copy_n(instruction.bytes.begin(), instruction.length, bytes.storage.begin());
-    std::memcpy(bytes.storage.data() + layout->modrm + 1, &narrow, sizeof narrow);
+    bytes.displacement = static_cast<std::uint8_t>(layout->modrm + 1);
+    std::memcpy(bytes.storage.data() + bytes.displacement, &narrow, sizeof narrow);
     return bytes;
 }
 

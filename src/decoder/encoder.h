@@ -17,6 +17,7 @@ namespace shadowprof::decoder {
 struct Bytes {
     std::array<std::byte, 15> storage{};
     std::uint8_t length = 0;
+    std::uint8_t displacement = 0;  // of moved_to(): where its 32 bits are
 
     std::span<const std::byte> view() const { return {storage.data(), length}; }
 };

@@ -40,12 +40,16 @@ inline constexpr std::size_t look_ahead = 24;
 // The same where earlier runs say what will be executed next. More of it is translated while the
 // thread goes on.
 inline constexpr std::size_t known_ahead = 24;
-// The same while a burst waits. Between bursts, and while nobody waits, code is translated from
-// which at most so many uncertain branches lead back to where threads are (code_ahead.h); and so
-// many places are noted.
-inline constexpr std::size_t look_ahead_in_burst = 6;
-inline constexpr unsigned deepest_ahead = 24, ahead_in_window = 3;
+// For bursts code is translated between them, and while nobody waits: that from which at most so
+// many uncertain branches lead back to where threads are (code_ahead.h), of which so many places
+// are noted. A burst that waits gets what it asks for and nothing else. So many units are
+// translated that nobody may ever execute, at first and for each one that a burst had to ask for.
+// Measured with bench/cold/learning.py: six more units for each that a burst asks for, without a
+// limit to guesses and to a depth of 24, leave half of the second run's samples without their end,
+// and take half as much processor time again.
+inline constexpr unsigned deepest_ahead = 12, ahead_in_window = 3;
 inline constexpr std::size_t most_ahead = 1u << 14;
+inline constexpr std::size_t guesses_at_first = 2000, guesses_for_a_miss = 20;
 // Blocks and instructions of a unit that follows the way a thread was seen to go, through as many
 // rounds of loops as there is room for. Measured with bench/full/replicas.py: with units of this
 // length replicas are twice as fast as with units of eight blocks.
@@ -73,10 +77,11 @@ inline constexpr std::uint64_t spins_in_burst = 5000, spins_without_processor = 
 // Nanoseconds after which a thread that sleeps looks whether the profiler is still alive.
 inline constexpr std::int64_t patience_for_answer = 5'000'000;
 
-// Bytes of a code cache that is kept for later runs: python3 has 20 MB, a compiler 150. It is
-// written again when its units are more by one in so many than those that were restored.
-inline constexpr std::size_t largest_kept_cache = 256u << 20;
-inline constexpr std::uint64_t least_part_of_news = 32;
+// Bytes of translations of one program or library that are kept for later runs, and of how many
+// there may be some that were never executed: python3 has 5 MB that were, a compiler 50. They are
+// written again when there are more by one in so many.
+inline constexpr std::size_t largest_kept_module = 256u << 20, largest_with_guesses = 32u << 20;
+inline constexpr std::uint64_t least_part_of_news = 32, least_part_of_guesses = 4;
 
 // ---- Translator: capture windows (thread_recording.h)
 

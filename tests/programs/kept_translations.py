@@ -27,7 +27,7 @@ def result(command, *options, **more):
 def files():
     if not os.path.isdir("cache/shadowprof"):
         return []
-    return [f"cache/shadowprof/{name}" for name in os.listdir("cache/shadowprof") if name.startswith("translated-")]
+    return [f"cache/shadowprof/{name}" for name in os.listdir("cache/shadowprof") if name.startswith("units-")]
 
 
 def check_same(what, command, true, **more):

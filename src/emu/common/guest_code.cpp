@@ -41,6 +41,12 @@ bool GuestCode::forget_if(Known first, Known last, Predicate is_gone) {
     return by_address_.size() != before;
 }
 
+const trace::Block& GuestCode::know(trace::Block block) {
+    const auto& published = blocks_.publish(std::move(block));
+    entries_[published.start.value] = &(by_address_[published.start] = {&published, false});
+    return published;
+}
+
 // Code of an image has not changed unless the mapping is Mapping::changed_code. Other files that
 // are mapped as code may be written by their program at any time (a Lisp writes to its core, where
 // its own functions are). And where an image has gone once others come and go, without our being

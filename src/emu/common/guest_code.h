@@ -27,7 +27,6 @@
 
 #include "base/flat_map.h"
 #include "base/page.h"
-#include "base/sections.h"
 #include "proc/code_mappings.h"
 #include "proc/maps.h"
 #include "proc/memory.h"
@@ -95,13 +94,14 @@ class GuestCode : public trace::CodeSource {
         for (auto& page : pages_) page.number = KnownPage::none;
     }
 
-    // Blocks of code that does not change, as chosen by number, for a later run of the same program
-    // at the same addresses (guest_code_kept.cpp). False: they depend on what is not the same then.
-    bool write(SectionWriter& out, const std::vector<bool>& kept) const;
-    // Before anything is known but the mappings. Returns the blocks in the same order. What lies
-    // where others were mapped, or will be, is forgotten as if it had been mapped here, and the
-    // epoch changes. Nothing: they are of other files, or cannot be read, and nothing was done.
-    std::optional<std::vector<trace::BlockId>> restore(SectionReader& in);
+    trace::ModuleId module_at(Address at) { return locate(*maps(), modules_, at).module; }
+    // The block that was made of code that begins here and does not change; null if none was.
+    const trace::Block* known_at(Address at) const {
+        const auto* const known = entries_.find(at.value);
+        return known && *known && !(*known)->may_change ? (*known)->block : nullptr;
+    }
+    // A block of code that does not change, as an earlier run made it.
+    const trace::Block& know(trace::Block block);
 
     // Changes when code was forgotten although may_change() had said no. Whatever was derived from
     // blocks is void then.

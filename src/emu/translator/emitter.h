@@ -132,6 +132,8 @@ class Emitter : public HostAssembler {
         raw(0x58 | (reg & 7));
     }
     void trap() { raw(0xcc); }
+    // Of move_imm() with a constant that needs all 64 bits.
+    static constexpr std::ptrdiff_t length_of_whole_move = 10;
     static constexpr std::size_t jump_length = 5, short_jump_length = 2;
     // The distance is from the end of the jump.
     void jump_by(std::int32_t distance) {

@@ -57,18 +57,16 @@ bool ProgramCache::make(ptrace::Thread& thread, std::string& why) {
         thread.resume();
         went_on_at_ = Clock::now();
     }
+    if (known_.is_kept()) kept_ = std::make_unique<KeptCode>(code_, asking_);
     translator_ = std::make_unique<Translator>(code_, segments_, memory_->tables(),
-                                               memory_->tables_place(), asking_, &known_);
+                                               memory_->tables_place(), asking_, &known_,
+                                               kept_.get());
     for (const auto& arena : memory_->arenas())
         translator_->add_arena(arena.ours, arena.place, arena.size, memory_->places());
     hot_code_ = std::make_unique<HotCode>(*translator_, segments_);
     if (nothing_random_ && !remove_randomness(thread, why)) return false;
     code_.mappings_may_have_changed();
     code_.maps();
-    if (nothing_random_ && asking_ == Asking::by_memory && known_.is_kept()) {
-        kept_ = std::make_unique<KeptTranslations>(code_, *translator_);
-        kept_->restore();
-    }
     epoch_ = code_.epoch();
     return true;
 }
@@ -100,14 +98,17 @@ bool ProgramCache::remove_randomness(ptrace::Thread& thread, std::string& why) {
 }
 
 void ProgramCache::drop() {
-    if (kept_) kept_->keep();
-    kept_.reset();
     tracer_.set_bell({});
     life_.reset();
     hot_code_.reset();
     translator_.reset();
+    kept_.reset();
     memory_.reset();
     is_in_program_ = false;
+}
+
+void ProgramCache::keep() const {
+    if (kept_) kept_->keep(*translator_);
 }
 
 void ProgramCache::take_out(ptrace::Thread& thread) {

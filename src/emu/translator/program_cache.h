@@ -12,7 +12,7 @@
 #include "emu/common/guest_code.h"
 #include "emu/common/life_sign.h"
 #include "emu/translator/hot_code.h"
-#include "emu/translator/kept/kept_translations.h"
+#include "emu/translator/kept/kept_code.h"
 #include "emu/translator/shared_memory.h"
 #include "emu/translator/translator.h"
 #include "inject/fork_conditions.h"
@@ -45,6 +45,8 @@ class ProgramCache {
 
     // The address space that it was in has gone.
     void drop();
+    // Writes down what was translated, for later runs. That takes a while.
+    void keep() const;
     // Takes the memory out of the program, by calls of a stopped thread, if that is possible at
     // this moment. No thread is inside.
     void take_out(ptrace::Thread& thread);
@@ -86,7 +88,7 @@ class ProgramCache {
     std::unique_ptr<SharedMemory> memory_;
     std::unique_ptr<Translator> translator_;
     std::unique_ptr<HotCode> hot_code_;
-    std::unique_ptr<KeptTranslations> kept_;  // or null
+    std::unique_ptr<KeptCode> kept_;  // or null
     std::optional<inject::Confinement> confinement_;
     std::uint64_t epoch_ = 0;
     std::optional<LifeSign> life_;

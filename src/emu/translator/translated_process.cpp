@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <future>
 #include <cerrno>
 #include <chrono>
 #include <utility>
@@ -177,6 +178,7 @@ void TranslatedProcess::on_exec(GuestThread& guest) {
         guest.recording->discontinuity(guest.expected, {trace::StackMove::new_stack});
     guest.has_become_another_program();
     traffic_.stop_emptying();
+    cache_.keep();
     cache_.drop();
     if (guest.untranslated)
         guest.thread->resume();
@@ -622,6 +624,13 @@ void TranslatedProcess::let_go(const std::string& reason) {
         threads_.read_stream(guest);
         threads_.end(guest, reason, !tracer_.alive());
     }
+}
+
+void TranslatedProcess::keep_translations() {
+    constexpr std::chrono::milliseconds pause{2};
+    const auto kept = std::async(std::launch::async, [this] { cache_.keep(); });
+    while (tracer_.alive() && kept.wait_for(std::chrono::seconds{0}) != std::future_status::ready)
+        if (!wait_and_take(Clock::now() + pause)) break;
 }
 
 // A thread that has left by itself has arrived in its own code, or is still on its way.

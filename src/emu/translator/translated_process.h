@@ -98,6 +98,8 @@ class TranslatedProcess {
     void look_at_memory(const ptrace::Thread& stopped);
     // Every thread goes on natively.
     void let_go(const std::string& reason);
+    // Then: writes down what was translated, for later runs. The program runs on meanwhile.
+    void keep_translations();
     // What those do is not heard of (Tracer::look_for_births_and_ends).
     bool has_let_go_of_threads() const { return has_let_go_of_threads_; }
     // The process has ended.

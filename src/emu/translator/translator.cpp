@@ -29,10 +29,11 @@ void set_word(std::uint8_t* place, std::uint64_t value) {
 }  // namespace
 
 Translator::Translator(GuestCode& code, trace::SegmentTable& segments, std::uint64_t* tables,
-                       std::uint32_t tables_place, Asking asking, KnownCode* known)
+                       std::uint32_t tables_place, Asking asking, KnownCode* known, KeptCode* kept)
     : code_(code),
       segments_(segments),
       known_(known),
+      kept_(kept),
       tables_(tables),
       asking_(asking),
       areas_place_(tables_place + static_cast<std::uint32_t>(areas_at)),
@@ -106,11 +107,10 @@ std::optional<std::uint32_t> Translator::translate(Address pc, Version version) 
     depth_ = 0;
     const auto number = compile(pc, version);
     if (!number) return {};
-    // Between bursts there is time.
+    // Between bursts there is time; whoever waits now asks for less than would be guessed.
     if (asking_ == Asking::in_bursts) {
         if (known_) known_->go_on_from(units_[*number].blocks.front()->place);
-        for (std::size_t n = 0; n < tuning::look_ahead_in_burst && !ahead_.is_empty(); ++n)
-            translate_next();
+        guesses_left_ += tuning::guesses_for_a_miss;
         return number;
     }
     if (!go_on_as_known(*number)) look_ahead();
@@ -147,7 +147,9 @@ bool Translator::work_ahead() {
     const bool expects = asking_ == Asking::in_bursts;
     if (expects && work_on_expected(where_threads_are)) return true;
     if (known_ && code_.may_be_read_ahead() && work_on_known()) return true;
-    return expects && work_on_expected(tuning::deepest_ahead);
+    if (!expects || guesses_left_ == 0) return false;
+    --guesses_left_;
+    return work_on_expected(tuning::deepest_ahead);
 }
 
 bool Translator::work_on_expected(unsigned deepest) {
@@ -241,7 +243,8 @@ std::span<const trace::Block* const> Translator::choose_blocks(Address pc, Versi
 }
 
 std::optional<std::uint32_t> Translator::compile(Address pc, Version version) {
-    const auto number = add_unit(choose_blocks(pc, version), version);
+    auto number = take_kept(pc, version);
+    if (!number) number = add_unit(choose_blocks(pc, version), version);
     if (!number) return {};
     const auto& last = *units_[*number].blocks.back();
     if (last.exit == BlockExit::call || last.exit == BlockExit::indirect_call)
@@ -261,18 +264,31 @@ std::optional<std::uint32_t> Translator::add_unit(std::span<const trace::Block* 
         is_full_ = true;
         return {};
     }
-    units_.push_back(std::move(result->unit));
+    return enter(std::move(result->unit), result->exits, result->relocations);
+}
+
+std::uint32_t Translator::enter(Unit added, std::span<const Exit> exits,
+                                std::span<const Relocation> relocations) {
+    const auto number = static_cast<std::uint32_t>(units_.size());
+    added.first_relocation = static_cast<std::uint32_t>(relocations_.size());
+    if (kept_ && may_be_kept(added)) {
+        added.relocation_count = static_cast<std::uint32_t>(relocations.size());
+        relocations_.insert(relocations_.end(), relocations.begin(), relocations.end());
+    }
+    units_.push_back(std::move(added));
+    const auto& unit = units_.back();
     ++statistics_.units;
-    statistics_.bytes += units_.back().size;
+    statistics_.bytes += unit.size;
     know(number);
-    arena.units.push_back(number);
-    for (const auto& exit : result->exits) {
+    arena_of(unit.place).units.push_back(number);
+    for (const auto& exit : exits) {
         const auto index = static_cast<std::uint32_t>(exits_.size());
         exits_.push_back(exit);
         if (exit.jump) connect(index);
     }
-    if (!waiting_.find(key_of(pc, version))) return number;
-    const auto last = std::exchange(waiting_[key_of(pc, version)], {});
+    const auto key = key_of(unit.start(), unit.version);
+    if (!waiting_.find(key)) return number;
+    const auto last = std::exchange(waiting_[key], {});
     for (auto exit = last.value; exit != Number::none; exit = exits_[exit].waits_too) connect(exit);
     return number;
 }
@@ -511,6 +527,7 @@ bool Translator::follow(std::span<const trace::SegmentId> executed) {
     if (blocks == units_[*old].blocks) return false;
     const auto number = add_unit(blocks, Version::lean);
     if (!number) return false;
+    units_[*number].follows = true;
     replace(*old, *number);
     ++statistics_.followed;
     return true;
@@ -519,6 +536,7 @@ bool Translator::follow(std::span<const trace::SegmentId> executed) {
 void Translator::forget_everything() {
     units_.clear();
     exits_.clear();
+    relocations_.clear();
     by_start_.clear();
     chains_.clear();
     findable_.clear();

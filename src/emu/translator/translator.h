@@ -31,20 +31,21 @@
 #include <vector>
 
 #include "base/flat_map.h"
-#include "base/sections.h"
 #include "emu/common/guest_code.h"
 #include "emu/common/known_code.h"
 #include "emu/translator/code_ahead.h"
+#include "emu/translator/kept/kept_code.h"
 #include "emu/translator/unit_compiler.h"
 
 namespace shadowprof::emu::translator {
 
 class Translator : private UnitDirectory {
   public:
-    // `tables`: the lookup tables as we see them; `tables_place`: as the target does. `known` may
+    // `tables`: the lookup tables as we see them; `tables_place`: as the target does. `known` and `kept` may
     // be null.
     Translator(GuestCode& code, trace::SegmentTable& segments, std::uint64_t* tables,
-               std::uint32_t tables_place, Asking asking, KnownCode* known = nullptr);
+               std::uint32_t tables_place, Asking asking, KnownCode* known = nullptr,
+               KeptCode* kept = nullptr);
 
     // Arenas are used in this order of preference where more than one reaches.
     void add_arena(std::uint8_t* ours, Address place, std::size_t size,
@@ -88,18 +89,12 @@ class Translator : private UnitDirectory {
     // No thread is in the cache.
     void forget_everything();
 
-    // What a later run of the same program would make use of: the numbers of units of code that
-    // does not change and was executed, and whether each block is in one of these.
-    struct Selection {
-        std::vector<std::uint32_t> units;
-        std::vector<bool> blocks;
+    // Units of this module's code, for whoever has it elsewhere (kept/translator_kept.cpp).
+    void write(KeptUnitsWriter& out, const KeptCode::Module& module, bool executed) const;
+    struct Counts {
+        std::uint64_t executed = 0, guessed = 0;
     };
-    Selection worth_keeping() const;
-    // These, for a later run with the same arenas (kept/translator_kept.cpp).
-    void write(SectionWriter& out, const Selection& kept) const;
-    // `blocks`: those that were kept, as they are known now. Nothing was translated so far. False,
-    // and nothing was done: it is of other arenas.
-    bool restore(SectionReader& in, std::span<const trace::BlockId> blocks);
+    Counts new_units_of(const KeptCode::Module& module) const;
 
     // What is at an address in the cache.
     struct Position {
@@ -166,6 +161,15 @@ class Translator : private UnitDirectory {
     void is_likely(Address pc, Version version, bool is_returned_to);
     std::optional<std::uint32_t> add_unit(std::span<const trace::Block* const> blocks,
                                           Version version);
+    std::uint32_t enter(Unit unit, std::span<const Exit> exits,
+                        std::span<const Relocation> relocations);
+    std::optional<std::uint32_t> take_kept(Address pc, Version version);
+    bool may_be_kept(const Unit& unit) const;
+    bool may_be_kept(std::uint32_t number, const KeptCode::Module& module) const;
+    bool was_executed(const Unit& unit) const {
+        return !known_ || known_->may_have_been_executed(unit.blocks.front()->place);
+    }
+    KeptFacts ground_of(const CodeArena& arena) const;
     std::optional<std::uint32_t> unit_at(Address pc, Version version) const;
     void know(std::uint32_t unit);
     bool make_findable(std::uint32_t number);
@@ -185,6 +189,7 @@ class Translator : private UnitDirectory {
     GuestCode& code_;
     trace::SegmentTable& segments_;
     KnownCode* known_;
+    KeptCode* kept_;
     std::uint64_t* tables_;
     Asking asking_;
     std::uint32_t areas_place_, exchange_place_;
@@ -194,6 +199,7 @@ class Translator : private UnitDirectory {
 
     std::deque<Unit> units_;
     std::deque<Exit> exits_;
+    std::deque<Relocation> relocations_;
     FlatMap<Number> by_start_;         // units, by key_of()
     FlatMap<Check> chains_;            // by version and low bits
     FlatMap<std::uint8_t*> findable_;  // their checks' jumps, by key_of()
@@ -207,6 +213,7 @@ class Translator : private UnitDirectory {
     // the one before.
     FlatMap<Number> waiting_;
     CodeAhead ahead_;
+    std::size_t guesses_left_ = tuning::guesses_at_first;
     unsigned depth_ = 0;                       // of the unit that is being compiled
     std::vector<const trace::Block*> chosen_;  // blocks for the next unit
     std::map<std::pair<Address, std::uint32_t>, Address> counting_;  // by instruction and counter

@@ -74,6 +74,9 @@ struct Unit {
     Address place;  // of its code: its entry
     std::uint32_t size = 0;
     std::uint32_t first_exit = 0, exit_count = 0;
+    std::uint32_t first_relocation = 0, relocation_count = 0;
+    bool follows = false;    // a way that threads were seen to go
+    bool was_kept = false;  // an earlier run made it
     std::vector<std::uint8_t> marks;  // packed
 
     Address start() const { return blocks.front()->start; }

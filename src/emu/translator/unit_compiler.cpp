@@ -40,7 +40,7 @@ std::optional<UnitCompiler::Result> UnitCompiler::compile(
     auto unit = w_.finish();
     const auto exits = flow_.exits_of(number);
     unit.exit_count = static_cast<std::uint32_t>(exits.size());
-    return Result{std::move(unit), exits};
+    return Result{std::move(unit), exits, w_.relocations()};
 }
 
 // ---- Entry

@@ -60,6 +60,7 @@ class UnitCompiler {
     struct Result {
         Unit unit;
         std::span<const Exit> exits;  // until the next unit
+        std::span<const Relocation> relocations;
     };
     // A unit that `compares` has one block, whose bytes are compared on entry. If the program may
     // write over it, so are those that follow an instruction that writes memory, after it. `number`

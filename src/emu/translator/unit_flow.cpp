@@ -100,13 +100,13 @@ void FlowWriter::push_return_address(const Instruction& call) {
     const auto address = call.end().value;
     const auto narrow = static_cast<std::int32_t>(address);
     if (static_cast<std::int64_t>(address) == narrow) {
-        a_.push_constant(narrow);
+        w_.push_narrow(narrow);
         return;
     }
     w_.late([this, address, place = a_.push_memory()] {
         a_.align(sizeof address);
         a_.join(place);
-        a_.data(address);
+        w_.data({address});
     });
 }
 
@@ -190,12 +190,12 @@ void FlowWriter::load_target(const Instruction& branch) {
 void FlowWriter::expect_target(Address expected) {
     const auto exit = add_exit(ExitKind::indirect, {});
     a_.store_area(offsetof(ThreadArea, rdx), decoder::rdx);
-    a_.move_imm(decoder::rdx, -expected.value);
+    w_.move_negative(decoder::rdx, expected);
     a_.lea(decoder::rcx, decoder::rcx, decoder::rdx, 1, 0);
     a_.jump_if_rcx_is_zero(Emitter::jump_length);
     w_.late([this, exit, expected, jump = a_.jump()] {
         a_.join(jump);
-        a_.move_imm(decoder::rdx, expected.value);
+        w_.move_address(decoder::rdx, expected);
         a_.lea(decoder::rcx, decoder::rcx, decoder::rdx, 1, 0);
         w_.write_id(exits_[exit]);
         look_up();
@@ -252,14 +252,14 @@ void FlowWriter::leave_with_system_call(Address next) {
     w_.write_id(exits_[exit]);
     if (const auto* const call = w_.fixed_code().call) {
         a_.store_area(slot_for(decoder::rcx), decoder::rcx);
-        a_.store_area_constant(offsetof(ThreadArea, pc), next.value - ptrace::system_call_length);
+        w_.store_pc(next - ptrace::system_call_length);
         auto* const behind = a_.load_place(decoder::rcx);
-        a_.jump_to(call);
+        w_.jump_to_fixed(call);
         a_.join(behind);
     } else {
         a_.system_call();
     }
-    a_.move_imm(decoder::rcx, next.value);
+    w_.move_address(decoder::rcx, next);
     if (w_.fixed_code().is_for_bursts()) note_end_of_call();
     jump_when_connected(exit);
     w_.leave();

@@ -59,6 +59,7 @@ void InstructionWriter::write(const Instruction& instruction) {
     if (memory && memory->memory.is_rip_relative()) {
         if (const auto moved = decoder::moved_to(instruction, w_.here())) {
             a_.bytes(moved->view());
+            w_.wrote_distance(std::size_t{moved->length} - moved->displacement);
         } else if (memory->memory.use == MemoryUse::address_only) {
             // Anything else is a hint, which may be left out.
             if (instruction.mnemonic == Mnemonic::lea) {
@@ -66,7 +67,8 @@ void InstructionWriter::write(const Instruction& instruction) {
                 const auto target = rip_target(instruction, *memory).value;
                 if (destination.bits < 32) return w_.leave_unsupported(instruction);
                 const auto narrow = destination.bits == 32 || memory->memory.address_bits == 32;
-                a_.move_imm(destination.number, narrow ? target & 0xffffffffu : target);
+                w_.move_address(destination.number,
+                                {narrow ? target & 0xffffffffu : target});
             }
         } else if (is_cut_behind_address(instruction, *memory)) {
             return w_.leave_unsupported(instruction);

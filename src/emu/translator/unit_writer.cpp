@@ -65,6 +65,7 @@ bool UnitWriter::begin(CodeArena& arena, std::span<const trace::Block* const> bl
     unit_.place = arena.place_of(begin);
     unit_.first_exit = first_exit;
     marks_.clear();
+    relocations_.clear();
     late_.clear();
     state_ = {};
     position_ = {};
@@ -171,7 +172,7 @@ void UnitWriter::address(HostRegister reg, const Instruction& instruction, const
     auto displacement = memory.displacement;
     if (operand.memory.is_rip_relative()) {
         const auto target = rip_target(instruction, operand).value;
-        a_.move_imm(reg, memory.address_bits == 32 ? target & 0xffffffffu : target);
+        move_address(reg, {memory.address_bits == 32 ? target & 0xffffffffu : target});
         return;
     }
     if (instruction.mnemonic == Mnemonic::pop && memory.base.is_general(decoder::rsp))
@@ -189,6 +190,48 @@ void UnitWriter::address(HostRegister reg, const Instruction& instruction, const
     a_.load_area(stream_register, offsetof(ThreadArea, guest_gs));
     a_.lea(reg, reg, stream_register, 1, 0);
     if (uses_stream_register(instruction)) to_guest();
+}
+
+// ---- Places
+
+void UnitWriter::refer(Refers what, std::size_t before) {
+    const auto offset = static_cast<std::uint32_t>(a_.position() - begin_) - before;
+    relocations_.push_back({static_cast<std::uint32_t>(offset) & 0xfffffff,
+                            static_cast<std::uint32_t>(what) & 0xf});
+}
+
+void UnitWriter::move_address(HostRegister reg, Address guest) {
+    const auto* const begin = a_.position();
+    a_.move_imm(reg, guest.value);
+    const bool is_whole = a_.position() - begin == Emitter::length_of_whole_move;
+    refer(is_whole ? Refers::guest : Refers::guest_narrow, sizeof guest.value);
+}
+
+void UnitWriter::move_negative(HostRegister reg, Address guest) {
+    const auto* const begin = a_.position();
+    a_.move_imm(reg, -guest.value);
+    const bool is_whole = a_.position() - begin == Emitter::length_of_whole_move;
+    refer(is_whole ? Refers::guest_negative : Refers::guest_narrow, sizeof guest.value);
+}
+
+void UnitWriter::store_pc(Address guest) {
+    a_.store_area_constant(offsetof(ThreadArea, pc), guest.value);
+    refer(Refers::guest_in_halves, 2 * Emitter::store_area_half_length);
+}
+
+void UnitWriter::push_narrow(std::int32_t guest) {
+    a_.push_constant(guest);
+    refer(Refers::guest_narrow, sizeof guest);
+}
+
+void UnitWriter::data(Address guest) {
+    a_.data(guest.value);
+    refer(Refers::guest, sizeof guest.value);
+}
+
+void UnitWriter::jump_to_fixed(const std::uint8_t* code) {
+    a_.jump_to(code);
+    refer(Refers::fixed_code, sizeof(std::int32_t));
 }
 
 // ---- What is written down, and what is asked for
@@ -244,12 +287,13 @@ const std::uint8_t* code_that_asks_for_link(CodeArena& arena, std::uint32_t exit
 
 void UnitWriter::note_entry() {
     a_.store_area_constant(offsetof(ThreadArea, resume), unit_.place.value);
+    refer(Refers::unit_in_halves, 2 * Emitter::store_area_half_length);
 }
 
 void UnitWriter::ask(Request request, Address pc) {
-    a_.store_area_constant(offsetof(ThreadArea, pc), pc.value);
+    store_pc(pc);
     a_.store_area_half(offsetof(ThreadArea, request), static_cast<std::uint32_t>(request));
-    a_.jump_to(arena_->fixed.leave);
+    jump_to_fixed(arena_->fixed.leave);
 }
 
 }  // namespace shadowprof::emu::translator

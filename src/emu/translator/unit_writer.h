@@ -12,6 +12,7 @@
 #include "emu/common/inline_function.h"
 #include "emu/translator/code_arena.h"
 #include "emu/translator/emitter.h"
+#include "emu/translator/relocation.h"
 #include "emu/translator/unit.h"
 
 namespace shadowprof::emu::translator {
@@ -74,6 +75,17 @@ class UnitWriter {
     // Writes the exit's segment, and moves the stream pointer behind what was written.
     void write_id(Exit& exit);
 
+    // What says where the guest's code is, or where this is, is noted.
+    void move_address(HostRegister reg, Address guest);
+    void move_negative(HostRegister reg, Address guest);
+    void store_pc(Address guest);
+    void push_narrow(std::int32_t guest);
+    void data(Address guest);
+    void jump_to_fixed(const std::uint8_t* code);
+    // A distance to something of the guest's was just written, `before` the end.
+    void wrote_distance(std::size_t before) { refer(Refers::guest_relative, before); }
+    std::span<const Relocation> relocations() const { return relocations_; }
+
     // Leaves the cache with a request, and goes on at the guest's `pc`.
     void ask(Request request, Address pc);
     // The thread stands at the unit's entry, in case that it goes on there by itself.
@@ -100,12 +112,15 @@ class UnitWriter {
         LateCode code;
     };
 
+    void refer(Refers what, std::size_t before);
+
     CodeArena* arena_ = nullptr;
     Emitter a_;
     Unit unit_;
     std::uint8_t* begin_ = nullptr;
     std::uint32_t number_ = 0;
     std::vector<Mark> marks_;
+    std::vector<Relocation> relocations_;
     std::vector<Late> late_;
     StreamState state_;
     Position position_;
@@ -115,6 +130,8 @@ class UnitWriter {
 
 // Writes code outside of the unit that asks for an exit to be connected to its target. Out there
 // the stream pointer is in r15 and everything else is the guest's.
+inline constexpr std::size_t most_bytes_asking_for_link =
+    3 * Emitter::store_area_half_length + Emitter::jump_length;
 const std::uint8_t* code_that_asks_for_link(CodeArena& arena, std::uint32_t exit, Address target);
 
 // Where in the thread's area a borrowed register is put.

@@ -267,6 +267,7 @@ void InstantSamples::end(const std::string& reason) {
     else
         process_.process_gone();
     pay_for_bursts();
+    process_.keep_translations();
     known_.keep();
 }
 

@@ -43,6 +43,7 @@ void FullProgram::wind_up(const std::string& reason) {
     place_.digester.end_sample(process_.sample());
     cost_.stop_time = Clock::now() - began_;
     cost_.misses = process_.misses();
+    if (!place_.tracer.alive()) process_.keep_translations();
     known_.keep();
 }
 

@@ -1,181 +1,240 @@
-// What is translated, written for a later run and restored there, at the same addresses. Code also
-// contains numbers of segments, which are others then. Exits are connected anew, and the tables of
-// indirect branches made anew, for not everything is kept.
+// Units on their way to a file and back: what in their code depends on where it is, and where the
+// guest's code is, is written anew. Exits are connected as those of any unit.
 
+#include <algorithm>
 #include <cstring>
 
+#include "emu/translator/kept/kept_units.h"
 #include "emu/translator/translator.h"
 
 namespace shadowprof::emu::translator {
 
+bool Translator::may_be_kept(const Unit& unit) const {
+    return !unit.compares && !unit.names_itself;
+}
+
 namespace {
 
-struct KeptArena {
-    AddressRange range;
-    Address end_of_kept, end;  // of the fixed code, and of what follows
+constexpr auto nowhere = KeptExit::nowhere;
+
+struct Moves {
+    std::uint64_t guest, unit, arena;  // from 0, or to it
 };
 
-struct KeptUnit {
-    Address place;
-    std::uint32_t size, blocks, marks, exits;
-    Version version;
-};
+// By how much a unit's code has to be changed that was elsewhere. Distances are cut to 32 bits;
+// whether they fit is another question.
+void move(std::span<std::uint8_t> code, std::span<const Relocation> relocations,
+          const Moves& moves) {
+    const auto add = [&]<typename Word>(std::size_t at, Word by) {
+        Word word;
+        std::memcpy(&word, &code[at], sizeof word);
+        word += by;
+        std::memcpy(&code[at], &word, sizeof word);
+    };
+    const auto add_to_halves = [&](std::size_t at, std::uint64_t by) {
+        const auto low = at + Emitter::store_area_half_length - sizeof(std::uint32_t);
+        const auto high = low + Emitter::store_area_half_length;
+        std::uint32_t halves[2];
+        std::memcpy(&halves[0], &code[low], sizeof halves[0]);
+        std::memcpy(&halves[1], &code[high], sizeof halves[1]);
+        const auto word = (std::uint64_t{halves[1]} << 32 | halves[0]) + by;
+        halves[0] = static_cast<std::uint32_t>(word);
+        halves[1] = static_cast<std::uint32_t>(word >> 32);
+        std::memcpy(&code[low], &halves[0], sizeof halves[0]);
+        std::memcpy(&code[high], &halves[1], sizeof halves[1]);
+    };
+    for (const auto relocation : relocations) {
+        switch (static_cast<Refers>(relocation.refers)) {
+            case Refers::guest:
+                add(relocation.offset, moves.guest);
+                break;
+            case Refers::guest_negative:
+                add(relocation.offset, -moves.guest);
+                break;
+            case Refers::guest_in_halves:
+                add_to_halves(relocation.offset, moves.guest);
+                break;
+            case Refers::unit_in_halves:
+                add_to_halves(relocation.offset, moves.unit);
+                break;
+            case Refers::guest_relative:
+                add(relocation.offset, static_cast<std::uint32_t>(moves.guest - moves.unit));
+                break;
+            case Refers::fixed_code:
+                add(relocation.offset, static_cast<std::uint32_t>(moves.arena - moves.unit));
+                break;
+            case Refers::guest_narrow:
+                break;
+        }
+    }
+}
 
-// Places are distances from the unit's begin.
-struct KeptExit {
-    Address target;
-    std::uint32_t jump, id;
-    std::uint32_t blocks;  // of its segment: the unit's first ones
-    ExitKind kind;
-};
-constexpr std::uint32_t nowhere = ~std::uint32_t{0};
+constexpr std::int64_t reach = 0x7fff'ff00;
+
+// Whether all distances to the guest's code and data fit that a unit has, whose code is still as if
+// it were at 0, as the module is.
+bool reaches_all(std::span<const std::uint8_t> code, std::span<const Relocation> relocations,
+                 Address place, std::uint64_t bias) {
+    return std::ranges::all_of(relocations, [&](Relocation relocation) {
+        if (static_cast<Refers>(relocation.refers) != Refers::guest_relative) return true;
+        std::uint32_t word;
+        std::memcpy(&word, &code[relocation.offset], sizeof word);
+        const auto behind = relocation.offset + std::uint32_t{sizeof word};
+        const auto distance = static_cast<std::int64_t>(std::uint64_t{word + behind} + bias -
+                                                        (place.value + behind));
+        return -reach < distance && distance < reach;
+    });
+}
+
+// Whether that will be so: what is meant lies within 2 GB of the module's begin. The code is still
+// as it is executed.
+bool means_what_is_near(std::span<const std::uint8_t> code,
+                        std::span<const Relocation> relocations, Address place,
+                        std::uint64_t bias) {
+    return std::ranges::all_of(relocations, [&](Relocation relocation) {
+        if (static_cast<Refers>(relocation.refers) == Refers::guest_narrow) return bias == 0;
+        if (static_cast<Refers>(relocation.refers) != Refers::guest_relative) return true;
+        std::int32_t word;
+        std::memcpy(&word, &code[relocation.offset], sizeof word);
+        const auto meant = static_cast<std::int64_t>(place.value + relocation.offset + sizeof word +
+                                                     static_cast<std::uint64_t>(word) - bias);
+        return 0 <= meant && meant < reach;
+    });
+}
 
 }  // namespace
 
-Translator::Selection Translator::worth_keeping() const {
-    Selection kept;
-    for (std::uint32_t n = 0; n < units_.size(); ++n) {
-        const auto& unit = units_[n];
-        if (unit.compares || unit.names_itself ||
-            (known_ && !known_->may_have_been_executed(unit.blocks.front()->place)))
-            continue;
-        kept.units.push_back(n);
-        for (const auto* block : unit.blocks) {
-            const auto number = static_cast<std::size_t>(block->id);
-            if (number >= kept.blocks.size()) kept.blocks.resize(number + 1);
-            kept.blocks[number] = true;
-        }
-    }
-    return kept;
+KeptFacts Translator::ground_of(const CodeArena& arena) const {
+    const auto place_of = [&](const std::uint8_t* code) {
+        return static_cast<std::uint32_t>(code ? arena.place_of(code) - arena.range().begin : 0);
+    };
+    return {.tables = areas_place_,
+            .leave = place_of(arena.fixed.leave),
+            .call = place_of(arena.fixed.call),
+            .kept = static_cast<std::uint32_t>(arena.end_of_kept() - arena.range().begin)};
 }
 
-void Translator::write(SectionWriter& out, const Selection& kept) const {
-    std::vector<std::uint32_t> number_among_kept;  // of a block
-    std::uint32_t blocks = 0;
-    for (const bool is_kept : kept.blocks) {
-        number_among_kept.push_back(blocks);
-        blocks += is_kept;
-    }
-    std::vector<KeptArena> arenas;
-    for (const auto& arena : arenas_)
-        arenas.push_back({arena.range(), arena.end_of_kept(), arena.place_of(arena.begin())});
-    std::vector<KeptUnit> units;
-    std::vector<std::uint32_t> of_units;
-    std::vector<std::uint8_t> marks, code;
+// It is entered, and all of it is this module's.
+bool Translator::may_be_kept(std::uint32_t number, const KeptCode::Module& module) const {
+    const auto& unit = units_[number];
+    return module.range.contains(unit.start()) && may_be_kept(unit) &&
+           unit_at(unit.start(), unit.version) == number &&
+           std::ranges::all_of(unit.blocks, [&](const trace::Block* block) {
+               return block->place.module == module.id &&
+                      block->start.value == block->place.offset + module.bias;
+           });
+}
+
+Translator::Counts Translator::new_units_of(const KeptCode::Module& module) const {
+    Counts counts;
+    for (std::uint32_t number = 0; number < units_.size(); ++number)
+        if (!units_[number].was_kept && may_be_kept(number, module))
+            ++(was_executed(units_[number]) ? counts.executed : counts.guessed);
+    return counts;
+}
+
+void Translator::write(KeptUnitsWriter& out, const KeptCode::Module& module, bool executed) const {
+    std::vector<std::uint8_t> code;
+    std::vector<std::uint32_t> blocks;
     std::vector<KeptExit> exits;
-    for (const auto number : kept.units) {
+    for (std::uint32_t number = 0; number < units_.size(); ++number) {
         const auto& unit = units_[number];
-        units.push_back({.place = unit.place,
-                         .size = unit.size,
-                         .blocks = static_cast<std::uint32_t>(unit.blocks.size()),
-                         .marks = static_cast<std::uint32_t>(unit.marks.size()),
-                         .exits = unit.exit_count,
-                         .version = unit.version});
-        for (const auto* block : unit.blocks)
-            of_units.push_back(number_among_kept[static_cast<std::size_t>(block->id)]);
-        marks.insert(marks.end(), unit.marks.begin(), unit.marks.end());
-        const auto* const begin = arena_of(unit.place).at(unit.place);
-        code.insert(code.end(), begin, begin + unit.size);
+        if (!may_be_kept(number, module) || was_executed(unit) != executed) continue;
+        const auto& arena = arena_of(unit.place);
+        const auto* const begin = arena.at(unit.place);
+        const std::vector<Relocation> relocations{
+            relocations_.begin() + unit.first_relocation,
+            relocations_.begin() + unit.first_relocation + unit.relocation_count};
+        code.assign(begin, begin + unit.size);
+        if (!means_what_is_near(code, relocations, unit.place, module.bias)) continue;
+        move(code, relocations,
+             {-module.bias, -unit.place.value, -arena.range().begin.value});
+        blocks.clear();
+        for (const auto* const block : unit.blocks) blocks.push_back(out.add(*block, module.bias));
         const auto from_begin = [&](const std::uint8_t* place) {
             return place ? static_cast<std::uint32_t>(place - begin) : nowhere;
         };
+        exits.clear();
         for (std::uint32_t n = 0; n < unit.exit_count; ++n) {
             const auto& exit = exits_[unit.first_exit + n];
             exits.push_back(
-                {.target = exit.target,
+                {.target = exit.target.value - module.bias,
                  .jump = from_begin(exit.jump),
                  .id = from_begin(exit.id),
                  .blocks = static_cast<std::uint32_t>(segments_.at(exit.segment).size()),
                  .kind = exit.kind});
         }
+        out.add({.offset = unit.blocks.front()->place.offset,
+                 .place_in_line = static_cast<std::uint8_t>(unit.place.value % cache_line),
+                 .version = unit.version,
+                 .follows = unit.follows,
+                 .was_executed = executed},
+                {.code = code,
+                 .marks = unit.marks,
+                 .blocks = blocks,
+                 .exits = exits,
+                 .relocations = relocations});
     }
-    std::vector<std::uint64_t> findable;
-    findable_.for_each([&](std::uint64_t key, const std::uint8_t* check) {
-        if (check) findable.push_back(key);
-    });
-    out.keep(std::move(arenas));
-    out.keep(std::move(units));
-    out.keep(std::move(of_units));
-    out.keep(std::move(marks));
-    out.keep(std::move(code));
-    out.keep(std::move(exits));
-    out.keep(std::vector<Address>{followed_.begin(), followed_.end()});
-    out.keep(std::move(findable));
 }
 
-bool Translator::restore(SectionReader& in, std::span<const trace::BlockId> blocks) {
-    const auto arenas = in.take<KeptArena>();
-    const auto units = in.take<KeptUnit>();
-    auto of_units = in.take<std::uint32_t>();
-    auto marks = in.take<std::uint8_t>();
-    auto code = in.take<std::uint8_t>();
-    auto exits = in.take<KeptExit>();
-    const auto followed = in.take<Address>();
-    const auto findable = in.take<std::uint64_t>();
-    if (!in.is_sound() || arenas.size() != arenas_.size()) return false;
-    for (std::size_t n = 0; n < arenas.size(); ++n)
-        if (arenas[n].range != arenas_[n].range() ||
-            arenas[n].end_of_kept != arenas_[n].end_of_kept())
-            return false;
+std::optional<std::uint32_t> Translator::take_kept(Address pc, Version version) {
+    if (!kept_) return {};
+    auto& arena = *arena_for(pc);
+    const auto found = kept_->find(pc, version, ground_of(arena));
+    if (!found) return {};
+    const auto& [module, about] = *found;
+    const auto parts = module->units->parts_of(*about);
+    auto* begin = arena.begin();
+    begin += (about->place_in_line - arena.place_of(begin).value) % cache_line;
+    const auto place = arena.place_of(begin);
+    if (arena.room() < about->size + cache_line + about->exits * most_bytes_asking_for_link ||
+        !reaches_all(parts.code, parts.relocations, place, module->bias))
+        return {};
 
-    for (std::size_t n = 0; n < arenas.size(); ++n) arenas_[n].commit(arenas_[n].at(arenas[n].end));
-    by_start_.make_room_for(units.size());
+    Unit unit;
     std::vector<trace::BlockId> ids;
-    for (const auto& kept : units) {
-        const auto number = static_cast<std::uint32_t>(units_.size());
-        auto& unit = units_.emplace_back();
-        unit.version = kept.version;
-        unit.place = kept.place;
-        unit.size = kept.size;
-        unit.first_exit = static_cast<std::uint32_t>(exits_.size());
-        unit.exit_count = kept.exits;
-        unit.marks.assign(marks.begin(), marks.begin() + kept.marks);
-        unit.blocks.reserve(kept.blocks);
-        ids.clear();
-        for (const auto block : of_units.first(kept.blocks)) {
-            ids.push_back(blocks[block]);
-            unit.blocks.push_back(&code_.block(ids.back()));
-        }
-        auto& arena = arena_of(unit.place);
-        auto* const begin = arena.at(unit.place);
-        std::memcpy(begin, code.data(), kept.size);
-        arena.units.push_back(number);
-        know(number);
-        for (const auto& from : exits.first(kept.exits)) {
-            auto& exit = exits_.emplace_back();
-            exit.kind = from.kind;
-            exit.target = from.target;
-            exit.unit = number;
-            exit.segment = segments_.publish(std::span{ids}.first(from.blocks));
-            if (from.jump != nowhere) exit.jump = begin + from.jump;
-            if (from.id == nowhere) continue;
+    unit.blocks.reserve(parts.blocks.size());
+    for (const auto number : parts.blocks) {
+        const auto& kept = module->units->block(number);
+        const Address start{kept.offset + module->bias};
+        if (code_.may_change(start)) return {};
+        const auto* block = code_.known_at(start);
+        if (!block)
+            block = &code_.know(module->units->block_at(number, module->bias, module->id));
+        unit.blocks.push_back(block);
+        ids.push_back(block->id);
+    }
+    std::ranges::copy(parts.code, begin);
+    move({begin, about->size}, parts.relocations,
+         {module->bias, place.value, arena.range().begin.value});
+    arena.commit(begin + about->size);
+    unit.version = version;
+    unit.place = place;
+    unit.size = about->size;
+    unit.marks.assign(parts.marks.begin(), parts.marks.end());
+    unit.first_exit = static_cast<std::uint32_t>(exits_.size());
+    unit.exit_count = about->exits;
+    unit.follows = about->follows;
+    unit.was_kept = true;
+    if (unit.follows) followed_.insert(pc);
+
+    std::vector<Exit> exits;
+    for (const auto& from : parts.exits) {
+        auto& exit = exits.emplace_back();
+        exit.kind = from.kind;
+        exit.target = {from.target + module->bias};
+        exit.unit = static_cast<std::uint32_t>(units_.size());
+        exit.segment = segments_.publish(std::span{ids}.first(from.blocks));
+        if (from.id != nowhere) {
             exit.id = begin + from.id;
             std::memcpy(exit.id, &exit.segment, sizeof exit.segment);
         }
-        of_units = of_units.subspan(kept.blocks);
-        marks = marks.subspan(kept.marks);
-        code = code.subspan(kept.size);
-        exits = exits.subspan(kept.exits);
-    }
-    for (std::uint32_t number = 0; number < exits_.size(); ++number) {
-        const auto& exit = exits_[number];
-        if (!exit.jump) continue;
-        auto& arena = arena_of(units_[exit.unit].place);
-        const auto to = unit_at(exit.target, units_[exit.unit].version);
-        if (to && arena.range().contains(units_[*to].place)) {
-            Emitter::join(exit.jump, arena.at(units_[*to].place));
-            continue;
-        }
+        if (from.jump == nowhere) continue;
+        exit.jump = begin + from.jump;
+        const auto number = unit.first_exit + static_cast<std::uint32_t>(exits.size()) - 1;
         Emitter::join(exit.jump, code_that_asks_for_link(arena, number, exit.target));
-        connect(number);
     }
-    followed_.insert(followed.begin(), followed.end());
-    chains_.make_room_for(findable.size());
-    findable_.make_room_for(findable.size());
-    for (const auto key : findable)
-        if (const auto* const unit = by_start_.find(key)) add_check(unit->value);
-    ahead_.clear();
-    return true;
+    return enter(std::move(unit), exits, parts.relocations);
 }
 
 }  // namespace shadowprof::emu::translator
