@@ -17,6 +17,9 @@ namespace shadowprof {
 
 // Of large amounts of data, at several bytes a cycle.
 std::uint64_t checksum_of(std::string_view bytes, std::uint64_t seed = 0);
+inline std::uint64_t checksum_of(std::span<const std::uint8_t> bytes) {
+    return checksum_of({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
 
 inline constexpr std::size_t alignment_of_sections = 16;
 

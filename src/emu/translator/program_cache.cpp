@@ -58,9 +58,9 @@ bool ProgramCache::make(ptrace::Thread& thread, std::string& why) {
         went_on_at_ = Clock::now();
     }
     if (known_.is_kept()) kept_ = std::make_unique<KeptCode>(code_, asking_);
-    translator_ = std::make_unique<Translator>(code_, segments_, memory_->tables(),
-                                               memory_->tables_place(), asking_, &known_,
-                                               kept_.get());
+    translator_ =
+        std::make_unique<Translator>(code_, segments_, memory_->tables(), memory_->tables_place(),
+                                     asking_, &known_, kept_.get());
     for (const auto& arena : memory_->arenas())
         translator_->add_arena(arena.ours, arena.place, arena.size, memory_->places());
     hot_code_ = std::make_unique<HotCode>(*translator_, segments_);

@@ -4,9 +4,9 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
-#include <future>
 #include <cerrno>
 #include <chrono>
+#include <future>
 #include <utility>
 
 #include "base/clock.h"

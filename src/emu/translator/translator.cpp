@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "base/error.h"
+#include "base/sections.h"
 #include "emu/tuning.h"
 
 namespace shadowprof::emu::translator {
@@ -281,11 +282,10 @@ std::uint32_t Translator::enter(Unit added, std::span<const Exit> exits,
     statistics_.bytes += unit.size;
     know(number);
     arena_of(unit.place).units.push_back(number);
-    for (const auto& exit : exits) {
-        const auto index = static_cast<std::uint32_t>(exits_.size());
-        exits_.push_back(exit);
-        if (exit.jump) connect(index);
-    }
+    exits_.insert(exits_.end(), exits.begin(), exits.end());
+    if (unit.relocation_count > 0) units_.back().checksum = checksum_of(code_as_written(unit));
+    for (std::uint32_t exit = 0; exit < unit.exit_count; ++exit)
+        if (exits_[unit.first_exit + exit].jump) connect(unit.first_exit + exit);
     const auto key = key_of(unit.start(), unit.version);
     if (!waiting_.find(key)) return number;
     const auto last = std::exchange(waiting_[key], {});

@@ -41,8 +41,8 @@ namespace shadowprof::emu::translator {
 
 class Translator : private UnitDirectory {
   public:
-    // `tables`: the lookup tables as we see them; `tables_place`: as the target does. `known` and `kept` may
-    // be null.
+    // `tables`: the lookup tables as we see them; `tables_place`: as the target does. `known` and
+    // `kept` may be null.
     Translator(GuestCode& code, trace::SegmentTable& segments, std::uint64_t* tables,
                std::uint32_t tables_place, Asking asking, KnownCode* known = nullptr,
                KeptCode* kept = nullptr);
@@ -169,6 +169,7 @@ class Translator : private UnitDirectory {
     bool was_executed(const Unit& unit) const {
         return !known_ || known_->may_have_been_executed(unit.blocks.front()->place);
     }
+    std::vector<std::uint8_t> code_as_written(const Unit& unit) const;
     KeptFacts ground_of(const CodeArena& arena) const;
     std::optional<std::uint32_t> unit_at(Address pc, Version version) const;
     void know(std::uint32_t unit);

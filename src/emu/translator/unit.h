@@ -75,8 +75,9 @@ struct Unit {
     std::uint32_t size = 0;
     std::uint32_t first_exit = 0, exit_count = 0;
     std::uint32_t first_relocation = 0, relocation_count = 0;
-    bool follows = false;    // a way that threads were seen to go
-    bool was_kept = false;  // an earlier run made it
+    std::uint64_t checksum = 0;       // of its code, as it was written
+    bool follows = false;             // a way that threads were seen to go
+    bool was_kept = false;            // an earlier run made it
     std::vector<std::uint8_t> marks;  // packed
 
     Address start() const { return blocks.front()->start; }

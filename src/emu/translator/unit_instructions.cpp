@@ -67,8 +67,7 @@ void InstructionWriter::write(const Instruction& instruction) {
                 const auto target = rip_target(instruction, *memory).value;
                 if (destination.bits < 32) return w_.leave_unsupported(instruction);
                 const auto narrow = destination.bits == 32 || memory->memory.address_bits == 32;
-                w_.move_address(destination.number,
-                                {narrow ? target & 0xffffffffu : target});
+                w_.move_address(destination.number, {narrow ? target & 0xffffffffu : target});
             }
         } else if (is_cut_behind_address(instruction, *memory)) {
             return w_.leave_unsupported(instruction);

@@ -196,8 +196,8 @@ void UnitWriter::address(HostRegister reg, const Instruction& instruction, const
 
 void UnitWriter::refer(Refers what, std::size_t before) {
     const auto offset = static_cast<std::uint32_t>(a_.position() - begin_) - before;
-    relocations_.push_back({static_cast<std::uint32_t>(offset) & 0xfffffff,
-                            static_cast<std::uint32_t>(what) & 0xf});
+    relocations_.push_back(
+        {static_cast<std::uint32_t>(offset) & 0xfffffff, static_cast<std::uint32_t>(what) & 0xf});
 }
 
 void UnitWriter::move_address(HostRegister reg, Address guest) {

@@ -1,6 +1,8 @@
 #include "emu/translator/kept/kept_code.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -14,6 +16,12 @@ KeptCode::KeptCode(GuestCode& code, Asking asking) : code_(code) {
     const auto plan = code.plan();
     if (!plan.choice() && !plan.functions() && !plan.has(trace::Capture::error_before))
         kind_ = fmt::format("{:02x}-{}", plan.captures(), static_cast<unsigned>(asking));
+    // A program may write over its code cache. What it could spoil are programs of its own user.
+    struct stat process {};
+    if (stat(fmt::format("/proc/{}", code.pid()).c_str(), &process) != 0)
+        kind_.clear();
+    else if (!kind_.empty() && process.st_uid != geteuid())
+        kind_ += fmt::format("-{}", process.st_uid);
 }
 
 std::string KeptCode::file_of(const Module& module) const {
@@ -42,8 +50,7 @@ void KeptCode::read(Module& module, const KeptFacts& ground) {
     module.is_read = true;
     const auto* const mapping = maps_->mapping_at(module.range.begin);
     if (!mapping || !mapping->is_file() || mapping->deleted) return;
-    const auto identity =
-        identity_of(fmt::format("/proc/{}/root{}", code_.pid(), mapping->path));
+    const auto identity = identity_of(fmt::format("/proc/{}/root{}", code_.pid(), mapping->path));
     if (!identity) return;
     module.facts = ground;
     module.facts->file = *identity;

@@ -22,9 +22,9 @@ namespace shadowprof::emu::translator {
 // What must be as it was when the units were made.
 struct KeptFacts {
     FileIdentity file{};
-    std::uint64_t device = 0, inode = 0;             // as the program's mappings name the file
-    std::uint32_t tables = 0;                        // their place
-    std::uint32_t leave = 0, call = 0, kept = 0;     // places in an arena's fixed code
+    std::uint64_t device = 0, inode = 0;          // as the program's mappings name the file
+    std::uint32_t tables = 0;                     // their place
+    std::uint32_t leave = 0, call = 0, kept = 0;  // places in an arena's fixed code
     bool operator==(const KeptFacts&) const = default;
 };
 
@@ -51,9 +51,7 @@ struct KeptUnit {
     bool follows = false;       // a way that threads were seen to go
     bool was_executed = false;  // or is only likely to be
 
-    std::uint64_t key() const {
-        return offset * version_count + static_cast<std::size_t>(version);
-    }
+    std::uint64_t key() const { return offset * version_count + static_cast<std::size_t>(version); }
 };
 
 struct KeptBlock {

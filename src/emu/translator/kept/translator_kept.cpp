@@ -80,17 +80,16 @@ bool reaches_all(std::span<const std::uint8_t> code, std::span<const Relocation>
         std::uint32_t word;
         std::memcpy(&word, &code[relocation.offset], sizeof word);
         const auto behind = relocation.offset + std::uint32_t{sizeof word};
-        const auto distance = static_cast<std::int64_t>(std::uint64_t{word + behind} + bias -
-                                                        (place.value + behind));
+        const auto distance =
+            static_cast<std::int64_t>(std::uint64_t{word + behind} + bias - (place.value + behind));
         return -reach < distance && distance < reach;
     });
 }
 
 // Whether that will be so: what is meant lies within 2 GB of the module's begin. The code is still
 // as it is executed.
-bool means_what_is_near(std::span<const std::uint8_t> code,
-                        std::span<const Relocation> relocations, Address place,
-                        std::uint64_t bias) {
+bool means_what_is_near(std::span<const std::uint8_t> code, std::span<const Relocation> relocations,
+                        Address place, std::uint64_t bias) {
     return std::ranges::all_of(relocations, [&](Relocation relocation) {
         if (static_cast<Refers>(relocation.refers) == Refers::guest_narrow) return bias == 0;
         if (static_cast<Refers>(relocation.refers) != Refers::guest_relative) return true;
@@ -103,6 +102,17 @@ bool means_what_is_near(std::span<const std::uint8_t> code,
 }
 
 }  // namespace
+
+// Without what is changed when exits are connected. The program could have written over it since.
+std::vector<std::uint8_t> Translator::code_as_written(const Unit& unit) const {
+    const auto* const begin = arena_of(unit.place).at(unit.place);
+    std::vector<std::uint8_t> code(begin, begin + unit.size);
+    for (std::uint32_t n = 0; n < unit.exit_count; ++n)
+        for (const auto* const place :
+             {exits_[unit.first_exit + n].jump, exits_[unit.first_exit + n].id})
+            if (place) std::fill_n(code.begin() + (place - begin), sizeof(std::uint32_t), 0);
+    return code;
+}
 
 KeptFacts Translator::ground_of(const CodeArena& arena) const {
     const auto place_of = [&](const std::uint8_t* code) {
@@ -134,21 +144,20 @@ Translator::Counts Translator::new_units_of(const KeptCode::Module& module) cons
 }
 
 void Translator::write(KeptUnitsWriter& out, const KeptCode::Module& module, bool executed) const {
-    std::vector<std::uint8_t> code;
     std::vector<std::uint32_t> blocks;
     std::vector<KeptExit> exits;
     for (std::uint32_t number = 0; number < units_.size(); ++number) {
         const auto& unit = units_[number];
         if (!may_be_kept(number, module) || was_executed(unit) != executed) continue;
+        auto code = code_as_written(unit);
+        if (checksum_of(code) != unit.checksum) continue;
         const auto& arena = arena_of(unit.place);
         const auto* const begin = arena.at(unit.place);
         const std::vector<Relocation> relocations{
             relocations_.begin() + unit.first_relocation,
             relocations_.begin() + unit.first_relocation + unit.relocation_count};
-        code.assign(begin, begin + unit.size);
         if (!means_what_is_near(code, relocations, unit.place, module.bias)) continue;
-        move(code, relocations,
-             {-module.bias, -unit.place.value, -arena.range().begin.value});
+        move(code, relocations, {-module.bias, -unit.place.value, -arena.range().begin.value});
         blocks.clear();
         for (const auto* const block : unit.blocks) blocks.push_back(out.add(*block, module.bias));
         const auto from_begin = [&](const std::uint8_t* place) {
@@ -199,8 +208,7 @@ std::optional<std::uint32_t> Translator::take_kept(Address pc, Version version) 
         const Address start{kept.offset + module->bias};
         if (code_.may_change(start)) return {};
         const auto* block = code_.known_at(start);
-        if (!block)
-            block = &code_.know(module->units->block_at(number, module->bias, module->id));
+        if (!block) block = &code_.know(module->units->block_at(number, module->bias, module->id));
         unit.blocks.push_back(block);
         ids.push_back(block->id);
     }
