@@ -18,7 +18,7 @@ def run_once(*options, cache="cache"):
                        env={"PATH": "/usr/bin:/bin", "XDG_CACHE_HOME": os.path.abspath(cache)})
     # What is learned makes a difference only where no translations are kept (kept_translations.py).
     for name in os.listdir(f"{cache}/shadowprof") if os.path.isdir(f"{cache}/shadowprof") else ():
-        if name.startswith("translated-"):
+        if name.startswith("units-"):
             os.unlink(f"{cache}/shadowprof/{name}")
     check_equal("its output", (outcome.status, gzip.decompress(outcome.stdout)), (0, TEXT))
     profile = read_profile()
