@@ -108,6 +108,7 @@ sampling::Options sampling_options(const ProfilingOptions& options) {
     sampling.may_be_shorter = !options.sample_size && !options.sample_time;
     if (options.sample_time) sampling.sample_time = Seconds{*options.sample_time};
     sampling.all_threads = options.all_threads;
+    sampling.replica_threads = options.replica_threads;
     sampling.load = options.load;
     // Which accesses collide and what modules find depends on all that came before, and exactly
     // that is what mode full is asked for. What comes again, and what threads share, shows in long
@@ -154,6 +155,9 @@ void check(const ProfilingOptions& options, const sampling::Options& sampling, b
     if (options.all_threads && !row.has_windows)
         refuse(fmt::format("--all-threads is for --mode {}: elsewhere a sample is of one thread",
                            names_of_modes(&ModeRow::has_windows)));
+    if (options.replica_threads && !row.forks)
+        refuse(fmt::format("--replica-threads is for --mode {}: other modes have no replicas",
+                           names_of_modes(&ModeRow::forks)));
     if (sampling.sample_size == 0 && !row.follow_everything)
         refuse(
             fmt::format("--sample-size 0 is for --mode {}: the whole program, step by step; "

@@ -18,6 +18,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <tuple>
 
 #include "base/error.h"
 #include "inject/tuning.h"
@@ -29,6 +30,7 @@ namespace shadowprof::inject {
 namespace {
 
 constexpr std::uint64_t no_system_call = ~std::uint64_t{0};
+constexpr unsigned long seize_options = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD;
 
 std::uint64_t nanoseconds_of(const timeval& time) {
     constexpr std::uint64_t of_second = 1'000'000'000, of_microsecond = 1000;
@@ -62,8 +64,7 @@ std::unique_ptr<Replica> Replica::take(ForkSite& fork_site, const PendingReplica
     auto& newborns = fork_site.newborns();
     const auto pid = newborns.wait_for(pending, why);
     if (!pid) return {};
-    constexpr unsigned long options = PTRACE_O_EXITKILL | PTRACE_O_TRACESYSGOOD;
-    if (ptrace::request(PTRACE_SEIZE, *pid, options) != 0) {
+    if (ptrace::request(PTRACE_SEIZE, *pid, seize_options) != 0) {
         why = fmt::format("a replica cannot be traced: {}", std::strerror(errno));
         newborns.bury(*pid);
         return {};
@@ -119,19 +120,33 @@ Replica::~Replica() {
 std::uint64_t Replica::end() {
     kill();
     int status = 0;
-    while (!is_gone_ && wait(status) == pid_) {
+    while (!is_gone_ && (has_several_ ? wait_for_any(status) > 0 : wait(status) == pid_)) {
     }
     return computed_;
 }
 
 pid_t Replica::wait(int& status, int flags) {
     rusage usage{};
-    const auto pid = wait4(pid_, &status, __WALL | flags, &usage);
-    if (pid == pid_ && !WIFSTOPPED(status)) {
-        is_gone_ = true;
-        computed_ = nanoseconds_of(usage.ru_utime) + nanoseconds_of(usage.ru_stime);
-    }
+    const auto pid = wait4(tid_, &status, __WALL | flags, &usage);
+    note_end(pid, status, usage);
     return pid;
+}
+
+// This thread of ours traces nobody else.
+pid_t Replica::wait_for_any(int& status) {
+    rusage usage{};
+    const auto pid = wait4(-1, &status, __WALL | __WNOTHREAD, &usage);
+    note_end(pid, status, usage);
+    return pid;
+}
+
+// The first thread ends last.
+void Replica::note_end(pid_t tid, int status, const rusage& usage) {
+    if (tid <= 0 || WIFSTOPPED(status)) return;
+    is_ending_ = true;
+    if (tid != pid_) return;
+    is_gone_ = true;
+    computed_ = nanoseconds_of(usage.ru_utime) + nanoseconds_of(usage.ru_stime);
 }
 
 void Replica::kill() {
@@ -139,26 +154,26 @@ void Replica::kill() {
 }
 
 std::optional<ptrace::Registers> Replica::registers() const {
-    return ptrace::registers_of(pid_);
+    return ptrace::registers_of(tid_);
 }
 bool Replica::set_registers(const ptrace::Registers& registers) {
-    return ptrace::set_registers_of(pid_, registers);
+    return ptrace::set_registers_of(tid_, registers);
 }
 std::optional<ptrace::ExtendedState> Replica::extended_state() const {
-    return ptrace::extended_state_of(pid_);
+    return ptrace::extended_state_of(tid_);
 }
 bool Replica::set_extended_state(const ptrace::ExtendedState& state) {
-    return ptrace::set_extended_state_of(pid_, state);
+    return ptrace::set_extended_state_of(tid_, state);
 }
 
 std::optional<int> Replica::go(Way way, std::optional<std::uint64_t> until) {
     constexpr __ptrace_request requests[] = {PTRACE_SYSEMU, PTRACE_SYSEMU_SINGLESTEP,
                                              PTRACE_SYSCALL};
-    while (!is_gone_) {
-        ptrace::request(requests[static_cast<std::size_t>(way)], pid_);
+    while (!is_ending_) {
+        ptrace::request(requests[static_cast<std::size_t>(way)], tid_);
         int status = 0;
         if (!await_stop(status, until)) break;
-        if (is_gone_) break;
+        if (is_ending_) break;
         if (status >> 16 != PTRACE_EVENT_STOP) return WSTOPSIG(status);
         if (until && proc::process_cpu_time(pid_).value_or(*until) >= *until) return was_stopped;
     }
@@ -166,7 +181,7 @@ std::optional<int> Replica::go(Way way, std::optional<std::uint64_t> until) {
 }
 
 bool Replica::await_stop(int& status, std::optional<std::uint64_t> until) {
-    if (!until) return wait(status) == pid_;
+    if (!until) return wait(status) == tid_;
     constexpr timespec between_looks{
         0, std::chrono::nanoseconds{tuning::between_looks_at_replica}.count()};
     bool is_asked = false;
@@ -214,12 +229,18 @@ bool Replica::write_code(Address to, std::span<const std::byte> bytes) {
 Replica::Stop Replica::run(Way way, std::optional<std::uint64_t> until) {
     while (const auto signal = go(way, until)) {
         if (*signal == was_stopped) return {StopKind::late, {}};
-        if (*signal == ptrace::system_call_stop) return {StopKind::system_call, {}};
-        Stop stop{StopKind::signal, {}};
-        if (ptrace::request(PTRACE_GETSIGINFO, pid_, 0, &stop.info) == 0 && is_own_fault(stop.info))
-            return stop;
+        if (const auto stop = stop_for(*signal)) return *stop;
     }
     return {StopKind::gone, {}};
+}
+
+// Nothing if the signal is not to reach it.
+std::optional<Replica::Stop> Replica::stop_for(int signal) const {
+    if (signal == ptrace::system_call_stop) return Stop{StopKind::system_call, {}};
+    Stop stop{StopKind::signal, {}};
+    if (ptrace::request(PTRACE_GETSIGINFO, tid_, 0, &stop.info) == 0 && is_own_fault(stop.info))
+        return stop;
+    return {};
 }
 
 std::optional<std::int64_t> Replica::call(std::uint64_t number,
@@ -241,7 +262,7 @@ std::optional<std::int64_t> Replica::call(std::uint64_t number,
     bool entered = false;
     while (const auto signal = go(Way::system_calls)) {
         if (*signal != ptrace::system_call_stop) continue;
-        if (ptrace::event_message(pid_) == ptrace::message_of_system_call_entry) {
+        if (ptrace::event_message(tid_) == ptrace::message_of_system_call_entry) {
             entered = true;
         } else if (entered) {
             const auto after = registers();
@@ -250,6 +271,73 @@ std::optional<std::int64_t> Replica::call(std::uint64_t number,
         }
     }
     return {};
+}
+
+// The new thread is traced from its start (PTRACE_O_TRACECLONE), with our options.
+std::optional<pid_t> Replica::add_thread() {
+    constexpr unsigned long options = seize_options | PTRACE_O_TRACECLONE;
+    constexpr std::uint64_t flags =
+        CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
+    if (ptrace::request(PTRACE_SETOPTIONS, tid_, options) != 0) return {};
+    has_several_ = true;
+    const auto result = call(SYS_clone, {flags, 0, 0, 0, 0});
+    ptrace::request(PTRACE_SETOPTIONS, tid_, seize_options);
+    if (!result || *result < 0) return {};
+    while (true) {
+        int status = 0;
+        const auto tid = wait_for_any(status);
+        if (tid <= 0 || is_ending_) return {};
+        const auto running = std::ranges::find(running_, tid);
+        if (running == running_.end()) return tid;
+        running_.erase(running);
+        stopped_.emplace_back(tid, status);
+    }
+}
+
+void Replica::resume(pid_t tid) {
+    if (ptrace::request(PTRACE_SYSEMU, tid) == 0) running_.push_back(tid);
+}
+
+void Replica::let_go() {
+    resume(tid_);
+}
+
+Replica::Stop Replica::await() {
+    while (!is_ending_) {
+        int status = 0;
+        if (!stopped_.empty()) {
+            std::tie(tid_, status) = stopped_.front();
+            stopped_.erase(stopped_.begin());
+        } else {
+            tid_ = wait_for_any(status);
+            if (tid_ <= 0 || is_ending_) break;
+            std::erase(running_, tid_);
+        }
+        if (status >> 16 != PTRACE_EVENT_STOP)
+            if (const auto stop = stop_for(WSTOPSIG(status))) return *stop;
+        resume(tid_);
+    }
+    tid_ = pid_;
+    return {StopKind::gone, {}};
+}
+
+void Replica::stop_others() {
+    for (const auto tid : std::exchange(running_, {})) {
+        int status = 0;
+        ptrace::request(PTRACE_INTERRUPT, tid);
+        rusage usage{};
+        const auto stopped = wait4(tid, &status, __WALL, &usage);
+        note_end(stopped, status, usage);
+        if (stopped != tid || !WIFSTOPPED(status)) continue;
+        if (status >> 16 == PTRACE_EVENT_STOP)
+            held_.push_back(tid);
+        else
+            stopped_.emplace_back(tid, status);
+    }
+}
+
+void Replica::let_others_go_on() {
+    for (const auto tid : std::exchange(held_, {})) resume(tid);
 }
 
 }  // namespace shadowprof::inject

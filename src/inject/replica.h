@@ -1,4 +1,5 @@
-// A replica: a forked copy of the target that belongs to us, with the one thread that forked it.
+// A replica: a forked copy of the target that belongs to us, with the one thread that forked it. It
+// can be given more threads.
 //
 // A replica is held by the thread of the profiler that took it, which may be any: replicas are not
 // the Tracer's business, and what happens to them never keeps the target waiting. It dies with the
@@ -8,6 +9,7 @@
 #pragma once
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 
 #include <atomic>
@@ -17,6 +19,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "inject/fork_site.h"
 #include "proc/memory.h"
@@ -37,6 +41,9 @@ class Replica {
     Replica& operator=(const Replica&) = delete;
 
     pid_t pid() const { return pid_; }
+    // The thread that all the rest is about: the one that forked it, until another one is chosen.
+    pid_t tid() const { return tid_; }
+    void choose(pid_t tid) { tid_ = tid; }
     const proc::Memory& memory() const { return memory_; }
 
     std::optional<ptrace::Registers> registers() const;
@@ -69,6 +76,28 @@ class Replica {
     std::optional<std::int64_t> call(std::uint64_t number,
                                      std::initializer_list<std::uint64_t> arguments);
 
+    // --- with several threads ---
+    // The chosen one makes one more, with its registers but for rax, which is stopped before its
+    // first instruction. Nothing if the kernel refuses.
+    std::optional<pid_t> add_thread();
+    // Lets the chosen one go on, beside others.
+    void let_go();
+    // How many there are of which await() will tell.
+    std::size_t running() const { return running_.size() + held_.size() + stopped_.size(); }
+    // The next of those that were let go to stop; it is the chosen one then.
+    Stop await();
+    // While this lives none of the others runs.
+    class Standstill {
+      public:
+        explicit Standstill(Replica& replica) : replica_(replica) { replica_.stop_others(); }
+        ~Standstill() { replica_.let_others_go_on(); }
+        Standstill(const Standstill&) = delete;
+        Standstill& operator=(const Standstill&) = delete;
+
+      private:
+        Replica& replica_;
+    };
+
     // From any thread. Makes run() and call() return, for the replica is gone then.
     void kill();
     // Kills it. Returns the nanoseconds of processor time that it took, its end included.
@@ -85,13 +114,25 @@ class Replica {
     static constexpr int was_stopped = 0;
     std::optional<int> go(Way way, std::optional<std::uint64_t> until = {});
     bool await_stop(int& status, std::optional<std::uint64_t> until);
+    void resume(pid_t tid);
+    std::optional<Stop> stop_for(int signal) const;
+    // waitpid(2) for any thread.
+    pid_t wait_for_any(int& status);
+    void note_end(pid_t tid, int status, const rusage& usage);
+    void stop_others();
+    void let_others_go_on();
     // waitpid(2). If the replica is gone, its processor time is remembered.
     pid_t wait(int& status, int flags = 0);
     bool take_hold(const Newborns& newborns, const PendingReplica& pending);
     void give_way_to_program() const;
 
     pid_t pid_;
+    pid_t tid_ = pid_;
+    std::vector<pid_t> running_, held_;  // of several threads: that were let go; by a Standstill
+    std::vector<std::pair<pid_t, int>> stopped_;  // … and their stops that nobody was told of
+    bool has_several_ = false;
     int handle_;  // a pidfd: kill() must never hit another process that has the same pid
+    bool is_ending_ = false;             // a thread has ended, so all do
     std::atomic<bool> is_gone_ = false;  // and reaped
     std::uint64_t computed_ = 0;         // then
     proc::Memory memory_;

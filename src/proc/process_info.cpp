@@ -4,6 +4,7 @@
 #include <elf.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/futex.h>
 #include <linux/kcmp.h>
 #include <signal.h>
 #include <sys/syscall.h>
@@ -383,6 +384,17 @@ bool sleeps_soundly(pid_t pid, pid_t tid) {
     const auto text = read_proc_file(task_file(pid, tid, "syscall"));
     return !text.empty() && text.front() >= '0' && text.front() <= '9' &&
            facts_of_call(static_cast<std::int64_t>(number(text, 10))).resumes;
+}
+
+bool waits_in_futex(pid_t pid, pid_t tid) {
+    // "NUMBER ARGUMENT ARGUMENT …", in hexadecimal but for the first.
+    const auto text = read_proc_file(task_file(pid, tid, "syscall"));
+    std::istringstream words{text};
+    std::uint64_t call = 0;
+    std::string at, operation;
+    if (!(words >> call >> at >> operation) || call != SYS_futex) return false;
+    const auto command = std::stoull(operation, nullptr, 16) & FUTEX_CMD_MASK;
+    return command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET;
 }
 
 bool is_running(pid_t pid, pid_t tid) {

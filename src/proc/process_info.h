@@ -124,6 +124,10 @@ pid_t own_number_of(pid_t tid);
 // let go on.
 bool sleeps_soundly(pid_t pid, pid_t tid);
 
+// Whether it sleeps in futex(2), waiting to be woken, where a stop is as good as none: the call is
+// made again, for the time that is left.
+bool waits_in_futex(pid_t pid, pid_t tid);
+
 // Whether the thread runs on a CPU or waits for one, and is not inside a system call. Such a thread
 // may be interrupted at any time; a sleeping one might see an EINTR that it did not cause.
 bool is_running(pid_t pid, pid_t tid);

@@ -28,6 +28,8 @@ struct Options {
     bool all_threads = false;
     // … or a few threads in some samples, for what they share.
     bool looks_at_sharing = false;
+    // Replicas have all threads of the program, as far as they can.
+    bool replica_threads = false;
     // Samples may be shorter where long ones would miss some of the code more often than the rest.
     bool may_be_shorter = true;
     Overhead overhead{0.01};

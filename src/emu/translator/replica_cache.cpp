@@ -56,6 +56,15 @@ bool ReplicaCache::make(const inject::ForkSite& fork_site, const proc::Maps& map
     return true;
 }
 
+std::optional<std::uint32_t> ReplicaCache::add_area(Guest& guest) {
+    const std::lock_guard lock{mutex_};
+    const auto area = memory_->take_area();
+    if (!area) return {};
+    memory_->area(*area) = {};
+    guest.more_areas_.push_back(*area);
+    return area;
+}
+
 ReplicaCache::Guest::~Guest() {
     cache_.leave(*this);
 }
@@ -63,6 +72,7 @@ ReplicaCache::Guest::~Guest() {
 void ReplicaCache::leave(const Guest& guest) {
     const std::lock_guard lock{mutex_};
     memory_->give_area(guest.area_);
+    for (const auto area : guest.more_areas_) memory_->give_area(area);
     --admitted_;
     changed_.notify_all();
 }
@@ -97,6 +107,13 @@ std::optional<Address> ReplicaCache::Turn::entry(Address pc, Version version) {
         if (tries == most_tries) return {};
         cache.must_be_emptied_ = true;
     }
+}
+
+std::optional<Address> ReplicaCache::Turn::entry_beside_others(Address pc, Version version) {
+    auto& cache = guest_.cache_;
+    const auto place = translator().entry(pc, version);
+    cache.must_be_emptied_ |= code().epoch() != cache.epoch_ || translator().is_full();
+    return cache.must_be_emptied_ ? std::nullopt : place;
 }
 
 void ReplicaCache::Turn::wait_until_emptied() {

@@ -58,11 +58,15 @@ class ReplicaCache {
         ReplicaCache& cache_;
         pid_t pid_;
         std::uint32_t area_;
+        std::vector<std::uint32_t> more_areas_;
         std::shared_ptr<const proc::Maps> maps_;  // null: they must be read
     };
     // Maps the cache into a replica. Nothing and `why` if there is no place for it.
     std::unique_ptr<Guest> admit(inject::Replica& replica, const inject::ForkSite& fork_site,
                                  std::shared_ptr<const proc::Maps> maps, std::string& why);
+
+    // For one more thread of the replica. Nothing if there are too many.
+    std::optional<std::uint32_t> add_area(Guest& guest);
 
     // The cache in one replica's hands, for as long as this lives.
     class Turn {
@@ -75,7 +79,11 @@ class ReplicaCache {
         // Where the replica, which is outside, enters; nothing if there is no code at `pc`. May
         // wait for the cache to be emptied.
         std::optional<Address> entry(Address pc, Version version);
+        // The same for one of several threads, while others are inside. Nothing also if the cache
+        // must be emptied.
+        std::optional<Address> entry_beside_others(Address pc, Version version);
         Translator& translator() { return *guest_.cache_.translator_; }
+        bool must_be_emptied() const { return guest_.cache_.must_be_emptied_; }
         HotCode& hot_code() { return *guest_.cache_.hot_code_; }
         GuestCode& code() { return guest_.cache_.code_; }
         void mappings_may_have_changed() { code().mappings_may_have_changed(); }

@@ -21,11 +21,13 @@ namespace {
 
 constexpr auto one_look = tuning::blocks_until_look;
 
-std::string name_of(const siginfo_t& info) {
+}  // namespace
+
+std::string TranslatedReplica::name_of(const siginfo_t& info) {
     return fmt::format("signal SIG{}", sigabbrev_np(info.si_signo));
 }
 
-bool ends_in_a_small_loop(std::span<const trace::SegmentId> executed) {
+bool TranslatedReplica::ends_in_a_small_loop(std::span<const trace::SegmentId> executed) {
     constexpr std::size_t most = 4, rounds = 64;
     if (executed.size() < most * rounds) return false;
     const auto last = executed.last(most * rounds);
@@ -35,8 +37,6 @@ bool ends_in_a_small_loop(std::span<const trace::SegmentId> executed) {
             return true;
     return false;
 }
-
-}  // namespace
 
 TranslatedReplica::End TranslatedReplica::run(Length length, Random& random) {
     wanted_ = length;
@@ -128,14 +128,18 @@ TranslatedReplica::Next TranslatedReplica::serve_call() {
     end_.continuation = native_.rip();
     if (number == SYS_sched_yield && yields_in_vain()) return end(waits_in_a_loop);
     if (auto reason = services_.serve(native_)) return end(std::move(*reason));
-    const auto& facts = proc::facts_of_call(static_cast<std::int64_t>(number));
-    if (facts.changes_mappings != proc::ChangesMappings::never) {
-        ReplicaCache::Turn turn{guest_};
-        turn.mappings_may_have_changed();
-        for (const auto& changed : facts.changed(native_.arguments(), native_.result()))
-            if (turn.translator().has_code_in(changed)) turn.code().maps();
-    }
+    note_mappings(guest_, number, native_);
     return Next::enter;
+}
+
+void TranslatedReplica::note_mappings(ReplicaCache::Guest& guest, std::uint64_t number,
+                                      const Registers& after) {
+    const auto& facts = proc::facts_of_call(static_cast<std::int64_t>(number));
+    if (facts.changes_mappings == proc::ChangesMappings::never) return;
+    ReplicaCache::Turn turn{guest};
+    turn.mappings_may_have_changed();
+    for (const auto& changed : facts.changed(after.arguments(), after.result()))
+        if (turn.translator().has_code_in(changed)) turn.code().maps();
 }
 
 TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers, Random& random) {

@@ -27,6 +27,8 @@ class ReplicaServices {
     // The replica is stopped in a system call; the registers are the guest's, with rip after the
     // call. Sets what the call returns. Returns why the sample ends, if it does.
     virtual std::optional<std::string> serve(ptrace::Registers& registers) = 0;
+    // From now on it is this thread that calls: 0 is the one that has forked the replica.
+    virtual void serves(std::size_t /*thread*/) {}
     struct Fault {
         bool is_mended = false;        // the instruction may be tried again
         const char* reason = nullptr;  // why the sample ends, if the fault is not the program's own
@@ -47,6 +49,12 @@ class TranslatedReplica {
 
     // The replica waits in a loop for another thread to change something, but has no other thread.
     static constexpr const char* waits_in_a_loop = "spinning";
+    // What others that run replicas need as well.
+    static std::string name_of(const siginfo_t& info);
+    static bool ends_in_a_small_loop(std::span<const trace::SegmentId> executed);
+    // A call that was served may have changed mappings.
+    static void note_mappings(ReplicaCache::Guest& guest, std::uint64_t number,
+                              const ptrace::Registers& after);
     struct End {
         std::string reason;
         Address continuation;             // 0: unknown

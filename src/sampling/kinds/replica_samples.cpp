@@ -7,6 +7,7 @@
 
 #include "proc/processors.h"
 #include "sampling/kinds/kind_parts.h"
+#include "sampling/kinds/other_threads.h"
 #include "sampling/tuning.h"
 
 namespace shadowprof::sampling {
@@ -79,9 +80,12 @@ void ReplicaSamples::begin(ptrace::Thread& thread, const ptrace::Registers&) {
     auto& site = *place_.foothold.fork_site();
     watch_.note();
     const auto& open_files = watch_.obstacle();
+    OtherThreads others{place_};
+    if (place_.options.replica_threads && !open_files) others.stop(thread, site.place());
     auto replica = open_files ? std::nullopt : site.fork(thread);
     if (!replica) {
         thread.resume();
+        others.let_go();
         pacer().finished(Clock::now() - stopped);
         if (open_files)
             give_up(*open_files);
@@ -93,14 +97,28 @@ void ReplicaSamples::begin(ptrace::Thread& thread, const ptrace::Registers&) {
     const auto held = Clock::now() - stopped;
     ++forks_;
     auto files = watch_.look(site, *replica);
+    const bool is_of_one_moment = others.none() || has_forked(site, *replica);
+    others.let_go();
+    const Seconds others_held = others.stopped_while_running() * (Clock::now() - stopped);
     site.prepare();
     const auto length = sizing_.next(pacer(), forks_ == 1);
     auto start = next_sample(place_, pacer(), thread);
+    auto company = is_of_one_moment ? others.take(start) : std::vector<OtherThread>{};
+    threads_missing_ += others.missing();
+    threads_taken_ += company.size();
     replicas_->expect(std::move(*replica), std::move(files),
-                      {std::move(start), length, place_.random.fork()});
-    pacer().finished(held);
+                      {std::move(start), length, place_.random.fork(), std::move(company)});
+    pacer().finished(held + others_held);
     look_after();
     copies_since_fork_ = Seconds{0};
+}
+
+// Memory is of one moment only if nobody writes to it until it is copied.
+bool ReplicaSamples::has_forked(const inject::ForkSite& site,
+                                const inject::PendingReplica& replica) {
+    const auto given_up = after(Clock::now(), tuning::longest_fork_of_all);
+    while (!site.has_returned(replica) && Clock::now() < given_up) std::this_thread::yield();
+    return site.has_returned(replica);
 }
 
 bool ReplicaSamples::can_have_replicas(ptrace::Thread& thread) {

@@ -44,6 +44,7 @@ class ReplicaSamples : public SampleKind {
     unsigned ended_early() const { return ended_early_; }
 
   private:
+    static bool has_forked(const inject::ForkSite& site, const inject::PendingReplica& replica);
     bool can_have_replicas(ptrace::Thread& thread);
     void is_refused(const std::optional<inject::Obstacle>& obstacle);
     void count_living(Clock::time_point now);
@@ -65,6 +66,7 @@ class ReplicaSamples : public SampleKind {
     Seconds computed_{0}, paid_for_computing_{0}, copies_since_fork_{0};
     unsigned failures_ = 0, refusals_ = 0;  // one after the other
     unsigned ended_early_ = 0;
+    std::size_t threads_taken_ = 0, threads_missing_ = 0;  // besides those that forked
     // How many live, and have lived on average.
     std::size_t alive_ = 0;
     double alive_seconds_ = 0;

@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/thread_if_any.h"
 #include "emu/translator/thread_recording.h"
+#include "emu/translator/together/replica_threads.h"
 #include "emu/translator/translated_replica.h"
 #include "machine/host_charges.h"
 #include "proc/process_info.h"
@@ -40,6 +41,14 @@ Seconds computed_by(pid_t process) {
 }
 
 }  // namespace
+
+struct Replicas::Born {
+    inject::Replica& replica;
+    emu::translator::ReplicaCache::Guest& guest;
+    ReplicaSandbox& world;
+    const ptrace::Registers& registers;
+    std::shared_ptr<const proc::Maps> maps;
+};
 
 class Replicas::Registered {
   public:
@@ -138,7 +147,8 @@ void Replicas::hurry_all() {
     ended_.notify_all();
     for (const auto tid : worker_ids_) sched_setscheduler(tid, SCHED_OTHER, &normal);
     for (auto& living : living_) {
-        sched_setscheduler(living.replica->pid(), SCHED_OTHER, &normal);
+        for (const auto tid : proc::threads_of(living.replica->pid()))
+            sched_setscheduler(tid, SCHED_OTHER, &normal);
         begin_life(living);  // anew
     }
 }
@@ -239,7 +249,7 @@ Replicas::Outcome Replicas::live_or_fail(Job& job) {
 
 Replicas::Outcome Replicas::live(Job& job) {
     Outcome outcome;
-    auto& [start, length, random] = job.sample;
+    auto& [start, length, random, others] = job.sample;
     // Given back after the replica's end, since it may write there until then.
     std::unique_ptr<emu::translator::ReplicaCache::Guest> guest;
     const auto replica = inject::Replica::take(fork_site_, job.birth, outcome.reason);
@@ -270,6 +280,12 @@ Replicas::Outcome Replicas::live(Job& job) {
     if (!registers) return told(outcome);
 
     outcome.was_born = true;
+    if (!others.empty()) {
+        live_together(job, {*replica, *guest, *world, *registers, shared_maps}, outcome);
+        if (!registered.ended_by().empty()) outcome.end = Outcome::End::nothing;
+        outcome.computed = seconds_of(replica->end());
+        return told(std::move(outcome));
+    }
     auto stack = ptrace::snapshot_stack(replica->pid(), *registers);
     stack.pid = target_;  // which has the same mappings, and lives
     start.contents = trace::Contents::counts;
@@ -323,6 +339,76 @@ Replicas::Outcome Replicas::live(Job& job) {
     place_.digester.end_sample(start.sample);
     outcome.computed = seconds_of(replica->end());
     return told(std::move(outcome));
+}
+
+// The same for a replica of several threads. Each has a Trace of its own, and all are of one
+// sample.
+void Replicas::live_together(Job& job, const Born& born, Outcome& outcome) {
+    using emu::translator::ReplicaThreads;
+    using emu::translator::TranslatedReplica;
+    auto& [start, length, random, others] = job.sample;
+    auto& replica = born.replica;
+    std::vector<trace::TraceStart> starts{start};
+    std::vector<ReplicaThreads::Thread> threads{
+        {replica.pid(), cache_.area_number(born.guest), nullptr, born.registers, false}};
+    for (auto& other : others) {
+        replica.choose(replica.pid());
+        const auto tid = replica.add_thread();
+        const auto area = cache_.add_area(born.guest);
+        if (!tid || !area) {
+            outcome.reason = "its threads cannot be made anew";
+            return;
+        }
+        replica.choose(*tid);
+        replica.set_extended_state(other.extended);
+        born.world.add_thread(other.tid, other.own_number, other.signal_mask);
+        threads.push_back({*tid, *area, nullptr, other.registers, other.sleeps});
+        starts.push_back(other.start);
+    }
+    replica.choose(replica.pid());
+    std::vector<std::unique_ptr<emu::translator::ThreadRecording>> recordings;
+    for (std::size_t i = 0; i < threads.size(); ++i) {
+        auto& of_thread = starts.at(i);
+        of_thread.contents = trace::Contents::counts;
+        auto stack = ptrace::snapshot_stack(replica.pid(), threads.at(i).native);
+        stack.pid = target_;
+        place_.digester.begin(of_thread, std::move(stack), born.maps);
+        recordings.push_back(std::make_unique<emu::translator::ThreadRecording>(
+            emu::translator::ThreadRecording::Place{
+                .code = cache_.code(),
+                .segments = place_.segments,
+                .work = cache_.work(),
+                .sink = place_.digester,
+                .numbers = place_.numbers,
+                .random = random,
+                .values = values_of(place_),
+                .loads = loads_of(place_, place_.options.warm_up)},
+            of_thread.sample, of_thread.trace));
+        recordings.back()->belongs_to(of_thread);
+        recordings.back()->begin_stream(cache_.memory(), threads.at(i).area);
+        threads.at(i).recording = recordings.back().get();
+    }
+    ReplicaThreads engine{replica, cache_, born.guest, born.world, threads, timing_.experience()};
+    auto end = engine.run(length, random);
+    for (std::size_t i = 0; i < threads.size(); ++i) {
+        recordings.at(i)->end_stream();
+        const auto& of_thread = end.threads.at(i);
+        trace::TraceEnd last;
+        last.trace = starts.at(i).trace;
+        last.reason = of_thread.reason;
+        last.covers = of_thread.covers;
+        last.continuation = of_thread.continuation;
+        if (of_thread.continuation != Address{}) {
+            emu::translator::ReplicaCache::Turn turn{born.guest};
+            last.continuation_place = turn.code().place_of(of_thread.continuation);
+        }
+        place_.digester.end(std::move(last));
+    }
+    place_.digester.end_sample(start.sample);
+    outcome.reason = end.reason;
+    outcome.instructions = end.instructions;
+    if (end.reason != TranslatedReplica::waits_in_a_loop)
+        outcome.end = end.is_complete ? Outcome::End::in_time : Outcome::End::early;
 }
 
 // Replicas do not have memory that a program keeps from its children (MADV_DONTFORK). If the

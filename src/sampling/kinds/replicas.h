@@ -21,6 +21,7 @@
 #include "emu/translator/translated_replica.h"
 #include "inject/fork_site.h"
 #include "inject/replica.h"
+#include "sampling/kinds/other_threads.h"
 #include "sampling/kinds/page_copier.h"
 #include "sampling/kinds/replica_timing.h"
 #include "sampling/sampling.h"
@@ -43,6 +44,7 @@ class Replicas {
         trace::TraceStart start;
         emu::translator::TranslatedReplica::Length length;
         Random random;
+        std::vector<OtherThread> others = {};  // if it is of several threads
     };
     // A replica is on its way and will take this sample. `at_birth`: see FileTableWatch.
     void expect(inject::PendingReplica birth, FileTableSnapshot at_birth, Sample sample);
@@ -93,6 +95,8 @@ class Replicas {
     void work();
     Outcome live_or_fail(Job& job);
     Outcome live(Job& job);
+    struct Born;
+    void live_together(Job& job, const Born& born, Outcome& outcome);
     bool only_target_has(Address address, pid_t replica) const;
     // Is on the worker's stack while the replica lives.
     class Registered;

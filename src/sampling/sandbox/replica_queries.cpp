@@ -179,8 +179,8 @@ std::shared_ptr<emu::FileContents> ReplicaQueries::contents_of(int directory,
 }
 
 std::optional<std::uint64_t> ReplicaQueries::cpu_time(std::optional<std::uint64_t>& base,
-                                                      std::optional<std::uint64_t> targets) {
-    const auto own = proc::thread_cpu_time(replica_.pid(), replica_.pid());
+                                                      std::optional<std::uint64_t> targets,
+                                                      std::optional<std::uint64_t> own) const {
     if (!own) return {};
     if (!base) {
         if (!targets) return {};
@@ -193,21 +193,21 @@ std::optional<std::uint64_t> ReplicaQueries::process_cpu_time() {
     // Including that of threads that have ended.
     std::optional<std::uint64_t> time;
     if (!process_base_) time = proc::process_cpu_time(target_);
-    return cpu_time(process_base_, time);
+    return cpu_time(process_base_, time, proc::process_cpu_time(replica_.pid()));
 }
 
 std::optional<std::uint64_t> ReplicaQueries::thread_cpu_time() {
     std::optional<std::uint64_t> time;
-    if (!thread_base_) time = proc::thread_cpu_time(target_, thread_);
-    return cpu_time(thread_base_, time);
+    if (!asker_.base) time = proc::thread_cpu_time(target_, asker_.thread);
+    return cpu_time(asker_.base, time, proc::thread_cpu_time(replica_.pid(), replica_.tid()));
 }
 
 // The kernel gives the target's time exactly in all, and to a tick how much of it was the system's.
 std::optional<struct rusage> ReplicaQueries::usage(int who) {
     const bool of_thread = who == RUSAGE_THREAD;
-    auto& counts = of_thread ? thread_counts_ : process_counts_;
+    auto& counts = of_thread ? asker_.counts : process_counts_;
     if (!counts) {
-        counts = of_thread ? proc::usage_counts(target_, thread_) : proc::usage_counts(target_);
+        counts = of_thread ? proc::usage_counts(target_, asker_.thread) : proc::usage_counts(target_);
     }
     if (!counts) return {};
     struct rusage usage {};
@@ -223,7 +223,7 @@ std::optional<struct rusage> ReplicaQueries::usage(int who) {
     const auto own = replica_.memory().read_as<struct rusage>(scratch_);
     if (!own) return {};
     usage = *own;
-    const auto base = of_thread ? *thread_base_ : *process_base_;
+    const auto base = of_thread ? *asker_.base : *process_base_;
     const auto system = std::min(base, nanoseconds_of_ticks(counts->system));
     usage.ru_utime = as_timeval(nanoseconds_in(own->ru_utime) + base - system);
     usage.ru_stime = as_timeval(nanoseconds_in(own->ru_stime) + system);

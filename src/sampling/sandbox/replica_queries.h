@@ -21,11 +21,18 @@ class ReplicaQueries : public emu::GuestQueries {
                    MappedFiles& mapped_files)
         : replica_(replica),
           target_(target),
-          thread_(thread),
+          asker_{thread, {}},
           at_birth_(std::move(at_birth)),
           mapped_files_(mapped_files) {}
 
     FileTableSnapshot& at_birth() { return at_birth_; }
+    // The thread that asks, and what was answered to it.
+    struct Asker {
+        pid_t thread;                                   // of the target
+        std::optional<std::uint64_t> base;              // see cpu_time()
+        std::optional<proc::UsageCounts> counts = {};  // when first asked
+    };
+    Asker& asker() { return asker_; }
     // Opens the directory that process `pid` (as the replica's /proc names it) has open as
     // `number`, in a way that leads nowhere else and does not show its contents. Nothing if it is
     // another one.
@@ -59,17 +66,18 @@ class ReplicaQueries : public emu::GuestQueries {
     int put_path(const std::string& path);
     // The target's time at the first question, plus the replica's own since then.
     std::optional<std::uint64_t> cpu_time(std::optional<std::uint64_t>& base,
-                                          std::optional<std::uint64_t> targets);
+                                          std::optional<std::uint64_t> targets,
+                                          std::optional<std::uint64_t> own) const;
 
     inject::Replica& replica_;
     pid_t target_;
-    pid_t thread_;
+    Asker asker_;
     FileTableSnapshot at_birth_;
     MappedFiles& mapped_files_;
     std::optional<std::set<std::uint64_t>> made_up_devices_;
     Address scratch_;  // 0: not yet mapped
-    std::optional<std::uint64_t> process_base_, thread_base_;
-    std::optional<proc::UsageCounts> process_counts_, thread_counts_;  // when first asked
+    std::optional<std::uint64_t> process_base_;
+    std::optional<proc::UsageCounts> process_counts_;  // when first asked
 };
 
 }  // namespace shadowprof::sampling

@@ -116,6 +116,33 @@ void ReplicaSandbox::learn_facts(pid_t target, const inject::PendingReplica& bir
     if (birth.identity) learn_identity(facts_, *birth.identity);
 }
 
+// Signals that were on their way to the process end the sample at whichever call comes first.
+void ReplicaSandbox::add_thread(pid_t thread, pid_t own_number, std::uint64_t signal_mask) {
+    if (others_.empty()) others_.resize(1);
+    const auto& signals = queries_.at_birth().signals;
+    OfThread one{{thread, {}}, own_number, signal_mask, 0, 0, false};
+    for (int signal = 1; signal <= 64; ++signal) {
+        const auto bit = signals.process_pending & std::uint64_t{1} << (signal - 1);
+        (signals.acts_on(signal) ? one.pending_signals : one.idle_signals) |= bit;
+    }
+    others_.push_back(std::move(one));
+}
+
+void ReplicaSandbox::serves(std::size_t thread) {
+    if (thread == served_) return;
+    const auto exchange = [&](OfThread& with) {
+        std::swap(with.asker, queries_.asker());
+        std::swap(with.tid, facts_.tid);
+        std::swap(with.signal_mask, facts_.signal_mask);
+        std::swap(with.pending_signals, facts_.pending_signals);
+        std::swap(with.idle_signals, facts_.idle_signals);
+        std::swap(with.has_set_signal_stack, facts_.has_set_signal_stack);
+    };
+    exchange(others_.at(served_));
+    exchange(others_.at(thread));
+    served_ = thread;
+}
+
 ReplicaSandbox::Fault ReplicaSandbox::serve_fault(const siginfo_t& info) {
     if (info.si_signo != SIGSEGV || info.si_code != SEGV_ACCERR) return {};
     const Address at{reinterpret_cast<std::uint64_t>(info.si_addr)};

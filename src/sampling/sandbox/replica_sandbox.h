@@ -41,6 +41,9 @@ class ReplicaSandbox : public emu::translator::ReplicaServices {
     // Afterwards `registers` and the replica's memory are what the program sees behind the call.
     // The replica's own registers are not set.
     std::optional<std::string> serve(ptrace::Registers& registers) override;
+    // One more thread of the replica: `thread` is the target's, `own_number` what it calls itself.
+    void add_thread(pid_t thread, pid_t own_number, std::uint64_t signal_mask);
+    void serves(std::size_t thread) override;
     // After a write to shared memory that was withdrawn.
     Fault serve_fault(const siginfo_t& info) override;
 
@@ -68,6 +71,15 @@ class ReplicaSandbox : public emu::translator::ReplicaServices {
     std::unique_ptr<Memory> memory_;
     ReplicaQueries queries_;
     emu::GuestFacts facts_;
+    // What the facts and the queries say of a thread.
+    struct OfThread {
+        ReplicaQueries::Asker asker;
+        pid_t tid;
+        std::uint64_t signal_mask, pending_signals, idle_signals;
+        bool has_set_signal_stack;
+    };
+    std::vector<OfThread> others_;  // but for the one that is served
+    std::size_t served_ = 0;
 };
 
 }  // namespace shadowprof::sampling

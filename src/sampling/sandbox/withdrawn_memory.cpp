@@ -99,6 +99,7 @@ void WithdrawnMemory::forget(AddressRange range) {
 
 // The bytes are read first and written back afterwards; nothing of the program runs in between.
 bool WithdrawnMemory::copy(AddressRange pages, std::uint64_t protection) {
+    const inject::Replica::Standstill others{replica_};
     std::vector<std::byte> bytes(pages.size());
     if (replica_.memory().read(pages.begin, bytes) != bytes.size()) return false;
     const auto result =

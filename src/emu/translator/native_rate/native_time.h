@@ -47,15 +47,17 @@ inline double without_instrumentation(double nanoseconds, const Work& work, doub
 
 class NativeTime {
   public:
-    NativeTime(pid_t replica, double of_fault)
+    // Of all of it, or of one of its threads.
+    NativeTime(pid_t replica, double of_fault, pid_t thread = 0)
         : replica_(replica),
+          thread_(thread),
           of_fault_(of_fault),
-          computed_(proc::process_cpu_time(replica).value_or(0)),
-          faults_(proc::minor_faults(replica).value_or(0)) {}
+          computed_(cpu_time().value_or(0)),
+          faults_(minor_faults().value_or(0)) {}
 
     // Whether the time since the last look went into the work that is to be estimated.
     void look(bool is_of_work) {
-        const auto now = proc::process_cpu_time(replica_).value_or(last_look_);
+        const auto now = cpu_time().value_or(last_look_);
         if (!is_of_work) computed_ += now - last_look_;
         last_look_ = now;
     }
@@ -74,14 +76,25 @@ class NativeTime {
 
   private:
     double from_replica(const Work& work, std::uint64_t stops) const {
-        const auto computed = proc::process_cpu_time(replica_).value_or(computed_) - computed_;
-        const auto faults = proc::minor_faults(replica_).value_or(faults_) - faults_;
+        const auto computed = cpu_time().value_or(computed_) - computed_;
+        const auto faults = minor_faults().value_or(faults_) - faults_;
         return without_instrumentation(static_cast<double>(computed), work,
                                        tuning::nanoseconds_of_stop * static_cast<double>(stops) +
                                            of_fault_ * static_cast<double>(faults));
     }
 
-    pid_t replica_;
+    std::optional<std::uint64_t> cpu_time() const {
+        return thread_ == 0 ? proc::process_cpu_time(replica_)
+                            : proc::thread_cpu_time(replica_, thread_);
+    }
+    std::optional<std::uint64_t> minor_faults() const {
+        if (thread_ == 0) return proc::minor_faults(replica_);
+        const auto counts = proc::usage_counts(replica_, thread_);
+        if (!counts) return {};
+        return counts->minor_faults;
+    }
+
+    pid_t replica_, thread_;
     double of_fault_;
     std::uint64_t computed_;  // before
     std::uint64_t faults_;
