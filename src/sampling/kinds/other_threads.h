@@ -1,7 +1,7 @@
 // The program's other threads at the moment in which one of them forks a replica, so that they can
 // be recreated in it: who runs is stopped for that moment, and so is who sleeps in futex(2), which
-// nobody notices (ptrace/interrupted_calls.h). Threads that sleep in other calls are left alone, and
-// are not in the replica.
+// nobody notices (ptrace/interrupted_calls.h). Threads that sleep in other calls are left alone,
+// and are not in the replica.
 #pragma once
 
 #include <sys/types.h>

@@ -207,7 +207,8 @@ std::optional<struct rusage> ReplicaQueries::usage(int who) {
     const bool of_thread = who == RUSAGE_THREAD;
     auto& counts = of_thread ? asker_.counts : process_counts_;
     if (!counts) {
-        counts = of_thread ? proc::usage_counts(target_, asker_.thread) : proc::usage_counts(target_);
+        counts =
+            of_thread ? proc::usage_counts(target_, asker_.thread) : proc::usage_counts(target_);
     }
     if (!counts) return {};
     struct rusage usage {};

@@ -28,8 +28,8 @@ class ReplicaQueries : public emu::GuestQueries {
     FileTableSnapshot& at_birth() { return at_birth_; }
     // The thread that asks, and what was answered to it.
     struct Asker {
-        pid_t thread;                                   // of the target
-        std::optional<std::uint64_t> base;              // see cpu_time()
+        pid_t thread;                                  // of the target
+        std::optional<std::uint64_t> base;             // see cpu_time()
         std::optional<proc::UsageCounts> counts = {};  // when first asked
     };
     Asker& asker() { return asker_; }

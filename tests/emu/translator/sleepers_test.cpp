@@ -73,8 +73,7 @@ TEST_CASE("bits choose whom a wake is for") {
     World world;
     const auto call = [&](std::size_t thread, int what, std::uint64_t bits) {
         return world.sleepers.futex(
-            thread,
-            {world.at(world.words), static_cast<std::uint64_t>(what), 7, 0, 0, bits}, 0);
+            thread, {world.at(world.words), static_cast<std::uint64_t>(what), 7, 0, 0, bits}, 0);
     };
     CHECK(call(1, FUTEX_WAIT_BITSET, 1).kind == Kind::sleeps);
     CHECK(call(2, FUTEX_WAIT_BITSET, 2).kind == Kind::sleeps);

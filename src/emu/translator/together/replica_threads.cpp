@@ -46,8 +46,7 @@ ReplicaThreads::End ReplicaThreads::run(TranslatedReplica::Length length, Random
     wanted_ = length;
     random_ = &random;
     if (length.nanoseconds <= 0) phase_ = Phase::sample;
-    for (auto& member : members_)
-        member.time.emplace(replica_.pid(), before_.of_fault, member.tid);
+    for (auto& member : members_) member.time.emplace(replica_.pid(), before_.of_fault, member.tid);
     for (auto& member : members_) begin(member);
     while (true) {
         if (is_alone() && phase_ != Phase::ending) wake_who_is_due(true);
@@ -66,9 +65,8 @@ ReplicaThreads::End ReplicaThreads::run(TranslatedReplica::Length length, Random
     end.is_complete = is_complete_;
     for (auto& member : members_) {
         if (member.recording->is_spoilt()) end.reason = program_wrote_into_it;
-        end.threads.push_back(
-            {member.reason.empty() ? end.reason : member.reason, member.continuation,
-             covers(member)});
+        end.threads.push_back({member.reason.empty() ? end.reason : member.reason,
+                               member.continuation, covers(member)});
         end.instructions += instructions_of(member);
     }
     return end;

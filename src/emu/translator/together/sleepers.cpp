@@ -63,8 +63,8 @@ Sleepers::Outcome Sleepers::futex(std::size_t thread, const Arguments& a, double
             if (*word != static_cast<std::uint32_t>(a[2])) return returns(-EAGAIN);
             std::optional<double> until;
             if (a[3] != 0) {
-                const int clock = (a[1] & FUTEX_CLOCK_REALTIME) != 0 ? CLOCK_REALTIME
-                                                                     : CLOCK_MONOTONIC;
+                const int clock =
+                    (a[1] & FUTEX_CLOCK_REALTIME) != 0 ? CLOCK_REALTIME : CLOCK_MONOTONIC;
                 const auto span = span_at({a[3]}, command == FUTEX_WAIT_BITSET, clock);
                 if (!span) return returns(-EFAULT);
                 until = now + *span;
@@ -108,7 +108,8 @@ bool Sleepers::sleep(std::size_t thread, std::uint64_t number, const Arguments& 
 }
 
 bool Sleepers::will_anyone_wake() const {
-    return std::ranges::any_of(asleep_, [](const auto& sleeper) { return sleeper.until.has_value(); });
+    return std::ranges::any_of(asleep_,
+                               [](const auto& sleeper) { return sleeper.until.has_value(); });
 }
 
 std::optional<Sleepers::Woken> Sleepers::over(double now, bool at_once) {
