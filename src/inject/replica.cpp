@@ -294,6 +294,20 @@ std::optional<pid_t> Replica::add_thread() {
     }
 }
 
+void Replica::end_thread() {
+    const auto tid = std::exchange(tid_, pid_);
+    auto registers = ptrace::registers_of(tid);
+    if (!registers) return;
+    registers->raw.rip = system_call_.value;
+    registers->raw.rax = SYS_exit;
+    registers->raw.orig_rax = no_system_call;
+    if (!ptrace::set_registers_of(tid, *registers) || ptrace::request(PTRACE_CONT, tid) != 0)
+        return;
+    int status = 0;
+    while (wait4(tid, &status, __WALL, nullptr) == tid && WIFSTOPPED(status))
+        ptrace::request(PTRACE_CONT, tid);
+}
+
 void Replica::resume(pid_t tid) {
     if (ptrace::request(PTRACE_SYSEMU, tid) == 0) running_.push_back(tid);
 }

@@ -80,6 +80,8 @@ class Replica {
     // The chosen one makes one more, with its registers but for rax, which is stopped before its
     // first instruction. Nothing if the kernel refuses.
     std::optional<pid_t> add_thread();
+    // Ends the chosen one, which is not the first; the first is the chosen one then.
+    void end_thread();
     // Lets the chosen one go on, beside others.
     void let_go();
     // How many there are of which await() will tell.

@@ -57,7 +57,7 @@ void Tracer::wake() {
 std::optional<Event> Tracer::wait(Clock::time_point deadline) {
     waiting_thread_ = gettid();
     tell_of_stop();
-    if (!reader_->has_kept()) threads_->forget_removed();
+    if (!reader_->has_kept() && !remembers_gone_) threads_->forget_removed();
     while (alive_ && !wake_requested_.exchange(false)) {
         if (seizer_) seizer_->look_for_missed();
         if (auto event = reader_->next()) {

@@ -107,6 +107,8 @@ class Tracer {
     // As wait(), of a process that is not traced: the only event is its end.
     std::optional<Event> watch(Clock::time_point deadline);
 
+    // Threads that are gone stay valid for longer than until the next wait().
+    void remember_gone(bool remembers) { remembers_gone_ = remembers; }
     // Makes wait() return the last event again, for another part of the profiler to deal with.
     void give_back(const Event&);
 
@@ -160,6 +162,7 @@ class Tracer {
     std::unique_ptr<CpuFollower> follower_;
     std::function<void(int signal)> when_stopped_;
     std::optional<Bell> bell_;
+    bool remembers_gone_ = false;
     std::uint32_t rings_heard_ = 0;
     Clock::time_point last_ring_{};
     std::atomic<bool> wake_requested_{false};

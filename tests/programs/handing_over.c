@@ -1,6 +1,8 @@
 // Eight threads in a ring of stages that hand items over, in known proportions: stage N works N
 // times as long on each item as stage 1. From one stage to the next the items go by a condition
 // variable, a mutex, a barrier and a spin lock, in turn. Usage: handing-over SECONDS
+// [anew]. With "anew" nothing is handed over: each stage is a thread that is started and awaited
+// for each item.
 //
 // It checks itself: each item passes all stages once, in order, and is counted in memory that a
 // replica would share. Of each item it writes a line.
@@ -135,20 +137,41 @@ static void* run(void* argument) {
     }
 }
 
+static void* run_once(void* argument) {
+    const int stage = (int)(intptr_t)argument;
+    ++*counted;
+    return (void*)(uintptr_t)work[stage](1);
+}
+
+static void start_and_await(void* (*start)(void*)) {
+    pthread_t threads[stages];
+    for (int i = 0; i < stages; ++i) pthread_create(&threads[i], NULL, start, (void*)(intptr_t)i);
+    for (int i = 0; i < stages; ++i) pthread_join(threads[i], NULL);
+}
+
+static void run_anew(void) {
+    const double end = now() + seconds;
+    do {
+        start_and_await(run_once);
+        dprintf(STDOUT_FILENO, "%lu\n", (unsigned long)++passed);
+    } while (now() < end);
+}
+
 int main(int argc, char** argv) {
     seconds = argc > 1 ? atof(argv[1]) : 1;
     counted =
         mmap(NULL, sizeof *counted, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (counted == MAP_FAILED) return 2;
-    pthread_t threads[stages];
     for (int i = 0; i < stages; ++i) {
         pthread_mutex_init(&links[i].mutex, NULL);
         pthread_cond_init(&links[i].changed, NULL);
         pthread_spin_init(&links[i].spin, 0);
         pthread_barrier_init(&links[i].barrier, NULL, 2);
     }
-    for (int i = 0; i < stages; ++i) pthread_create(&threads[i], NULL, run, (void*)(intptr_t)i);
-    for (int i = 0; i < stages; ++i) pthread_join(threads[i], NULL);
+    if (argc > 2)
+        run_anew();
+    else
+        start_and_await(run);
     const int is_right = wrong == 0 && passed > 0 && *counted == stages * passed;
     dprintf(STDOUT_FILENO, "%s\n", is_right ? "in order" : "out of order");
     return !is_right;

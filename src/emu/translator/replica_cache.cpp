@@ -65,6 +65,11 @@ std::optional<std::uint32_t> ReplicaCache::add_area(Guest& guest) {
     return area;
 }
 
+void ReplicaCache::give_area_back(Guest& guest, std::uint32_t area) {
+    const std::lock_guard lock{mutex_};
+    if (std::erase(guest.more_areas_, area) > 0) memory_->give_area(area);
+}
+
 ReplicaCache::Guest::~Guest() {
     cache_.leave(*this);
 }

@@ -67,6 +67,7 @@ class ReplicaCache {
 
     // For one more thread of the replica. Nothing if there are too many.
     std::optional<std::uint32_t> add_area(Guest& guest);
+    void give_area_back(Guest& guest, std::uint32_t area);
 
     // The cache in one replica's hands, for as long as this lives.
     class Turn {

@@ -29,6 +29,10 @@ class ReplicaServices {
     virtual std::optional<std::string> serve(ptrace::Registers& registers) = 0;
     // From now on it is this thread that calls: 0 is the one that has forked the replica.
     virtual void serves(std::size_t /*thread*/) {}
+    // What it calls itself.
+    virtual pid_t own_number(std::size_t /*thread*/) const { return 0; }
+    // The thread that is served has started one more, which calls itself by this number.
+    virtual void starts(pid_t /*own_number*/) {}
     struct Fault {
         bool is_mended = false;        // the instruction may be tried again
         const char* reason = nullptr;  // why the sample ends, if the fault is not the program's own

@@ -13,6 +13,16 @@
 
 namespace shadowprof::sampling {
 
+namespace {
+
+// It stands still, and nobody has heard of that yet.
+bool starts_a_thread(pid_t pid, pid_t tid) {
+    const auto stat = proc::thread_stat(pid, tid);
+    return stat && stat->state == 't';
+}
+
+}  // namespace
+
 // Those that run first: they go on meanwhile.
 void OtherThreads::stop(const ptrace::Thread& forking, AddressRange fork_site) {
     auto& tracer = place_.tracer;
@@ -24,21 +34,25 @@ void OtherThreads::stop(const ptrace::Thread& forking, AddressRange fork_site) {
     missing_ = tracer.threads().size() - 1 - asked.size();
     std::erase_if(asked, [&](auto* thread) { return !tracer.ask_to_stop(*thread); });
     ran_ = asked.size();
-    for (auto* const thread : others)
-        if (proc::waits_in_futex(pid, thread->tid()) && tracer.ask_to_stop(*thread))
-            asked.push_back(thread);
-    await(asked);
+    for (auto* const thread : others) {
+        const auto sleeps = [&] {
+            return proc::waits_in_futex(pid, thread->tid()) || starts_a_thread(pid, thread->tid());
+        };
+        if (sleeps() && tracer.ask_to_stop(*thread)) asked.push_back(thread);
+    }
+    await(std::move(asked));
     for (auto* const thread : held_) learn(*thread, fork_site);
     missing_ = tracer.threads().size() - 1 - known_.size();
 }
 
 // What else happens meanwhile is dealt with afterwards.
-void OtherThreads::await(const std::vector<ptrace::Thread*>& asked) {
+void OtherThreads::await(std::vector<ptrace::Thread*> asked) {
     const auto until = after(Clock::now(), tuning::longest_stop_of_all);
     std::vector<ptrace::Event> others;
     const auto is_open = [](const ptrace::Thread* thread) {
         return thread->is_asked() && !thread->stopped();
     };
+    place_.tracer.remember_gone(true);
     while (std::ranges::any_of(asked, is_open) && Clock::now() < until) {
         const auto event = place_.tracer.wait(until);
         if (!event) continue;
@@ -48,15 +62,34 @@ void OtherThreads::await(const std::vector<ptrace::Thread*>& asked) {
             held_.push_back(event->thread);
         else
             others.push_back(*event);
-        // Threads that are gone are forgotten at the next wait.
+        if (event->kind == ptrace::EventKind::thread_started) learn_new(*event->thread);
         const bool all_are_gone = event->kind == ptrace::EventKind::exec ||
                                   event->kind == ptrace::EventKind::process_gone;
         if (all_are_gone) held_.clear();
-        if (event->kind == ptrace::EventKind::thread_gone) std::erase(held_, event->thread);
-        if (all_are_gone || event->kind == ptrace::EventKind::thread_gone) break;
+        if (all_are_gone) break;
+        if (event->kind == ptrace::EventKind::thread_gone) {
+            std::erase(held_, event->thread);
+            std::erase(asked, event->thread);
+        }
     }
+    place_.tracer.remember_gone(false);
     for (auto event = others.rbegin(); event != others.rend(); ++event)
         place_.tracer.give_back(*event);
+}
+
+// It goes on when its start is dealt with.
+void OtherThreads::learn_new(const ptrace::Thread& thread) {
+    auto registers = thread.registers();
+    auto extended = thread.extended_state();
+    const auto mask = thread.signal_mask();
+    if (!registers || !extended || !mask || !registers->is_64bit()) return;
+    OtherThread one;
+    registers->raw.orig_rax = ~0ull;
+    one.tid = thread.tid();
+    one.registers = *registers;
+    one.extended = std::move(*extended);
+    one.signal_mask = *mask;
+    known_.push_back(std::move(one));
 }
 
 void OtherThreads::learn(ptrace::Thread& thread, AddressRange fork_site) {

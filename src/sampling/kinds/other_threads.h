@@ -45,7 +45,8 @@ class OtherThreads {
     std::size_t missing() const { return missing_; }
 
   private:
-    void await(const std::vector<ptrace::Thread*>& asked);
+    void await(std::vector<ptrace::Thread*> asked);
+    void learn_new(const ptrace::Thread& thread);
     void learn(ptrace::Thread& thread, AddressRange fork_site);
 
     SamplerContext& place_;

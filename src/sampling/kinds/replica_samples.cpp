@@ -1,5 +1,7 @@
 #include "sampling/kinds/replica_samples.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <thread>
@@ -103,9 +105,12 @@ void ReplicaSamples::begin(ptrace::Thread& thread, const ptrace::Registers&) {
     site.prepare();
     const auto length = sizing_.next(pacer(), forks_ == 1);
     auto start = next_sample(place_, pacer(), thread);
-    auto company = is_of_one_moment ? others.take(start) : std::vector<OtherThread>{};
-    threads_missing_ += others.missing();
-    threads_taken_ += company.size();
+    std::optional<std::vector<OtherThread>> company;
+    if (place_.options.replica_threads && is_of_one_moment && place_.tracer.threads().size() > 1) {
+        company = others.take(start);
+        threads_missing_ += others.missing();
+        threads_taken_ += company->size();
+    }
     replicas_->expect(std::move(*replica), std::move(files),
                       {std::move(start), length, place_.random.fork(), std::move(company)});
     pacer().finished(held + others_held);
@@ -229,6 +234,14 @@ void ReplicaSamples::await_samples() {
         std::this_thread::sleep_for(std::chrono::milliseconds{1});
         look_after();
     }
+}
+
+std::string ReplicaSamples::account() const {
+    if (threads_taken_ + threads_missing_ == 0) return {};
+    const auto replicas = static_cast<double>(std::max<std::uint64_t>(forks_, 1));
+    return fmt::format("replicas had {:.1f} other threads on average, and lacked {:.1f}",
+                       static_cast<double>(threads_taken_) / replicas,
+                       static_cast<double>(threads_missing_) / replicas);
 }
 
 Cost ReplicaSamples::cost() const {

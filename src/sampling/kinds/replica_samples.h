@@ -32,6 +32,7 @@ class ReplicaSamples : public SampleKind {
     bool has_open_samples() const override { return replicas_ && replicas_->alive() > 0; }
     void end(const std::string& reason) override;
     Cost cost() const override;
+    std::string account() const override;
 
     Seconds risk_of_next() const override { return place_.host.risk_of_fork(); }
     Seconds passing_price() const override;

@@ -280,7 +280,7 @@ Replicas::Outcome Replicas::live(Job& job) {
     if (!registers) return told(outcome);
 
     outcome.was_born = true;
-    if (!others.empty()) {
+    if (others) {
         live_together(job, {*replica, *guest, *world, *registers, shared_maps}, outcome);
         if (!registered.ended_by().empty()) outcome.end = Outcome::End::nothing;
         outcome.computed = seconds_of(replica->end());
@@ -351,7 +351,7 @@ void Replicas::live_together(Job& job, const Born& born, Outcome& outcome) {
     std::vector<trace::TraceStart> starts{start};
     std::vector<ReplicaThreads::Thread> threads{
         {replica.pid(), cache_.area_number(born.guest), nullptr, born.registers, false}};
-    for (auto& other : others) {
+    for (auto& other : *others) {
         replica.choose(replica.pid());
         const auto tid = replica.add_thread();
         const auto area = cache_.add_area(born.guest);
@@ -367,10 +367,9 @@ void Replicas::live_together(Job& job, const Born& born, Outcome& outcome) {
     }
     replica.choose(replica.pid());
     std::vector<std::unique_ptr<emu::translator::ThreadRecording>> recordings;
-    for (std::size_t i = 0; i < threads.size(); ++i) {
-        auto& of_thread = starts.at(i);
+    const auto begin = [&](const ReplicaThreads::Thread& thread, trace::TraceStart& of_thread) {
         of_thread.contents = trace::Contents::counts;
-        auto stack = ptrace::snapshot_stack(replica.pid(), threads.at(i).native);
+        auto stack = ptrace::snapshot_stack(replica.pid(), thread.native);
         stack.pid = target_;
         place_.digester.begin(of_thread, std::move(stack), born.maps);
         recordings.push_back(std::make_unique<emu::translator::ThreadRecording>(
@@ -385,12 +384,22 @@ void Replicas::live_together(Job& job, const Born& born, Outcome& outcome) {
                 .loads = loads_of(place_, place_.options.warm_up)},
             of_thread.sample, of_thread.trace));
         recordings.back()->belongs_to(of_thread);
-        recordings.back()->begin_stream(cache_.memory(), threads.at(i).area);
-        threads.at(i).recording = recordings.back().get();
-    }
-    ReplicaThreads engine{replica, cache_, born.guest, born.world, threads, timing_.experience()};
+        recordings.back()->begin_stream(cache_.memory(), thread.area);
+        return recordings.back().get();
+    };
+    for (std::size_t i = 0; i < threads.size(); ++i)
+        threads.at(i).recording = begin(threads.at(i), starts.at(i));
+    const auto join = [&](const ReplicaThreads::Thread& started) {
+        auto of_thread = start;
+        of_thread.trace = place_.numbers.next_trace();
+        of_thread.from_thread_start = true;
+        starts.push_back(std::move(of_thread));
+        return begin(started, starts.back());
+    };
+    ReplicaThreads engine{replica, cache_, born.guest,          born.world,
+                          threads, join,   timing_.experience()};
     auto end = engine.run(length, random);
-    for (std::size_t i = 0; i < threads.size(); ++i) {
+    for (std::size_t i = 0; i < starts.size(); ++i) {
         recordings.at(i)->end_stream();
         const auto& of_thread = end.threads.at(i);
         trace::TraceEnd last;

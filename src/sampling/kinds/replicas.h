@@ -44,7 +44,8 @@ class Replicas {
         trace::TraceStart start;
         emu::translator::TranslatedReplica::Length length;
         Random random;
-        std::vector<OtherThread> others = {};  // if it is of several threads
+        // If it is of all threads.
+        std::optional<std::vector<OtherThread>> others = {};
     };
     // A replica is on its way and will take this sample. `at_birth`: see FileTableWatch.
     void expect(inject::PendingReplica birth, FileTableSnapshot at_birth, Sample sample);

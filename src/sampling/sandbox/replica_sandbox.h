@@ -44,6 +44,10 @@ class ReplicaSandbox : public emu::translator::ReplicaServices {
     // One more thread of the replica: `thread` is the target's, `own_number` what it calls itself.
     void add_thread(pid_t thread, pid_t own_number, std::uint64_t signal_mask);
     void serves(std::size_t thread) override;
+    pid_t own_number(std::size_t thread) const override {
+        return thread == served_ ? facts_.tid : others_.at(thread).tid;
+    }
+    void starts(pid_t own_number) override { add_thread(0, own_number, facts_.signal_mask); }
     // After a write to shared memory that was withdrawn.
     Fault serve_fault(const siginfo_t& info) override;
 

@@ -10,12 +10,15 @@
 // - The sample begins, after the warming up, and ends for all at one moment: for each of them at
 //   its next stop after that. So nobody has to be stopped within a unit; and what a thread executes
 //   too much at the end is as much as it lacks at the beginning, on average.
+// - They may start and end threads, which the kernel hears of only where one starts: one that has
+//   ended just stays where it is.
 // - When all sleep for ever the sample ends: they wait for a thread that is not in the replica,
 //   because it was in the kernel.
 #pragma once
 
 #include <cstdint>
-#include <memory>
+#include <deque>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,12 +41,15 @@ class ReplicaThreads {
         ptrace::Registers native;  // where it begins; behind its call, if it sleeps in futex(2)
         bool sleeps = false;
     };
+    static constexpr std::size_t most = 64, most_started = 1024;
+    // A thread that the program starts gets a recording.
+    using Join = std::function<ThreadRecording*(const Thread& started)>;
     ReplicaThreads(inject::Replica& replica, ReplicaCache& cache, ReplicaCache::Guest& guest,
-                   ReplicaServices& services, const std::vector<Thread>& threads,
+                   ReplicaServices& services, const std::vector<Thread>& threads, Join join,
                    Experience before);
 
     static constexpr const char* all_wait = "its threads wait for one that is not in the replica";
-    // Of each thread, in their order; and of all.
+    // Of each thread, in their order, then of those that were started; and of all.
     struct EndOfThread {
         std::string reason;
         Address continuation;  // 0: unknown
@@ -65,6 +71,8 @@ class ReplicaThreads {
 
         std::size_t number;
         bool is_warm = false, is_done = false;
+        bool is_started_here = false, has_ended = false;
+        Address number_at;  // in memory: it becomes 0 when the thread ends
         std::optional<NativeTime> time;
         double estimate = 0;        // of its time, at its last look
         double of_instruction = 0;  // while it warmed up
@@ -91,6 +99,10 @@ class ReplicaThreads {
     bool is_alone() const { return replica_.running() == 0; }
     void serve(Member& member);
     bool serve_sleep(Member& member);
+    bool serve_thread_call(Member& member, std::uint64_t number);
+    bool start_thread(Member& member);
+    bool end_thread(Member& member);
+    std::optional<Address> number_of(const Member& member) const;
     void wake(std::size_t number, std::int64_t result);
     void wake_who_is_due(bool at_once);
     void begin_sample(Member& member);
@@ -111,8 +123,10 @@ class ReplicaThreads {
     ReplicaServices& services_;
     Experience before_;
     Sleepers sleepers_;
-    std::vector<Member> members_;
+    Join join_;
+    std::deque<Member> members_;
     double ran_ = 0;  // how many of them, when it was forked
+    std::size_t alive_ = 0;
     Phase phase_ = Phase::warming;
     TranslatedReplica::Length wanted_;
     Random* random_ = nullptr;

@@ -40,6 +40,12 @@ std::size_t Sleepers::wake(Address at, std::uint32_t most, std::uint32_t bits, O
     return woken;
 }
 
+std::vector<std::size_t> Sleepers::wake_all(Address at) {
+    Outcome outcome;
+    wake(at, ~0u, FUTEX_BITSET_MATCH_ANY, outcome);
+    return outcome.woken;
+}
+
 Sleepers::Outcome Sleepers::futex(std::size_t thread, const Arguments& a, double now) {
     Outcome outcome;
     const auto returns = [&](std::int64_t result) {

@@ -32,6 +32,9 @@ class Sleepers {
     // nanosleep(2) and clock_nanosleep(2): nothing if there is no time to sleep.
     bool sleep(std::size_t thread, std::uint64_t number, const Arguments& arguments, double now);
 
+    // All who wait for a change of this word.
+    std::vector<std::size_t> wake_all(Address at);
+
     struct Woken {
         std::size_t thread;
         bool timed_out;  // in a futex; otherwise it only slept
