@@ -10,6 +10,8 @@ import time
 
 from vocabulary import SHADOWPROF, check, check_equal, profiled, read_profile, scratch, start, stop, wait_until
 
+from busy_machine import of_other_reasons
+
 PROGRAM = os.path.abspath(sys.argv[1])
 STAGES = 8
 # One processor is left for replicas.
@@ -53,7 +55,9 @@ def check_shares(*way):
     coverage = profile["coverage"]
     check(profile["cost"]["forks"] > 0, f"no replica: {profile['cost']}")
     complete = coverage["ended"].get("sample size", 0) + coverage["ended"].get("end of thread", 0)
-    if complete < 100 or profile["run"]["warnings"]:
+    warnings = profile["run"].get("warnings", [])
+    check(not of_other_reasons(warnings), f"{way}: {warnings}, {coverage}")
+    if complete < 100 or warnings:
         print(f"{way}: the machine is busy: {coverage}")
         return
     of_stages = shares(profile)

@@ -101,7 +101,7 @@ void ReplicaSamples::begin(ptrace::Thread& thread, const ptrace::Registers&) {
     auto files = watch_.look(site, *replica);
     const bool is_of_one_moment = others.none() || has_forked(site, *replica);
     others.let_go();
-    const Seconds others_held = others.stopped_while_running() * (Clock::now() - stopped);
+    const Seconds others_held = others_computing(others) * (Clock::now() - stopped);
     site.prepare();
     const auto length = sizing_.next(pacer(), forks_ == 1);
     auto start = next_sample(place_, pacer(), thread);
@@ -116,6 +116,12 @@ void ReplicaSamples::begin(ptrace::Thread& thread, const ptrace::Registers&) {
     pacer().finished(held + others_held);
     look_after();
     copies_since_fork_ = Seconds{0};
+}
+
+// How many of those that were stopped would have had a processor beside the one that forks.
+std::size_t ReplicaSamples::others_computing(const OtherThreads& others) const {
+    const auto processors = static_cast<std::size_t>(proc::processors_for(place_.tracer.pid()));
+    return std::min(others.stopped_while_running(), std::max<std::size_t>(processors, 1) - 1);
 }
 
 // Memory is of one moment only if nobody writes to it until it is copied.
