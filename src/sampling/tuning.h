@@ -40,8 +40,9 @@ inline constexpr Seconds rare_wait{0.25};
 // what they share. Each of them is stopped like the first.
 inline constexpr double part_in_company = 0.125;
 inline constexpr int most_company = 3;
-// With --replica-threads: the program's threads stop for a fork, in all that time at most. And so
-// many threads may have no more replicas than that many at once (the kernel limits both).
+// With --replica-threads: how long the program's threads are waited for until all have stopped, and
+// until the fork is made. Replicas have so many threads at most, all together: as many as programs
+// that are near their limits (inject/fork_conditions.cpp) could still start.
 inline constexpr Seconds longest_stop_of_all{0.005}, longest_fork_of_all{0.05};
 inline constexpr std::size_t most_threads_in_replicas = 64;
 // Where all shares are known to better than this, samples become fewer, down to one of so many.

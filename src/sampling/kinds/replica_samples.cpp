@@ -59,8 +59,18 @@ bool ReplicaSamples::is_full(Clock::time_point now) const {
     if (!replicas_) return false;
     const Seconds elapsed = now - began_;
     const auto& load = place_.options.load;
+    if (alive_ > 0 && has_all_threads() &&
+        (alive_ + 1) * place_.tracer.threads().size() > tuning::most_threads_in_replicas)
+        return true;
     return alive_ >= replicas_->most_at_once() ||
            (load && alive_seconds_ >= *load * elapsed.count());
+}
+
+// More may be more than the program could start then.
+bool ReplicaSamples::has_all_threads() const {
+    const auto threads = place_.tracer.threads().size();
+    return place_.options.replica_threads && threads > 1 &&
+           threads <= tuning::most_threads_in_replicas;
 }
 
 void ReplicaSamples::has_asked(const ptrace::Thread& thread) {
@@ -83,7 +93,7 @@ void ReplicaSamples::begin(ptrace::Thread& thread, const ptrace::Registers&) {
     watch_.note();
     const auto& open_files = watch_.obstacle();
     OtherThreads others{place_};
-    if (place_.options.replica_threads && !open_files) others.stop(thread, site.place());
+    if (has_all_threads() && !open_files) others.stop(thread, site.place());
     auto replica = open_files ? std::nullopt : site.fork(thread);
     if (!replica) {
         thread.resume();
@@ -106,7 +116,7 @@ void ReplicaSamples::begin(ptrace::Thread& thread, const ptrace::Registers&) {
     const auto length = sizing_.next(pacer(), forks_ == 1);
     auto start = next_sample(place_, pacer(), thread);
     std::optional<std::vector<OtherThread>> company;
-    if (place_.options.replica_threads && is_of_one_moment && place_.tracer.threads().size() > 1) {
+    if (has_all_threads() && is_of_one_moment) {
         company = others.take(start);
         threads_missing_ += others.missing();
         threads_taken_ += company->size();

@@ -49,6 +49,7 @@ class ReplicaSamples : public SampleKind {
   private:
     static bool has_forked(const inject::ForkSite& site, const inject::PendingReplica& replica);
     std::size_t others_computing(const OtherThreads& others) const;
+    bool has_all_threads() const;
     bool can_have_replicas(ptrace::Thread& thread);
     void is_refused(const std::optional<inject::Obstacle>& obstacle);
     void count_living(Clock::time_point now);

@@ -41,7 +41,8 @@ class ReplicaThreads {
         ptrace::Registers native;  // where it begins; behind its call, if it sleeps in futex(2)
         bool sleeps = false;
     };
-    static constexpr std::size_t most = 64, most_started = 1024;
+    // It starts none where so many live, or so many were seen.
+    static constexpr std::size_t most = 32, most_started = 1024;
     // A thread that the program starts gets a recording.
     using Join = std::function<ThreadRecording*(const Thread& started)>;
     ReplicaThreads(inject::Replica& replica, ReplicaCache& cache, ReplicaCache::Guest& guest,
