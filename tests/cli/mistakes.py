@@ -61,6 +61,7 @@ refused(["run", "--rules", "/dev/zero", "true"], 125, "cannot read /dev/zero: ne
 os.mkfifo("pipe.so")
 refused(["run", "--module", "./pipe.so", "true"], 125, "--module ./pipe.so: it is no file")
 refused(["run", "--all-threads", "true"], 125, "--all-threads is for --mode instant")
+refused(["run", "-m", "instant", "--replica-threads", "true"], 125, "--replica-threads is for --mode auto or shadow")
 
 # An option that takes a list takes one word, not the program.
 outcome = run("run", "-q", "-m", "full", "-p", "edge", "sh", "-c", "exit 3")
