@@ -219,6 +219,124 @@ std::optional<Bytes> moved_to(const Instruction& instruction, Address place) {
     return bytes;
 }
 
+namespace {
+
+// How an instruction with a constant is written without: opcode, and what ModRM is built from.
+struct WithoutConstant {
+    enum class Form : std::uint8_t { modrm, accumulator, low_bits_of_opcode, push } form;
+    std::uint8_t opcode;
+    bool of_bytes = false;
+};
+
+std::optional<WithoutConstant> without_constant(const ZydisDecodedInstruction& z) {
+    using Form = WithoutConstant::Form;
+    constexpr std::uint8_t mov = 0x89, test = 0x85, push = 0x50, first_mov_to_register = 0xb8;
+    const bool is_wide = z.opcode & 1;
+    const auto sized = [&](std::uint8_t wide) {
+        return static_cast<std::uint8_t>(wide - !is_wide);
+    };
+    const auto operation = static_cast<std::uint8_t>(z.raw.modrm.reg << 3 | 1);
+    switch (z.opcode) {
+        case 0x80:
+        case 0x81:
+            return WithoutConstant{Form::modrm, sized(operation), !is_wide};
+        case 0x83:
+            return WithoutConstant{Form::modrm, operation};
+        case 0xc6:
+        case 0xc7:
+            if (z.raw.modrm.reg != 0) return {};
+            return WithoutConstant{Form::modrm, sized(mov), !is_wide};
+        case 0xf6:
+        case 0xf7:
+            if (z.raw.modrm.reg != 0) return {};
+            return WithoutConstant{Form::modrm, sized(test), !is_wide};
+        case 0xa8:
+        case 0xa9:
+            return WithoutConstant{Form::accumulator, sized(test), !is_wide};
+        case 0x68:
+        case 0x6a:
+            if (z.operand_width != 64) return {};
+            return WithoutConstant{Form::push, push};
+        default:
+            break;
+    }
+    if (z.opcode < 0x40 && (z.opcode & 6) == 4)
+        return WithoutConstant{Form::accumulator, static_cast<std::uint8_t>(z.opcode & ~4),
+                               !is_wide};
+    if ((z.opcode & 0xf8) == first_mov_to_register)
+        return WithoutConstant{Form::low_bits_of_opcode, mov};
+    return {};
+}
+
+struct KnownConstant {
+    ZydisDecodedInstruction z;
+    WithoutConstant without;
+};
+
+std::optional<KnownConstant> known_constant(const Instruction& instruction) {
+    const auto* const memory = explicit_memory(instruction);
+    if (memory && (memory->memory.is_rip_relative() || memory->memory.segment == Segment::fs ||
+                   memory->memory.segment == Segment::gs))
+        return {};
+    if (uses_high_byte(instruction)) return {};
+    ZydisDecodedInstruction z;
+    ZydisDecoderContext context;
+    if (ZYAN_FAILED(ZydisDecoderDecodeInstruction(
+            &long_mode_decoder(), &context, instruction.bytes.data(), instruction.length, &z)))
+        return {};
+    if (z.encoding != ZYDIS_INSTRUCTION_ENCODING_LEGACY ||
+        z.opcode_map != ZYDIS_OPCODE_MAP_DEFAULT || z.raw.imm[0].size == 0)
+        return {};
+    const auto without = without_constant(z);
+    if (!without) return {};
+    return KnownConstant{z, *without};
+}
+
+}  // namespace
+
+std::optional<ConstantField> constant_field(const Instruction& instruction) {
+    const auto known = known_constant(instruction);
+    if (!known) return {};
+    const auto& constant = known->z.raw.imm[0];
+    return ConstantField{constant.offset, static_cast<std::uint8_t>(constant.size / 8)};
+}
+
+std::optional<Bytes> with_constant_in(const Instruction& instruction, std::uint8_t reg) {
+    using Form = WithoutConstant::Form;
+    const auto known = known_constant(instruction);
+    if (!known) return {};
+    const auto& [z, without] = *known;
+    const bool has_modrm = without.form == Form::modrm;
+    const std::size_t behind_opcode = has_modrm ? z.raw.modrm.offset : z.raw.imm[0].offset;
+    const auto byte = [&](std::size_t at) {
+        return std::to_integer<std::uint8_t>(instruction.bytes[at]);
+    };
+    Writer out;
+    std::uint8_t rex = 0;
+    for (std::size_t at = 0; at + 1 < behind_opcode; ++at) {
+        rex = is_rex(byte(at)) ? byte(at) : std::uint8_t{0};
+        if (!rex) out.put(byte(at));
+    }
+    constexpr std::uint8_t rex_r = 4, both_registers = 0xc0, number = 7;
+    rex &= static_cast<std::uint8_t>(~(without.form == Form::accumulator ? rex_r | rex_b : rex_r));
+    if (without.of_bytes) rex |= rex_mark;  // so that these are not ah, ch, dh and bh
+    if (without.form == Form::push) {
+        out.put(without.opcode | reg);
+        return out.take();
+    }
+    if (rex) out.put(rex);
+    out.put(without.opcode);
+    const auto shifted = static_cast<std::uint8_t>(reg << 3);
+    if (has_modrm) {
+        out.put(static_cast<std::uint8_t>((byte(behind_opcode) & ~(number << 3)) | shifted));
+        for (std::size_t at = behind_opcode + 1; at < z.raw.imm[0].offset; ++at) out.put(byte(at));
+    } else {
+        const auto other = without.form == Form::accumulator ? 0 : z.opcode & number;
+        out.put(static_cast<std::uint8_t>(both_registers | shifted | other));
+    }
+    return out.take();
+}
+
 std::uint16_t general_registers_used(const Instruction& instruction) {
     unsigned used = 0;
     const auto add = [&](Register reg) {

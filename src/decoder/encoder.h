@@ -37,6 +37,18 @@ std::optional<Bytes> with_gather_base(const Instruction& instruction, std::uint8
 // the same address. Nothing if that is out of reach, or if there is no such operand.
 std::optional<Bytes> moved_to(const Instruction& instruction, Address place);
 
+// Where an instruction's constant is encoded, which is sign-extended to the size of its operation.
+struct ConstantField {
+    std::uint8_t offset = 0, size = 0;
+};
+// Nothing of instructions that with_constant_in() does not know.
+std::optional<ConstantField> constant_field(const Instruction& instruction);
+
+// The instruction with its constant, sign-extended to 64 bits, in one of rax … rdi, which it does
+// not use otherwise. Known are mov, push, test and the arithmetic that has a form without constant;
+// not with an address that is rip-relative or has a segment, nor with ah, ch, dh or bh.
+std::optional<Bytes> with_constant_in(const Instruction& instruction, std::uint8_t reg);
+
 // A bit for every general register that is read, written or part of an address, hidden or not. The
 // others are free while the instruction runs.
 std::uint16_t general_registers_used(const Instruction& instruction);

@@ -58,7 +58,13 @@ inline constexpr std::size_t most_instructions_followed = 640;
 
 // Versions of code that changes that are kept beside each other. A thread that comes to code that
 // is another one than last time goes through them, some 5 ns each, before it asks.
-inline constexpr std::size_t most_versions_of_code = 16;
+inline constexpr std::size_t most_versions_of_code = 64;
+
+// Code that is renewed in one answer because it was changed, too, and came next the time before.
+inline constexpr std::size_t renewed_ahead = 24;
+// Changes of code in constants only, until these are taken from memory. Until then each version is
+// a block of its own.
+inline constexpr unsigned changes_until_constants_vary = 16;
 
 // Hot code is looked for at random places in a thread's stream: so many looks for each stretch that
 // is read, if the stretch has at least so many segments. A place that was met so many times is hot;
@@ -235,10 +241,6 @@ inline constexpr unsigned milliseconds_until_judged = 100;
 inline constexpr double most_time_for_deliveries = 0.5;
 // Handlers that interrupt each other: each takes 3 KB of a stack that has 8 MB at most.
 inline constexpr std::size_t deepest_handlers = 64;
-// The same after so many changes of code that the thread came to, unless it computed for so many
-// nanoseconds for each of them: one takes 50 to 200 µs.
-inline constexpr unsigned changes_until_judged = 2000;
-inline constexpr std::uint64_t least_computed_for_change = 100'000;
 
 // ---- Translator: taking over a program
 

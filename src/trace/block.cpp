@@ -89,13 +89,60 @@ std::vector<decoder::Instruction> decode_block(CodeSource& code, Address at) {
     return {instructions.begin(), instructions.end()};
 }
 
+namespace {
+
+// But for a constant that varies.
+bool are_same(std::span<const std::byte> a, std::span<const std::byte> b,
+              std::optional<decoder::ConstantField> varying) {
+    if (!varying) return std::ranges::equal(a, b);
+    const auto end = std::size_t{varying->offset} + varying->size;
+    return a.size() == b.size() &&
+           std::ranges::equal(a.first(varying->offset), b.first(varying->offset)) &&
+           std::ranges::equal(a.subspan(end), b.subspan(end));
+}
+
+}  // namespace
+
+std::optional<decoder::ConstantField> varying_constant(const Block& block,
+                                                       std::size_t instruction) {
+    if (!(block.varying_constants >> instruction & 1)) return {};
+    return decoder::constant_field(block.instructions[instruction]);
+}
+
+bool has_code(const Block& block, std::span<const decoder::Instruction> instructions) {
+    if (block.instructions.size() != instructions.size()) return false;
+    for (std::size_t n = 0; n < instructions.size(); ++n) {
+        const auto known = block.instructions[n].encoding(), other = instructions[n].encoding();
+        if (!are_same(known, other, varying_constant(block, n))) return false;
+    }
+    return true;
+}
+
+std::optional<std::uint64_t> constants_that_differ(
+    std::span<const decoder::Instruction> instructions,
+    std::span<const decoder::Instruction> others) {
+    if (instructions.size() != others.size()) return {};
+    std::uint64_t differing = 0;
+    for (std::size_t n = 0; n < instructions.size(); ++n) {
+        const auto a = instructions[n].encoding(), b = others[n].encoding();
+        if (std::ranges::equal(a, b)) continue;
+        const auto field = decoder::constant_field(instructions[n]);
+        if (!field || !are_same(a, b, field)) return {};
+        differing |= std::uint64_t{1} << n;
+    }
+    return differing;
+}
+
 std::optional<bool> still_holds(const Block& block, CodeSource& memory) {
     std::array<std::byte, most_bytes_in_block> now;
     const std::span bytes{now.data(), block.size()};
     if (memory.read_code(block.start, bytes) != bytes.size()) return {};
-    return std::all_of(block.instructions.begin(), block.instructions.end(), [&](const auto& i) {
-        return std::memcmp(i.bytes.data(), bytes.data() + (i.address - block.start), i.length) == 0;
-    });
+    for (std::size_t n = 0; n < block.instructions.size(); ++n) {
+        const auto& i = block.instructions[n];
+        const auto now_there = bytes.subspan(i.address - block.start, i.length);
+        if (!are_same(i.encoding(), now_there, varying_constant(block, n))) return false;
+    }
+    return true;
 }
 
 BlockTable::BlockTable() : pages_(std::make_unique<std::atomic<Page*>[]>(most_pages)) {}

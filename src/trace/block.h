@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "decoder/encoder.h"
 #include "decoder/instruction.h"
 #include "trace/capture.h"
 #include "trace/location.h"
@@ -58,6 +59,9 @@ struct Block {
     Location place;  // in every run
     std::vector<decoder::Instruction> instructions;
     std::vector<Slot> slots;
+    // Bit n: the constant in instruction n is what the code says whenever it is executed, which
+    // need not be what it says here.
+    std::uint64_t varying_constants = 0;
     // Its memory accesses, as slots for addresses; none unless latency is in the plan.
     std::vector<Slot> accesses;
 
@@ -84,6 +88,16 @@ class CodeSource {
 
 // The instructions from `at` to the end of their block; empty if there is none that decodes.
 std::vector<decoder::Instruction> decode_block(CodeSource& code, Address at);
+
+// Where it is, if it varies.
+std::optional<decoder::ConstantField> varying_constant(const Block& block, std::size_t instruction);
+// Whether it has the code of these instructions, but for constants that vary.
+bool has_code(const Block& block, std::span<const decoder::Instruction> instructions);
+// The constants in which both differ, as in Block::varying_constants, if each could be taken from
+// memory; nothing if they differ in more.
+std::optional<std::uint64_t> constants_that_differ(
+    std::span<const decoder::Instruction> instructions,
+    std::span<const decoder::Instruction> others);
 
 // Whether the block's code is still the same; nothing if it cannot be read.
 std::optional<bool> still_holds(const Block& block, CodeSource& memory);

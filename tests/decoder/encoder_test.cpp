@@ -107,6 +107,37 @@ void try_base(const Instruction& before, std::uint8_t base, Tally& tally) {
         tally.wrong["segment"] = example();
 }
 
+// Everything but the constant is the same, and in its place is the register.
+void try_constant_in(const Instruction& before, std::uint8_t reg, Tally& tally) {
+    if (!constant_field(before) || general_registers_used(before) >> reg & 1) return;
+    ++tally.tried;
+    const auto bytes = with_constant_in(before, reg);
+    const auto example = [&] { return text(before) + " -> " + hexadecimal(bytes); };
+    const auto after = bytes ? decode(bytes->view(), before.address) : std::nullopt;
+    if (!after || after->length != bytes->length) {
+        tally.wrong["decoding"] = example();
+        return;
+    }
+    ++tally.encoded;
+    std::vector<Operand> wanted;
+    for (auto operand : before.operands()) {
+        if (operand.kind == OperandKind::immediate) {
+            const bool is_push = before.mnemonic == Mnemonic::push;
+            const auto bits = is_push ? std::uint16_t{64} : before.operands()[0].bits;
+            operand.reg = {RegisterKind::general, reg, false, bits};
+        }
+        wanted.push_back(operand);
+    }
+    const auto& now = after->operands();
+    if (before.mnemonic != after->mnemonic || before.lock != after->lock ||
+        before.flags_written != after->flags_written || now.size() != wanted.size())
+        tally.wrong["instruction"] = example();
+    else
+        for (std::size_t n = 0; n < now.size(); ++n)
+            if (now[n].reg != wanted[n].reg || now[n].memory != wanted[n].memory)
+                tally.wrong["operand"] = example();
+}
+
 void check(const Tally& tally) {
     for (const auto& entry : tally.wrong) CHECK_MESSAGE(false, entry.first, ": ", entry.second);
     CHECK(tally.encoded > 0);
@@ -192,6 +223,50 @@ TEST_CASE("registers used") {
     CHECK(used("88 20") == (1 << rax));          // mov [rax], ah
     CHECK(used("d7") == (1 << rax | 1 << rbx));  // xlat
     CHECK(used("c5 fc 77") == 0);                // vzeroall
+}
+
+TEST_CASE("constants that may be in a register instead") {
+    const auto in = [](const std::string& code, std::uint8_t reg) {
+        const auto instruction = decoded(code);
+        const auto field = constant_field(instruction);
+        const auto bytes = hexadecimal(with_constant_in(instruction, reg));
+        CHECK(field.has_value() == (bytes != "nothing"));
+        return bytes +
+               (field ? " " + std::to_string(field->offset) + "+" + std::to_string(field->size)
+                      : "");
+    };
+    CHECK(in("b8 78 56 34 12", rcx) == "89 c8 1+4");                    // mov eax, …
+    CHECK(in("49 bf 88 77 66 55 44 33 22 11", rbx) == "49 89 df 2+8");  // mov r15, …
+    CHECK(in("48 c7 c0 78 56 34 12", rdi) == "48 89 f8 3+4");           // mov rax, …
+    CHECK(in("c7 44 24 08 78 56 34 12", rax) == "89 44 24 08 4+4");     // mov dword [rsp+8], …
+    CHECK(in("c6 00 12", rsi) == "40 88 30 2+1");                       // mov byte [rax], …
+    CHECK(in("66 c7 00 34 12", rdx) == "66 89 10 3+2");                 // mov word [rax], …
+    CHECK(in("83 c0 07", rcx) == "01 c8 2+1");                          // add eax, 7
+    CHECK(in("48 3d 78 56 34 12", rbx) == "48 39 d8 2+4");              // cmp rax, …
+    CHECK(in("34 07", rcx) == "40 30 c8 1+1");                          // xor al, 7
+    CHECK(in("f0 41 81 09 78 56 34 12", rbp) == "f0 41 09 29 4+4");     // lock or dword [r9], …
+    CHECK(in("a9 78 56 34 12", rdx) == "85 d0 1+4");                    // test eax, …
+    CHECK(in("41 f6 c4 07", rax) == "41 84 c4 3+1");                    // test r12b, 7
+    CHECK(in("68 78 56 34 12", rax) == "50 1+4");                       // push …
+    CHECK(in("66 68 34 12", rax) == "nothing");                         // push word …
+    CHECK(in("80 c4 07", rax) == "nothing");                            // add ah, 7
+    CHECK(in("c7 05 00 00 00 00 78 56 34 12", rax) == "nothing");       // mov dword [rip], …
+    CHECK(in("65 83 00 01", rcx) == "nothing");                         // add dword gs:[rax], 1
+    CHECK(in("c1 e0 05", rcx) == "nothing");                            // shl eax, 5
+    CHECK(in("6b c0 05", rcx) == "nothing");                            // imul eax, eax, 5
+    CHECK(in("c7 f8 00 00 00 00", rcx) == "nothing");                   // xbegin
+    CHECK(in("e8 00 00 00 00", rcx) == "nothing");                      // call
+    CHECK(in("8b 40 08", rcx) == "nothing");                            // mov eax, [rax+8]
+}
+
+TEST_CASE("every loaded instruction keeps its meaning with its constant in a register") {
+    Tally tally;
+    std::uint8_t reg = 0;
+    for_each_loaded_instruction([&](const Instruction& instruction) {
+        if (++reg % 8 != rsp) try_constant_in(instruction, reg % 8, tally);
+    });
+    check(tally);
+    CHECK(tally.tried > 10'000);
 }
 
 TEST_CASE("every loaded instruction keeps its meaning at another base") {

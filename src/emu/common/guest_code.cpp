@@ -15,6 +15,27 @@ bool same_code(const proc::Mapping& a, const proc::Mapping& b) {
            a.inode == b.inode && a.device == b.device && a.file_offset == b.file_offset;
 }
 
+// To ask the kernel takes as long as to decode a block.
+class ReadOnce : public trace::CodeSource {
+  public:
+    explicit ReadOnce(trace::CodeSource& memory) : memory_(memory) {}
+    std::size_t read_code(Address at, std::span<std::byte> into) override {
+        if (into.size() > bytes_.size()) return memory_.read_code(at, into);
+        const bool is_there = begin_ <= at && at + into.size() <= begin_ + size_;
+        if (!is_there) size_ = memory_.read_code(begin_ = at, bytes_);
+        const auto offset = at - begin_;
+        const auto size = std::min<std::size_t>(into.size(), size_ - offset);
+        std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(offset), size, into.begin());
+        return size;
+    }
+
+  private:
+    trace::CodeSource& memory_;
+    Address begin_;
+    std::size_t size_ = 0;
+    std::array<std::byte, 256> bytes_;
+};
+
 }  // namespace
 
 trace::Location locate(const proc::Maps& maps, trace::ModuleTable& modules, Address at) {
@@ -67,6 +88,11 @@ void GuestCode::has_gone(AddressRange range) {
     places_of_gone_code_.push_back(range);
 }
 
+const trace::Block* GuestCode::block_at(Address at) {
+    ReadOnce memory{*this};
+    return block_at(at, memory);
+}
+
 const trace::Block* GuestCode::block_at(Address at, trace::CodeSource& memory) {
     if (!maps_are_current_) maps();
     const trace::Block* changed = nullptr;
@@ -96,11 +122,25 @@ const trace::Block* GuestCode::block_at(Address at, trace::CodeSource& memory) {
     block.slots = slots_of(instructions, block.place);
     if (plan_.has(trace::Capture::latency))
         block.accesses = trace::slots_of(instructions, trace::Capture::memory_addresses);
+    block.varying_constants = constants_that_vary(at, instructions);
     block.instructions = std::move(instructions);
     const auto& published = blocks_.publish(std::move(block));
     auto& entry = by_address_[at] = {&published, may_change(at)};
     entries_[at.value] = &entry;
+    if (constants_may_vary_ && entry.may_change) latest_[at].block = &published;
     return &published;
+}
+
+// As often as other versions are kept. From then on one block stands for all that follow.
+std::uint64_t GuestCode::constants_that_vary(Address at,
+                                             std::span<const decoder::Instruction> instructions) {
+    const auto latest = latest_.find(at);
+    if (latest == latest_.end()) return 0;
+    auto& [before, changes] = latest->second;
+    const auto differing = trace::constants_that_differ(before->instructions, instructions);
+    if (!differing) return 0;
+    if (*differing != 0 && ++changes < tuning::changes_until_constants_vary) return 0;
+    return before->varying_constants | *differing;
 }
 
 std::vector<trace::Slot> GuestCode::slots_of(std::span<const decoder::Instruction> instructions,
@@ -133,12 +173,8 @@ void GuestCode::look_for_errno() {
 const trace::Block* GuestCode::come_back(const trace::Block& changed,
                                          std::span<const decoder::Instruction> instructions) {
     auto& former = former_[changed.start];
-    const auto back = std::ranges::find_if(former, [&](const trace::Block* block) {
-        return std::ranges::equal(block->instructions, instructions,
-                                  [](const auto& a, const auto& b) {
-                                      return std::ranges::equal(a.encoding(), b.encoding());
-                                  });
-    });
+    const auto back = std::ranges::find_if(
+        former, [&](const trace::Block* block) { return trace::has_code(*block, instructions); });
     if (back == former.end()) {
         former.push_back(&changed);
         if (former.size() > tuning::most_versions_of_code) former.erase(former.begin());
@@ -174,6 +210,7 @@ const trace::Block& GuestCode::cut(const trace::Block& block, std::size_t instru
     part.instructions.assign(
         block.instructions.begin(),
         block.instructions.begin() + static_cast<std::ptrdiff_t>(instructions));
+    part.varying_constants = block.varying_constants;
     part.slots = slots_of(part.instructions, part.place);
     if (plan_.has(trace::Capture::latency))
         part.accesses = trace::slots_of(part.instructions, trace::Capture::memory_addresses);
@@ -192,6 +229,7 @@ void GuestCode::forget_everything() {
     by_address_.clear();
     entries_.clear();
     former_.clear();
+    latest_.clear();
     generation_of_page_.clear();
     fixed_code_.clear();
     distrusted_pages_.clear();

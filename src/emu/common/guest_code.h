@@ -49,7 +49,7 @@ class GuestCode : public trace::CodeSource {
 
     // The block that begins here; nullptr if its bytes cannot be read or decoded. Blocks that
     // may_change() are compared with memory each time: the guest's, or a private view of it.
-    const trace::Block* block_at(Address at) { return block_at(at, *this); }
+    const trace::Block* block_at(Address at);
     const trace::Block* block_at(Address at, trace::CodeSource& memory);
     // Whether no known block has another instruction that shares bytes with this one.
     bool has_no_other(const decoder::Instruction& instruction) const;
@@ -61,6 +61,11 @@ class GuestCode : public trace::CodeSource {
     const trace::Block& cut(const trace::Block& block, std::size_t instructions);
     // The location of code, equal to that of the block that begins there if there is one.
     trace::Location place_of(Address at);
+
+    // From now on a block may stand for code whose constants change again and again, whatever they
+    // are: Block::varying_constants. Who executes it has to take them from memory. Not where a plan
+    // asks for chosen instructions, which may be chosen for their constants.
+    void let_constants_vary() { constants_may_vary_ = !plan_.choice(); }
 
     // After exec nothing that was known holds.
     void forget_everything();
@@ -150,6 +155,8 @@ class GuestCode : public trace::CodeSource {
                                   std::span<const decoder::Instruction> instructions);
     std::vector<trace::Slot> slots_of(std::span<const decoder::Instruction> instructions,
                                       const trace::Location& place);
+    std::uint64_t constants_that_vary(Address at,
+                                      std::span<const decoder::Instruction> instructions);
     void look_for_errno();
     trace::Location block_place(const std::vector<decoder::Instruction>& instructions);
     void forget_blocks_in(AddressRange range);
@@ -186,6 +193,14 @@ class GuestCode : public trace::CodeSource {
     FlatMap<const Entry*> entries_;  // the same, found sooner; or null
     // What was there before, of code that changes: it may come back. The latest ones are last.
     std::map<Address, std::vector<const trace::Block*>> former_;
+    // The latest block of code that may change, and how often it differed from the one before in
+    // constants only.
+    struct Latest {
+        const trace::Block* block = nullptr;
+        unsigned changes = 0;
+    };
+    bool constants_may_vary_ = false;
+    std::unordered_map<Address, Latest> latest_;
     std::unordered_map<std::uint64_t, const trace::Block*> cuts_;  // block id and length
     // How often code that was made at run time was seen to change, by page. This is the `content`
     // of its locations.

@@ -151,6 +151,11 @@ class Emitter : public HostAssembler {
         if (size == 2) raw(value, value >> 8);
         if (size == 4) imm32(value);
     }
+    // reg = what is at [reg]
+    void load_sign_extended(HostRegister reg, unsigned size) {
+        const unsigned code = size == 1 ? 0x0fbe : size == 2 ? 0x0fbf : size == 4 ? 0x63 : 0x8b;
+        memory_operand(true, code, reg, reg, 0);
+    }
     // Changes flags: not zero if the 8 bytes, or 2, at [reg + offset] have one of these bits.
     void test_memory(HostRegister reg, std::int32_t offset, std::uint32_t bits, unsigned size = 8) {
         if (size == 2) raw(0x66);

@@ -49,7 +49,6 @@ struct ThreadSituation {
     // Its own, while signals are kept from it until it has left the cache.
     std::optional<std::uint64_t> signal_mask;
     SignalLoad signal_load;
-    ChangeLoad change_load;
     std::optional<ptrace::Registers> parked;  // native, while the cache is being emptied
 
     std::optional<Burst> burst;

@@ -1,7 +1,6 @@
 #include "emu/translator/overload.h"
 
 #include "emu/tuning.h"
-#include "proc/process_info.h"
 
 namespace shadowprof::emu::translator {
 
@@ -43,16 +42,6 @@ void SignalLoad::entered(std::uint64_t stack) {
     while (!stacks_.empty() && stacks_.back() <= stack) stacks_.pop_back();
     stacks_.push_back(stack);
     is_too_much_ |= stacks_.size() > tuning::deepest_handlers;
-}
-
-void ChangeLoad::code_has_changed(pid_t pid, pid_t tid) {
-    if (changes_++ != 0 && changes_ < tuning::changes_until_judged) return;
-    const auto computed = proc::thread_cpu_time(pid, tid);
-    if (!computed) return;
-    is_too_much_ |= changes_ == tuning::changes_until_judged &&
-                    *computed - computed_ < changes_ * tuning::least_computed_for_change;
-    computed_ = *computed;
-    changes_ = 1;
 }
 
 }  // namespace shadowprof::emu::translator

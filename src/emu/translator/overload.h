@@ -1,8 +1,6 @@
 // What comes so often to a thread that runs from the code cache that it had better run natively.
 #pragma once
 
-#include <sys/types.h>
-
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -40,20 +38,6 @@ class SignalLoad {
     Clock::duration taken_{};  // since then, by what is over
     unsigned deliveries_ = 0;
     std::vector<std::uint64_t> stacks_;  // of handlers that are interrupted by each other
-    bool is_too_much_ = false;
-};
-
-// How little a thread executes between two changes of code that it comes to, for each of which it
-// waits.
-class ChangeLoad {
-  public:
-    void code_has_changed(pid_t pid, pid_t tid);
-    // From then on for ever.
-    bool is_too_much() const { return is_too_much_; }
-
-  private:
-    unsigned changes_ = 0;
-    std::uint64_t computed_ = 0;  // nanoseconds, before them
     bool is_too_much_ = false;
 };
 

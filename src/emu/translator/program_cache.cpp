@@ -67,6 +67,7 @@ bool ProgramCache::make(ptrace::Thread& thread, std::string& why) {
     if (nothing_random_ && !remove_randomness(thread, why)) return false;
     code_.mappings_may_have_changed();
     code_.maps();
+    if (asking_ == Asking::by_memory) code_.let_constants_vary();
     epoch_ = code_.epoch();
     return true;
 }

@@ -323,8 +323,7 @@ bool TranslatedProcess::work_ahead() {
 void TranslatedProcess::on_request(GuestThread& guest) {
     const auto area = cache_.read_area(*guest.area);
     const bool has_to_stop = traffic_.calls_everybody_out() || !guest.held.empty() ||
-                             guest.change_load.is_too_much() || area.request == Request::call ||
-                             area.request == Request::unsupported;
+                             area.request == Request::call || area.request == Request::unsupported;
     if (guest.burst) {
         guest.recording->look_whether_in_window();
         guest.burst->has_asked(area);
@@ -372,8 +371,6 @@ void TranslatedProcess::serve(GuestThread& guest, const ThreadArea& area) {
             if (traffic_.may_enter()) translator.find({area.pc}, version);
             break;
         case Request::changed:
-            if (!guest.burst)
-                guest.change_load.code_has_changed(tracer_.pid(), guest.thread->tid());
             guest.recording->cut_before(translator.unit(static_cast<std::uint32_t>(area.exit)),
                                         {area.pc});
             if (traffic_.may_enter()) translator.renew({area.pc}, version);
@@ -411,8 +408,6 @@ void TranslatedProcess::on_stop_while_waiting(GuestThread& guest, const Register
         guest.thread->resume();
         return;
     }
-    if (guest.change_load.is_too_much())
-        return traffic_.run_on_unprofiled(guest, native, "its code changes too often");
     if (request == Request::call) {
         guest.thread->resume_to_system_call();
         return;

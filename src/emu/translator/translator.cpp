@@ -436,18 +436,35 @@ bool Translator::add_check(std::uint32_t number) {
     return true;
 }
 
-std::optional<Address> Translator::renew(Address pc, Version version) {
+void Translator::renew(Address pc, Version version) {
+    renew_if_changed(pc, version);
+    renewed_after_[last_renewed_] = pc;
+    // Who writes much code anew goes through it as the time before.
+    auto next = renewed_after_.find(pc);
+    for (std::size_t n = 0; n < tuning::renewed_ahead; ++n) {
+        if (next == renewed_after_.end() || !renew_if_changed(next->second, version)) break;
+        pc = next->second;
+        next = renewed_after_.find(pc);
+    }
+    last_renewed_ = pc;
+}
+
+// False: the thread can go on with what there is, or nothing can be done.
+bool Translator::renew_if_changed(Address pc, Version version) {
     const auto known = unit_at(pc, version);
-    if (!known || !units_[*known].compares) return entry(pc, version);
+    if (!known || !units_[*known].compares || is_full_) return false;
     auto& versions = versions_[key_of(pc, version)];
     if (versions.empty()) versions.push_back(*known);
     const auto* const block = code_.block_at(pc);
-    for (const auto number : versions)
-        if (units_[number].blocks.front() == block) return units_[number].place;
-    const bool begins_anew = versions.size() == tuning::most_versions_of_code;
+    const auto is_of_block = [&](std::uint32_t number) {
+        return units_[number].blocks.front() == block;
+    };
+    if (!block || std::ranges::any_of(versions, is_of_block)) return false;
+    const bool begins_anew =
+        versions.size() == tuning::most_versions_of_code || block->varying_constants != 0;
     if (begins_anew) by_start_[key_of(pc, version)] = {};
-    const auto number = compile(pc, version);
-    if (!number) return {};
+    const auto number = add_unit({&block, 1}, version);
+    if (!number) return false;
     if (begins_anew) {
         replace(*known, *number);
         versions.clear();
@@ -457,7 +474,7 @@ std::optional<Address> Translator::renew(Address pc, Version version) {
                  arena_for(pc)->at(units_[*number].place));
     }
     versions.push_back(*number);
-    return units_[*number].place;
+    return true;
 }
 
 // Whatever leads to the old unit leads on to the new one: a jump replaces the old entry's first
@@ -542,6 +559,7 @@ void Translator::forget_everything() {
     findable_.clear();
     followed_.clear();
     versions_.clear();
+    renewed_after_.clear();
     waiting_.clear();
     far_jumps_.clear();
     ahead_.clear();

@@ -69,7 +69,7 @@ class Translator : private UnitDirectory {
     // The same after an indirect branch, which will find its target next time.
     std::optional<Address> find(Address pc, Version version);
     // The same because the code at `pc` is not what was translated.
-    std::optional<Address> renew(Address pc, Version version);
+    void renew(Address pc, Version version);
 
     // One unit is to follow the way that a thread went through these segments, from the first one's
     // first block on, through as many rounds of loops as there is room for. False: nothing was
@@ -173,6 +173,7 @@ class Translator : private UnitDirectory {
     KeptFacts ground_of(const CodeArena& arena) const;
     std::optional<std::uint32_t> unit_at(Address pc, Version version) const;
     void know(std::uint32_t unit);
+    bool renew_if_changed(Address pc, Version version);
     bool make_findable(std::uint32_t number);
     bool add_check(std::uint32_t number);
     void replace(std::uint32_t old, std::uint32_t by);
@@ -210,6 +211,9 @@ class Translator : private UnitDirectory {
     // Of code that has changed: the units of its versions, by key_of(). Each tries the next one;
     // the first is the one that is entered.
     std::unordered_map<std::uint64_t, std::vector<std::uint32_t>> versions_;
+    // Code that was found changed, and what was next.
+    std::unordered_map<Address, Address> renewed_after_;
+    Address last_renewed_;
     // Exits that lead to code that is not translated yet, by key_of() it: the last one, which knows
     // the one before.
     FlatMap<Number> waiting_;

@@ -116,21 +116,35 @@ void UnitCompiler::write_entry() {
 
 // The flags are saved.
 void UnitCompiler::compare_code(std::size_t from) {
-    const auto& instructions = w_.unit().blocks.front()->instructions;
+    const auto& block = *w_.unit().blocks.front();
+    const auto& instructions = block.instructions;
     const auto begin = instructions.begin() + static_cast<std::ptrdiff_t>(from);
     auto end = instructions.end();
     if (from > 0) end = std::find_if(begin, end, may_write_memory);
     if (end != instructions.end()) ++end;
     std::vector<std::byte> bytes;
+    std::vector<std::size_t> borders;  // of what is compared, in turn its begin and end
+    borders.push_back(0);
     for (auto each = begin; each != end; ++each) {
+        const auto number = static_cast<std::size_t>(each - instructions.begin());
+        if (const auto constant = trace::varying_constant(block, number)) {
+            borders.push_back(bytes.size() + constant->offset);
+            borders.push_back(borders.back() + constant->size);
+        }
         const auto encoding = each->encoding();
         bytes.insert(bytes.end(), encoding.begin(), encoding.end());
     }
+    borders.push_back(bytes.size());
     a_.store_area(third_temp, decoder::rcx);
     std::vector<std::uint8_t*> jumps;
     a_.move_imm(decoder::rcx, begin->address.value);
-    for (std::size_t at = 0; at < bytes.size();) {
-        const auto left = bytes.size() - at;
+    for (std::size_t at = 0, border = 1; at < bytes.size();) {
+        const auto left = borders[border] - at;
+        if (left == 0) {
+            at = borders[border + 1];
+            border += 2;
+            continue;
+        }
         const unsigned size = left >= 4 ? 4 : left >= 2 ? 2 : 1;
         std::uint32_t value = 0;
         std::memcpy(&value, bytes.data() + at, size);
@@ -168,7 +182,10 @@ void UnitCompiler::write_instruction(std::size_t block, std::size_t index) {
     if (touches_gs(instruction)) return w_.leave_unsupported(instruction);
     recording_.before(block, index);
     if (instruction.flow != Flow::next) return flow_.write_branch(block);
-    instructions_.write(instruction);
+    if (const auto constant = trace::varying_constant(*w_.unit().blocks[block], index))
+        instructions_.write_with_constant_at(instruction, *constant);
+    else
+        instructions_.write(instruction);
     if (w_.has_left()) return;
     recording_.after(block, index);
     if (may_be_written_ && may_write_memory(instruction) &&

@@ -89,6 +89,18 @@ void InstructionWriter::write(const Instruction& instruction) {
     }
 }
 
+void InstructionWriter::write_with_constant_at(const Instruction& instruction,
+                                               decoder::ConstantField constant) {
+    const bool uses_r15 = uses_stream_register(instruction);
+    if (uses_r15) w_.to_guest();
+    const auto borrowed = w_.borrow(instruction);
+    a_.move_imm(borrowed, instruction.address.value + constant.offset);
+    a_.load_sign_extended(borrowed, constant.size);
+    a_.bytes(decoder::with_constant_in(instruction, borrowed)->view());
+    w_.give_back(borrowed);
+    if (uses_r15 && writes_stream_register(instruction)) w_.stream_register_was_changed();
+}
+
 // In the cache the trap flag would stop the thread behind each of our instructions, so who sets it
 // goes on natively. The test reads all that the instruction reads, so that what faults does so
 // while the flags are still the guest's.

@@ -11,6 +11,9 @@ class InstructionWriter {
     explicit InstructionWriter(UnitWriter& writer) : w_(writer), a_(writer.emitter()) {}
 
     void write(const decoder::Instruction& instruction);
+    // The same, with its constant as the guest's code has it whenever it is executed.
+    void write_with_constant_at(const decoder::Instruction& instruction,
+                                decoder::ConstantField constant);
 
   private:
     void write_popf(const decoder::Instruction& instruction);
