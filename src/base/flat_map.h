@@ -27,13 +27,6 @@ class FlatMap {
         return cell->value;
     }
 
-    // So many are about to come.
-    void make_room_for(std::size_t count) {
-        auto size = cells_.size();
-        while (size < 2 * (used_ + count + 1)) size *= 2;
-        if (size > cells_.size()) resize(size);
-    }
-
     // Null if there is none.
     const Value* find(std::uint64_t key) const {
         const auto& cell = cells_[place_of(key)];
@@ -73,9 +66,8 @@ class FlatMap {
     }
     Cell& cell_of(std::uint64_t key) { return cells_[place_of(key)]; }
 
-    void grow() { resize(cells_.size() * 2); }
-    void resize(std::size_t size) {
-        auto old = std::exchange(cells_, std::vector<Cell>(size));
+    void grow() {
+        auto old = std::exchange(cells_, std::vector<Cell>(2 * cells_.size()));
         for (auto& cell : old)
             if (cell.key != empty) cell_of(cell.key) = std::move(cell);
     }

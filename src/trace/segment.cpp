@@ -40,11 +40,6 @@ SegmentId SegmentTable::publish(std::span<const BlockId> blocks) {
     return SegmentId{id};
 }
 
-void SegmentTable::make_room_for(std::size_t count) {
-    const std::lock_guard lock{publishing_};
-    known_.make_room_for(count);
-}
-
 std::span<const BlockId> SegmentTable::keep(std::span<const BlockId> blocks) {
     const auto size = std::max(blocks.size(), blocks_per_store);
     if (room_ < blocks.size()) {

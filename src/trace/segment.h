@@ -32,8 +32,6 @@ class SegmentTable {
     // At least one block. The same blocks yield the same segment, because a program with more code
     // than the code cache holds is translated again and again.
     SegmentId publish(std::span<const BlockId> blocks);
-    // So many are about to be published.
-    void make_room_for(std::size_t count);
     std::span<const BlockId> at(SegmentId id) const;
     std::uint32_t size() const { return size_.load(std::memory_order_acquire); }
 

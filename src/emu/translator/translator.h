@@ -89,12 +89,15 @@ class Translator : private UnitDirectory {
     // No thread is in the cache.
     void forget_everything();
 
-    // Units of this module's code, for whoever has it elsewhere (kept/translator_kept.cpp).
-    void write(KeptUnitsWriter& out, const KeptCode::Module& module, bool executed) const;
-    struct Counts {
-        std::uint64_t executed = 0, guessed = 0;
+    // The numbers of units that later runs, or other processes, can use, by module
+    // (kept/translator_kept.cpp).
+    struct Kept {
+        std::vector<std::uint32_t> executed, guessed;
+        std::uint64_t new_executed = 0, new_guessed = 0;
     };
-    Counts new_units_of(const KeptCode::Module& module) const;
+    std::unordered_map<trace::ModuleId, Kept> worth_keeping() const;
+    void write(KeptUnitsWriter& out, const KeptCode::Module& module,
+               std::span<const std::uint32_t> units, bool executed) const;
 
     // What is at an address in the cache.
     struct Position {
@@ -165,7 +168,6 @@ class Translator : private UnitDirectory {
                         std::span<const Relocation> relocations);
     std::optional<std::uint32_t> take_kept(Address pc, Version version);
     bool may_be_kept(const Unit& unit) const;
-    bool may_be_kept(std::uint32_t number, const KeptCode::Module& module) const;
     bool was_executed(const Unit& unit) const {
         return !known_ || known_->may_have_been_executed(unit.blocks.front()->place);
     }

@@ -217,8 +217,8 @@ std::vector<std::string> remedies_for(const Profile& profile) {
     if (profile.run.mode == "shadow" && !profile.run.stood_in.contains("burst"))
         lines.emplace_back("-m burst: more and shorter samples");
     lines.push_back(
-        fmt::format("-m full: sees everything, and the program runs {} as long (with -p path,edge "
-                    "1.5 to 3 times)",
+        fmt::format("-m full: sees everything, and the program runs {} as long (less with -p "
+                    "path,edge)",
                     times_in_full_mode(profile)));
     return lines;
 }

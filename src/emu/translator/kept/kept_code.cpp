@@ -72,16 +72,18 @@ std::optional<KeptCode::Found> KeptCode::find(Address pc, Version version,
 }
 
 void KeptCode::keep(const Translator& translator) const {
+    if (kind_.empty()) return;
+    auto all = translator.worth_keeping();
     for (const auto& module : modules_) {
         if (!module->facts) continue;
         const auto before = module->units ? module->units->all().size() : 0;
-        const auto [executed, guessed] = translator.new_units_of(*module);
-        if (executed * tuning::least_part_of_news <= before &&
-            guessed * tuning::least_part_of_guesses <= before)
+        const auto& now = all[module->id];
+        if (now.new_executed * tuning::least_part_of_news <= before &&
+            now.new_guessed * tuning::least_part_of_guesses <= before)
             continue;
         KeptUnitsWriter out;
         for (const bool was_executed : {true, false}) {
-            translator.write(out, *module, was_executed);
+            translator.write(out, *module, was_executed ? now.executed : now.guessed, was_executed);
             if (module->units) out.add_rest_of(*module->units, was_executed);
         }
         out.write(file_of(*module), *module->facts);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 
 #include "emu/translator/kept/kept_units.h"
 #include "emu/translator/translator.h"
@@ -124,31 +125,37 @@ KeptFacts Translator::ground_of(const CodeArena& arena) const {
             .kept = static_cast<std::uint32_t>(arena.end_of_kept() - arena.range().begin)};
 }
 
-// It is entered, and all of it is this module's.
-bool Translator::may_be_kept(std::uint32_t number, const KeptCode::Module& module) const {
-    const auto& unit = units_[number];
-    return module.range.contains(unit.start()) && may_be_kept(unit) &&
-           unit_at(unit.start(), unit.version) == number &&
-           std::ranges::all_of(unit.blocks, [&](const trace::Block* block) {
-               return block->place.module == module.id &&
-                      block->start.value == block->place.offset + module.bias;
-           });
-}
-
-Translator::Counts Translator::new_units_of(const KeptCode::Module& module) const {
-    Counts counts;
-    for (std::uint32_t number = 0; number < units_.size(); ++number)
-        if (!units_[number].was_kept && may_be_kept(number, module))
-            ++(was_executed(units_[number]) ? counts.executed : counts.guessed);
-    return counts;
-}
-
-void Translator::write(KeptUnitsWriter& out, const KeptCode::Module& module, bool executed) const {
-    std::vector<std::uint32_t> blocks;
-    std::vector<KeptExit> exits;
+// Units that are entered, and all of whose code is one module's.
+std::unordered_map<trace::ModuleId, Translator::Kept> Translator::worth_keeping() const {
+    std::unordered_map<trace::ModuleId, Kept> all;
     for (std::uint32_t number = 0; number < units_.size(); ++number) {
         const auto& unit = units_[number];
-        if (!may_be_kept(number, module) || was_executed(unit) != executed) continue;
+        if (!may_be_kept(unit) || unit_at(unit.start(), unit.version) != number) continue;
+        const auto& first = *unit.blocks.front();
+        const auto is_beside_first = [&](const trace::Block* block) {
+            return block->place.module == first.place.module &&
+                   block->start - first.start == block->place.offset - first.place.offset;
+        };
+        const bool executed = was_executed(unit);
+        // In bursts much is executed that none has come to so far.
+        if ((!executed && asking_ != Asking::in_bursts) ||
+            !std::ranges::all_of(unit.blocks, is_beside_first))
+            continue;
+        auto& kept = all[first.place.module];
+        (executed ? kept.executed : kept.guessed).push_back(number);
+        if (!unit.was_kept) ++(executed ? kept.new_executed : kept.new_guessed);
+    }
+    return all;
+}
+
+void Translator::write(KeptUnitsWriter& out, const KeptCode::Module& module,
+                       std::span<const std::uint32_t> units, bool executed) const {
+    std::vector<std::uint32_t> blocks;
+    std::vector<KeptExit> exits;
+    for (const auto number : units) {
+        const auto& unit = units_[number];
+        const auto& first = *unit.blocks.front();
+        if (first.start.value - first.place.offset != module.bias) continue;
         auto code = code_as_written(unit);
         if (checksum_of(code) != unit.checksum) continue;
         const auto& arena = arena_of(unit.place);
@@ -173,7 +180,7 @@ void Translator::write(KeptUnitsWriter& out, const KeptCode::Module& module, boo
                  .blocks = static_cast<std::uint32_t>(segments_.at(exit.segment).size()),
                  .kind = exit.kind});
         }
-        out.add({.offset = unit.blocks.front()->place.offset,
+        out.add({.offset = first.place.offset,
                  .place_in_line = static_cast<std::uint8_t>(unit.place.value % cache_line),
                  .version = unit.version,
                  .follows = unit.follows,
