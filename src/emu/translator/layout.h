@@ -18,9 +18,13 @@
 // to the next part by itself as long as its burst lasts (fixed_code.cpp).
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
+#include "base/address.h"
 #include "base/x86.h"
 #include "emu/syscalls/table.h"
 
@@ -198,5 +202,35 @@ static_assert(parts_at + most_parts * 2 * part_room <= readings_in_slot);
 
 // The size of a piece of the code cache.
 inline constexpr std::size_t arena_size = 256u << 20;
+
+// The lookup tables of indirect branches, one for each version of the code, by the low bits of the
+// branch's target. Most processes of a family never have code of more than one version, so a table
+// is filled when it is first of use: half a megabyte takes as long as to translate twenty units.
+class LookupTables {
+  public:
+    explicit LookupTables(std::uint64_t* words) : words_(words) {}
+
+    // From now on nothing is found: every branch goes there.
+    void clear(Address nothing_found) {
+        nothing_found_ = nothing_found;
+        for (std::size_t version = 0; version < version_count; ++version)
+            if (is_in_use_[version]) fill(version);
+    }
+    // Before code of this version, or a thread that looks for it, can come by.
+    std::uint64_t* use(Version which) {
+        const auto version = static_cast<std::size_t>(which);
+        if (!std::exchange(is_in_use_[version], true)) fill(version);
+        return words_ + version * table_entries;
+    }
+
+  private:
+    void fill(std::size_t version) {
+        std::fill_n(words_ + version * table_entries, table_entries, nothing_found_.value);
+    }
+
+    std::uint64_t* words_;
+    Address nothing_found_;
+    std::array<bool, version_count> is_in_use_{};
+};
 
 }  // namespace shadowprof::emu::translator

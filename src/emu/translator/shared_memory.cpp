@@ -154,6 +154,7 @@ bool SharedMemory::open(int file, std::uint64_t offset) {
         mmap(nullptr, size_, PROT_READ | PROT_WRITE, MAP_SHARED, file, static_cast<off_t>(offset));
     if (mapped == MAP_FAILED) return false;
     ours_ = static_cast<std::uint8_t*>(mapped);
+    tables_.emplace(reinterpret_cast<std::uint64_t*>(ours_));
     for (const auto& piece : pieces_)
         if (piece.protection & PROT_EXEC)
             arenas_.push_back({ours_ + piece.offset, {piece.place}, piece.size});

@@ -69,7 +69,7 @@ class SharedMemory {
         std::size_t size;
     };
     const std::vector<Arena>& arenas() const { return arenas_; }
-    std::uint64_t* tables() const { return reinterpret_cast<std::uint64_t*>(ours_); }
+    LookupTables& tables() { return *tables_; }
     std::uint32_t tables_place() const { return static_cast<std::uint32_t>(data_place_); }
 
     Exchange& exchange() const { return *reinterpret_cast<Exchange*>(ours_ + exchange_at); }
@@ -168,6 +168,7 @@ class SharedMemory {
     static constexpr std::size_t word_of(std::size_t piece);
 
     std::uint8_t* ours_ = nullptr;
+    std::optional<LookupTables> tables_;
     std::size_t size_ = 0;
     std::uint64_t inode_ = 0;
     std::uint64_t data_place_ = 0, stream_room_ = slot_room;

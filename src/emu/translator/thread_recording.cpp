@@ -130,6 +130,7 @@ void ThreadRecording::prepare_only_window() {
                            ? static_cast<std::uint64_t>(only_window_->units)
                            : memory_->stream_room() / sizeof(trace::SegmentId);
     area.window_stream = begin_of_window_ = stream_with_room_for(units);
+    memory_->tables().use(only_window_->version);
     area.window_table =
         memory_->tables_place() + static_cast<std::size_t>(only_window_->version) * table_size;
 }

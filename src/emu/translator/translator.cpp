@@ -29,7 +29,7 @@ void set_word(std::uint8_t* place, std::uint64_t value) {
 
 }  // namespace
 
-Translator::Translator(GuestCode& code, trace::SegmentTable& segments, std::uint64_t* tables,
+Translator::Translator(GuestCode& code, trace::SegmentTable& segments, LookupTables& tables,
                        std::uint32_t tables_place, Asking asking, KnownCode* known, KeptCode* kept)
     : code_(code),
       segments_(segments),
@@ -50,8 +50,8 @@ void Translator::add_arena(std::uint8_t* ours, Address place, std::size_t size,
 
 void Translator::nothing_can_be_found() {
     const auto& arena = arenas_.front();
-    for (std::size_t i = 0; i < version_count * table_entries; ++i)
-        tables_[i] = arena.place_of(arena.fixed.find).value;
+    tables_.clear(arena.place_of(arena.fixed.find));
+    tables_.use(Version::lean);
 }
 
 const CodeArena& Translator::arena_of(Address place) const {
@@ -281,6 +281,7 @@ std::uint32_t Translator::enter(Unit added, std::span<const Exit> exits,
     ++statistics_.units;
     statistics_.bytes += unit.size;
     know(number);
+    tables_.use(unit.version);
     arena_of(unit.place).units.push_back(number);
     exits_.insert(exits_.end(), exits.begin(), exits.end());
     if (unit.relocation_count > 0) units_.back().checksum = checksum_of(code_as_written(unit));
@@ -367,7 +368,7 @@ std::optional<Address> Translator::link(std::uint32_t exit) {
 }
 
 std::uint64_t& Translator::table_entry(Address pc, Version version) {
-    return tables_[static_cast<std::size_t>(version) * table_entries + (pc.value & 0xffff)];
+    return tables_.use(version)[pc.value % table_entries];
 }
 
 std::optional<Address> Translator::find(Address pc, Version version) {

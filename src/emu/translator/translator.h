@@ -43,7 +43,7 @@ class Translator : private UnitDirectory {
   public:
     // `tables`: the lookup tables as we see them; `tables_place`: as the target does. `known` and
     // `kept` may be null.
-    Translator(GuestCode& code, trace::SegmentTable& segments, std::uint64_t* tables,
+    Translator(GuestCode& code, trace::SegmentTable& segments, LookupTables& tables,
                std::uint32_t tables_place, Asking asking, KnownCode* known = nullptr,
                KeptCode* kept = nullptr);
 
@@ -194,7 +194,7 @@ class Translator : private UnitDirectory {
     trace::SegmentTable& segments_;
     KnownCode* known_;
     KeptCode* kept_;
-    std::uint64_t* tables_;
+    LookupTables& tables_;
     Asking asking_;
     std::uint32_t areas_place_, exchange_place_;
     UnitCompiler compiler_;

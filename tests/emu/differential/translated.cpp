@@ -51,8 +51,9 @@ TranslatedCode::TranslatedCode(emu::GuestCode& code, Place place) : code_(code) 
     arena_ = map_at(arena_place, arena_size, file, mapped_size);
     ::close(file);
     std::memset(data_ + streams_at, unwritten, slot_size);
-    translator_.emplace(code, segments_, reinterpret_cast<std::uint64_t*>(data_),
-                        static_cast<std::uint32_t>(data_place), emu::translator::Asking::by_stops);
+    tables_.emplace(reinterpret_cast<std::uint64_t*>(data_));
+    translator_.emplace(code, segments_, *tables_, static_cast<std::uint32_t>(data_place),
+                        emu::translator::Asking::by_stops);
     translator_->add_arena(reinterpret_cast<std::uint8_t*>(arena_), {arena_place}, arena_size);
 }
 

@@ -73,6 +73,7 @@ class TranslatedCode {
     std::byte* data_;
     std::byte* alias_;
     std::byte* arena_;
+    std::optional<emu::translator::LookupTables> tables_;
     std::optional<emu::translator::Translator> translator_;
     bool stays_in_page_ = false;
     std::uint64_t stream_ = 0;  // where the thread writes next
