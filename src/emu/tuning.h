@@ -49,7 +49,8 @@ inline constexpr std::size_t known_ahead = 24;
 // and take half as much processor time again.
 inline constexpr unsigned deepest_ahead = 12, ahead_in_window = 3;
 inline constexpr std::size_t most_ahead = 1u << 14;
-inline constexpr std::size_t guesses_at_first = 2000, guesses_for_a_miss = 20;
+inline constexpr std::size_t guesses_at_first = 2000, guesses_for_a_miss = 20,
+                             guesses_for_a_window = 200;
 // Blocks and instructions of a unit that follows the way a thread was seen to go, through as many
 // rounds of loops as there is room for. Measured with bench/full/replicas.py: with units of this
 // length replicas are twice as fast as with units of eight blocks.

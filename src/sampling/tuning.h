@@ -107,8 +107,6 @@ inline constexpr std::chrono::microseconds ran_just_now{10};
 inline constexpr std::chrono::microseconds before_taken_over{300};
 // A thread that goes to sleep in a system call during its sample is let go after this.
 inline constexpr Seconds patience{0.1};
-// From when the code cache was put into a program to its first sample, on average.
-inline constexpr Seconds wait_behind_set_up{0.001};
 
 // --- by which kind of sample (schedule/sampler.cpp) ----------------------------------------------
 

@@ -182,6 +182,8 @@ bool Translator::work_on_known() {
 }
 
 void Translator::expect(Address pc, Version version) {
+    // Nobody waits in a window, which ends where code is missing.
+    if (version != Version::lean) guesses_left_ += tuning::guesses_for_a_window;
     // Threads may come to it by a jump that is looked up, or return to it.
     constexpr bool is_returned_to = true;
     if (const auto known = unit_at(pc, version))

@@ -96,9 +96,7 @@ void InstantSamples::begin(ptrace::Thread& thread, const ptrace::Registers& regi
         // Once; it does not make samples dearer.
         pacer().pay_once(went_on.value_or(Clock::now()) - stopped,
                          machine::computed(CLOCK_THREAD_CPUTIME_ID) - before);
-        // The sample that was due comes as soon as the cache is there: a compiler that make starts
-        // may not live for another wait.
-        pacer().wait(tuning::wait_behind_set_up);
+        pacer().finished(Seconds{0}, Seconds{0});
         return;
     }
     if (refuses(thread)) {
