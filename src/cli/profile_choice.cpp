@@ -144,9 +144,12 @@ void check(const ProfilingOptions& options, const sampling::Options& sampling, b
     if (options.aslr && !row.is_repeatable)
         refuse(fmt::format("--aslr is for --mode {}: other modes leave addresses as they are",
                            names_of_modes(&ModeRow::is_repeatable)));
-    if (options.load && !row.forks)
-        refuse(fmt::format("--load is for --mode {}: other modes have no replicas",
-                           names_of_modes(&ModeRow::forks)));
+    const auto needs_replicas = [&](bool is_given, const char* option) {
+        if (is_given && !row.forks)
+            refuse(fmt::format("{} is for --mode {}: other modes have no replicas", option,
+                               names_of_modes(&ModeRow::forks)));
+    };
+    needs_replicas(options.load.has_value(), "--load");
     if (options.sample_time && !row.has_windows)
         refuse(
             fmt::format("--sample-size is a time only with --mode {}: elsewhere it is a number "
@@ -155,9 +158,7 @@ void check(const ProfilingOptions& options, const sampling::Options& sampling, b
     if (options.all_threads && !row.has_windows)
         refuse(fmt::format("--all-threads is for --mode {}: elsewhere a sample is of one thread",
                            names_of_modes(&ModeRow::has_windows)));
-    if (options.replica_threads && !row.forks)
-        refuse(fmt::format("--replica-threads is for --mode {}: other modes have no replicas",
-                           names_of_modes(&ModeRow::forks)));
+    needs_replicas(options.replica_threads, "--replica-threads");
     if (sampling.sample_size == 0 && !row.follow_everything)
         refuse(
             fmt::format("--sample-size 0 is for --mode {}: the whole program, step by step; "

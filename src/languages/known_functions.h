@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "languages/interpreter.h"
+#include "languages/memory.h"
 
 namespace shadowprof::languages {
 
@@ -35,6 +36,24 @@ class KnownFunctions {
     Known* known(const Glance::Frame& frame, const Reader& read);
 
     std::map<std::pair<Address, Address>, Known> known_;
+};
+
+// An interpreter whose functions are read from the process's memory.
+class ReadInterpreter : public Interpreter {
+  public:
+    explicit ReadInterpreter(std::unique_ptr<const Memory> memory) : memory_(std::move(memory)) {}
+    std::vector<Frame> frames_of(const Glance& glance) override {
+        return known_.frames_of(glance, [this](const auto& frame) { return read(frame); });
+    }
+
+  protected:
+    const Memory& memory() const { return *memory_; }
+
+  private:
+    virtual std::optional<KnownFunctions::Read> read(const Glance::Frame& frame) const = 0;
+
+    const std::unique_ptr<const Memory> memory_;
+    KnownFunctions known_;
 };
 
 }  // namespace shadowprof::languages

@@ -274,7 +274,7 @@ std::uint32_t Translator::enter(Unit added, std::span<const Exit> exits,
                                 std::span<const Relocation> relocations) {
     const auto number = static_cast<std::uint32_t>(units_.size());
     added.first_relocation = static_cast<std::uint32_t>(relocations_.size());
-    if (kept_ && may_be_kept(added)) {
+    if (kept_ && !added.was_kept && may_be_kept(added)) {
         added.relocation_count = static_cast<std::uint32_t>(relocations.size());
         relocations_.insert(relocations_.end(), relocations.begin(), relocations.end());
     }

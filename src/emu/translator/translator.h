@@ -89,13 +89,15 @@ class Translator : private UnitDirectory {
     // No thread is in the cache.
     void forget_everything();
 
-    // The numbers of units that later runs, or other processes, can use, by module
+    // The numbers of units that later runs, or other processes, can use and do not have, by module
     // (kept/translator_kept.cpp).
-    struct Kept {
+    struct News {
         std::vector<std::uint32_t> executed, guessed;
-        std::uint64_t new_executed = 0, new_guessed = 0;
     };
-    std::unordered_map<trace::ModuleId, Kept> worth_keeping() const;
+    std::unordered_map<trace::ModuleId, News> news() const;
+    bool was_executed(const trace::Location& place) const {
+        return !known_ || known_->may_have_been_executed(place);
+    }
     void write(KeptUnitsWriter& out, const KeptCode::Module& module,
                std::span<const std::uint32_t> units, bool executed) const;
 
@@ -168,9 +170,6 @@ class Translator : private UnitDirectory {
                         std::span<const Relocation> relocations);
     std::optional<std::uint32_t> take_kept(Address pc, Version version);
     bool may_be_kept(const Unit& unit) const;
-    bool was_executed(const Unit& unit) const {
-        return !known_ || known_->may_have_been_executed(unit.blocks.front()->place);
-    }
     std::vector<std::uint8_t> code_as_written(const Unit& unit) const;
     KeptFacts ground_of(const CodeArena& arena) const;
     std::optional<std::uint32_t> unit_at(Address pc, Version version) const;

@@ -201,17 +201,18 @@ void UnitWriter::refer(Refers what, std::size_t before) {
 }
 
 void UnitWriter::move_address(HostRegister reg, Address guest) {
-    const auto* const begin = a_.position();
-    a_.move_imm(reg, guest.value);
-    const bool is_whole = a_.position() - begin == Emitter::length_of_whole_move;
-    refer(is_whole ? Refers::guest : Refers::guest_narrow, sizeof guest.value);
+    move_noted(reg, guest.value, Refers::guest);
 }
 
 void UnitWriter::move_negative(HostRegister reg, Address guest) {
+    move_noted(reg, -guest.value, Refers::guest_negative);
+}
+
+void UnitWriter::move_noted(HostRegister reg, std::uint64_t value, Refers what) {
     const auto* const begin = a_.position();
-    a_.move_imm(reg, -guest.value);
+    a_.move_imm(reg, value);
     const bool is_whole = a_.position() - begin == Emitter::length_of_whole_move;
-    refer(is_whole ? Refers::guest_negative : Refers::guest_narrow, sizeof guest.value);
+    refer(is_whole ? what : Refers::guest_narrow, sizeof value);
 }
 
 void UnitWriter::store_pc(Address guest) {

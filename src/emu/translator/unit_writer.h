@@ -113,6 +113,7 @@ class UnitWriter {
     };
 
     void refer(Refers what, std::size_t before);
+    void move_noted(HostRegister reg, std::uint64_t value, Refers what);
 
     CodeArena* arena_ = nullptr;
     Emitter a_;

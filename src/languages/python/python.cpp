@@ -57,11 +57,11 @@ std::optional<Place> place_in(const proc::MappedModule& module, const proc::Memo
 }  // namespace
 
 Python::Python(const Place& place, std::unique_ptr<const Memory> memory)
-    : place_(place), memory_(std::move(memory)) {}
+    : ReadInterpreter(std::move(memory)), place_(place) {}
 
 std::optional<CodeFacts> Python::facts_of(Address function) const {
     std::vector<std::byte> object(place_.layout.code.size);
-    if (!memory_->read(function, object)) return {};
+    if (!memory().read(function, object)) return {};
     return code_facts(place_.layout, place_.types, object);
 }
 
@@ -69,9 +69,9 @@ std::optional<CodeFacts> Python::facts_of(Address function) const {
 std::optional<KnownFunctions::Read> Python::read(const Glance::Frame& frame) const {
     const auto facts = facts_of(frame.function);
     if (!facts || facts->hash() != frame.contents) return {};
-    auto name = read_name(*memory_, place_.layout, place_.types, facts->name);
-    auto file = read_name(*memory_, place_.layout, place_.types, facts->file);
-    auto lines = read_bytes(*memory_, place_.layout, place_.types, facts->lines);
+    auto name = read_name(memory(), place_.layout, place_.types, facts->name);
+    auto file = read_name(memory(), place_.layout, place_.types, facts->file);
+    auto lines = read_bytes(memory(), place_.layout, place_.types, facts->lines);
     const auto still = facts_of(frame.function);
     if (!name || !file || !lines || !still || still->hash() != frame.contents) return {};
     return KnownFunctions::Read{

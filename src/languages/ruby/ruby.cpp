@@ -12,35 +12,35 @@ namespace shadowprof::languages::ruby {
 
 bool Ruby::is_still(const Glance::Frame& frame) const {
     std::vector now{frame};
-    const auto code = memory_->read_as<std::array<std::byte, internal_size>>(frame.function);
+    const auto code = memory().read_as<std::array<std::byte, internal_size>>(frame.function);
     if (frame.function != frame.owner) {
         const auto body = code ? body_of_code(*code) : std::nullopt;
-        const auto begin = body ? memory_->read_as<std::int64_t>(*body + place_.layout.code.encoded)
+        const auto begin = body ? memory().read_as<std::int64_t>(*body + place_.layout.code.encoded)
                                 : std::nullopt;
         if (!begin) return false;
         now.front().position = *begin;
     }
-    return identify(*memory_, place_.layout, now) && now.front().contents == frame.contents;
+    return identify(memory(), place_.layout, now) && now.front().contents == frame.contents;
 }
 
 std::optional<KnownFunctions::Read> Ruby::read_code(const Names& names,
                                                     const Glance::Frame& frame) const {
-    const auto object = memory_->read_as<std::array<std::byte, internal_size>>(frame.function);
+    const auto object = memory().read_as<std::array<std::byte, internal_size>>(frame.function);
     const auto body = object ? body_of_code(*object) : std::nullopt;
     std::vector<std::byte> of_body(place_.layout.code.size);
-    if (!body || !memory_->read(*body, of_body)) return {};
+    if (!body || !memory().read(*body, of_body)) return {};
     const auto facts = code_facts(place_.layout, *body, of_body);
     if (!facts) return {};
     auto label = names.text(facts->label), base = names.text(facts->base_label),
          file = names.path(facts->path);
     std::vector<std::byte> lines(facts->line_count * line_entry_size),
         index(facts->line_count > 1 ? index_size(facts->words) : 0);
-    if (!label || !base || !file || !memory_->read(facts->lines, lines) ||
-        (!index.empty() && !memory_->read(facts->line_index, index)))
+    if (!label || !base || !file || !memory().read(facts->lines, lines) ||
+        (!index.empty() && !memory().read(facts->line_index, index)))
         return {};
     // "block in area", and "<class:Shape>", which is no method.
     if (frame.owner.value != 0 && label->ends_with(*base) && !base->starts_with('<')) {
-        const auto method = memory_->read_as<std::array<std::byte, internal_size>>(frame.owner);
+        const auto method = memory().read_as<std::array<std::byte, internal_size>>(frame.owner);
         const auto its = method ? method_facts(*method) : std::nullopt;
         const auto name = its ? qualified(names.owner(its->owner), *base) : *base;
         label->replace(label->size() - base->size(), base->size(), name);
@@ -58,12 +58,12 @@ std::optional<KnownFunctions::Read> Ruby::read_code(const Names& names,
 // While they are there: before it and after it the objects are those that were seen.
 std::optional<KnownFunctions::Read> Ruby::read(const Glance::Frame& frame) const {
     if (!is_still(frame)) return {};
-    const Names names{*memory_, place_.layout, place_.symbols};
+    const Names names{memory(), place_.layout, place_.symbols};
     std::optional<KnownFunctions::Read> found;
     if (frame.function != frame.owner) {
         found = read_code(names, frame);
     } else if (const auto object =
-                   memory_->read_as<std::array<std::byte, internal_size>>(frame.function)) {
+                   memory().read_as<std::array<std::byte, internal_size>>(frame.function)) {
         const auto method = method_facts(*object);
         const auto name = method ? names.method(method->definition) : std::nullopt;
         if (name)

@@ -286,31 +286,17 @@ Replicas::Outcome Replicas::live(Job& job) {
         outcome.computed = seconds_of(replica->end());
         return told(std::move(outcome));
     }
-    auto stack = ptrace::snapshot_stack(replica->pid(), *registers);
-    stack.pid = target_;  // which has the same mappings, and lives
-    start.contents = trace::Contents::counts;
-    place_.digester.begin(start, std::move(stack), shared_maps);
-    emu::translator::ThreadRecording recording{{.code = cache_.code(),
-                                                .segments = place_.segments,
-                                                .work = cache_.work(),
-                                                .sink = place_.digester,
-                                                .numbers = place_.numbers,
-                                                .random = random,
-                                                .values = values_of(place_),
-                                                .loads = loads_of(place_, place_.options.warm_up)},
-                                               start.sample,
-                                               start.trace};
-    recording.belongs_to(start);
-    recording.begin_stream(cache_.memory(), cache_.area_number(*guest));
+    const auto recording = begin_trace(start, replica->pid(), *registers, shared_maps,
+                                       cache_.area_number(*guest), random);
     PageCopier::OfReplica copied_pages{page_copier_, replica->pid(), shared_maps};
     registered.await_other_lines(timing_.settling());
-    emu::translator::TranslatedReplica engine{*replica, cache_,    *guest,
-                                              *world,   recording, timing_.experience()};
+    emu::translator::TranslatedReplica engine{*replica, cache_,     *guest,
+                                              *world,   *recording, timing_.experience()};
     const auto end = engine.run(length, random);
     if (end.nanoseconds_of_instruction) timing_.learn(*end.nanoseconds_of_instruction);
     copied_pages.end();
     if (end.is_complete) copied_pages.learn();
-    recording.end_stream();
+    recording->end_stream();
     if (end.is_complete && end.blocks > 0 && place_.code.plan().has(trace::Capture::latency))
         timing_.adapt_settling(length.nanoseconds / static_cast<double>(end.blocks));
 
@@ -324,11 +310,7 @@ Replicas::Outcome Replicas::live(Job& job) {
         outcome.lacks_memory = true;
         last.reason = "memory that is not forked";
     }
-    last.continuation = end.continuation;
-    if (end.continuation != Address{}) {
-        emu::translator::ReplicaCache::Turn turn{*guest};
-        last.continuation_place = turn.code().place_of(end.continuation);
-    }
+    goes_on_at(end.continuation, *guest, last);
     outcome.reason = last.reason;
     // A shorter sample would spin as well, so this says nothing about the length.
     const bool waits = end.reason == emu::translator::TranslatedReplica::waits_in_a_loop;
@@ -339,6 +321,36 @@ Replicas::Outcome Replicas::live(Job& job) {
     place_.digester.end_sample(start.sample);
     outcome.computed = seconds_of(replica->end());
     return told(std::move(outcome));
+}
+
+std::unique_ptr<emu::translator::ThreadRecording> Replicas::begin_trace(
+    trace::TraceStart& start, pid_t replica, const ptrace::Registers& registers,
+    const std::shared_ptr<const proc::Maps>& maps, std::uint32_t area, Random& random) {
+    auto stack = ptrace::snapshot_stack(replica, registers);
+    stack.pid = target_;  // which has the same mappings, and lives
+    start.contents = trace::Contents::counts;
+    place_.digester.begin(start, std::move(stack), maps);
+    auto recording = std::make_unique<emu::translator::ThreadRecording>(
+        emu::translator::ThreadRecording::Place{.code = cache_.code(),
+                                                .segments = place_.segments,
+                                                .work = cache_.work(),
+                                                .sink = place_.digester,
+                                                .numbers = place_.numbers,
+                                                .random = random,
+                                                .values = values_of(place_),
+                                                .loads = loads_of(place_, place_.options.warm_up)},
+        start.sample, start.trace);
+    recording->belongs_to(start);
+    recording->begin_stream(cache_.memory(), area);
+    return recording;
+}
+
+void Replicas::goes_on_at(Address continuation, emu::translator::ReplicaCache::Guest& guest,
+                          trace::TraceEnd& end) {
+    end.continuation = continuation;
+    if (continuation == Address{}) return;
+    emu::translator::ReplicaCache::Turn turn{guest};
+    end.continuation_place = turn.code().place_of(continuation);
 }
 
 // The same for a replica of several threads. Each has a Trace of its own, and all are of one
@@ -368,23 +380,8 @@ void Replicas::live_together(Job& job, const Born& born, Outcome& outcome) {
     replica.choose(replica.pid());
     std::vector<std::unique_ptr<emu::translator::ThreadRecording>> recordings;
     const auto begin = [&](const ReplicaThreads::Thread& thread, trace::TraceStart& of_thread) {
-        of_thread.contents = trace::Contents::counts;
-        auto stack = ptrace::snapshot_stack(replica.pid(), thread.native);
-        stack.pid = target_;
-        place_.digester.begin(of_thread, std::move(stack), born.maps);
-        recordings.push_back(std::make_unique<emu::translator::ThreadRecording>(
-            emu::translator::ThreadRecording::Place{
-                .code = cache_.code(),
-                .segments = place_.segments,
-                .work = cache_.work(),
-                .sink = place_.digester,
-                .numbers = place_.numbers,
-                .random = random,
-                .values = values_of(place_),
-                .loads = loads_of(place_, place_.options.warm_up)},
-            of_thread.sample, of_thread.trace));
-        recordings.back()->belongs_to(of_thread);
-        recordings.back()->begin_stream(cache_.memory(), thread.area);
+        recordings.push_back(
+            begin_trace(of_thread, replica.pid(), thread.native, born.maps, thread.area, random));
         return recordings.back().get();
     };
     for (std::size_t i = 0; i < threads.size(); ++i)
@@ -406,11 +403,7 @@ void Replicas::live_together(Job& job, const Born& born, Outcome& outcome) {
         last.trace = starts.at(i).trace;
         last.reason = of_thread.reason;
         last.covers = of_thread.covers;
-        last.continuation = of_thread.continuation;
-        if (of_thread.continuation != Address{}) {
-            emu::translator::ReplicaCache::Turn turn{born.guest};
-            last.continuation_place = turn.code().place_of(of_thread.continuation);
-        }
+        goes_on_at(of_thread.continuation, born.guest, last);
         place_.digester.end(std::move(last));
     }
     place_.digester.end_sample(start.sample);

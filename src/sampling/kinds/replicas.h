@@ -98,6 +98,11 @@ class Replicas {
     Outcome live(Job& job);
     struct Born;
     void live_together(Job& job, const Born& born, Outcome& outcome);
+    std::unique_ptr<emu::translator::ThreadRecording> begin_trace(
+        trace::TraceStart& start, pid_t replica, const ptrace::Registers& registers,
+        const std::shared_ptr<const proc::Maps>& maps, std::uint32_t area, Random& random);
+    static void goes_on_at(Address continuation, emu::translator::ReplicaCache::Guest& guest,
+                           trace::TraceEnd& end);
     bool only_target_has(Address address, pid_t replica) const;
     // Is on the worker's stack while the replica lives.
     class Registered;

@@ -73,18 +73,21 @@ std::optional<KeptCode::Found> KeptCode::find(Address pc, Version version,
 
 void KeptCode::keep(const Translator& translator) const {
     if (kind_.empty()) return;
-    auto all = translator.worth_keeping();
+    auto all = translator.news();
     for (const auto& module : modules_) {
         if (!module->facts) continue;
         const auto before = module->units ? module->units->all().size() : 0;
-        const auto& now = all[module->id];
-        if (now.new_executed * tuning::least_part_of_news <= before &&
-            now.new_guessed * tuning::least_part_of_guesses <= before)
+        const auto& news = all[module->id];
+        if (news.executed.size() * tuning::least_part_of_news <= before &&
+            news.guessed.size() * tuning::least_part_of_guesses <= before)
             continue;
+        const auto is_executed = [&](std::uint64_t offset) {
+            return translator.was_executed({module->id, offset, 0});
+        };
         KeptUnitsWriter out;
-        for (const bool was_executed : {true, false}) {
-            translator.write(out, *module, was_executed ? now.executed : now.guessed, was_executed);
-            if (module->units) out.add_rest_of(*module->units, was_executed);
+        for (const bool executed : {true, false}) {
+            translator.write(out, *module, executed ? news.executed : news.guessed, executed);
+            if (module->units) out.add_rest_of(*module->units, executed, is_executed);
         }
         out.write(file_of(*module), *module->facts);
     }

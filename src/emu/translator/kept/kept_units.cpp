@@ -126,9 +126,11 @@ void KeptUnitsWriter::add(KeptUnit about, const KeptParts& parts) {
     number = static_cast<std::uint32_t>(units_.size());
 }
 
-void KeptUnitsWriter::add_rest_of(const KeptUnits& before, bool executed) {
+void KeptUnitsWriter::add_rest_of(const KeptUnits& before, bool executed,
+                                  const std::function<bool(std::uint64_t offset)>& is_executed) {
     std::vector<std::uint32_t> blocks;
-    for (const auto& unit : before.units_) {
+    for (auto unit : before.units_) {
+        unit.was_executed = unit.was_executed || is_executed(unit.offset);
         if (unit.was_executed != executed) continue;
         if (const auto* const known = known_units_.find(unit.key()); known && *known) continue;
         auto parts = before.parts_of(unit);

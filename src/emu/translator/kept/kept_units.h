@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -108,8 +109,9 @@ class KeptUnitsWriter {
     // Unless there is one of this code and version, or too much is there for what was never
     // executed. `about` says what the parts do not.
     void add(KeptUnit about, const KeptParts& parts);
-    // What was kept before, and was not read now.
-    void add_rest_of(const KeptUnits& before, bool executed);
+    // What was kept before, of code that was executed or not; now or then.
+    void add_rest_of(const KeptUnits& before, bool executed,
+                     const std::function<bool(std::uint64_t offset)>& is_executed);
     // Bytes, roughly.
     std::size_t size() const {
         return code_.size() + marks_.size() + exits_.size() * sizeof(KeptExit) +

@@ -126,24 +126,24 @@ KeptFacts Translator::ground_of(const CodeArena& arena) const {
 }
 
 // Units that are entered, and all of whose code is one module's.
-std::unordered_map<trace::ModuleId, Translator::Kept> Translator::worth_keeping() const {
-    std::unordered_map<trace::ModuleId, Kept> all;
+std::unordered_map<trace::ModuleId, Translator::News> Translator::news() const {
+    std::unordered_map<trace::ModuleId, News> all;
     for (std::uint32_t number = 0; number < units_.size(); ++number) {
         const auto& unit = units_[number];
-        if (!may_be_kept(unit) || unit_at(unit.start(), unit.version) != number) continue;
+        if (unit.was_kept || !may_be_kept(unit) || unit_at(unit.start(), unit.version) != number)
+            continue;
         const auto& first = *unit.blocks.front();
         const auto is_beside_first = [&](const trace::Block* block) {
             return block->place.module == first.place.module &&
                    block->start - first.start == block->place.offset - first.place.offset;
         };
-        const bool executed = was_executed(unit);
+        const bool executed = was_executed(first.place);
         // In bursts much is executed that none has come to so far.
         if ((!executed && asking_ != Asking::in_bursts) ||
             !std::ranges::all_of(unit.blocks, is_beside_first))
             continue;
-        auto& kept = all[first.place.module];
-        (executed ? kept.executed : kept.guessed).push_back(number);
-        if (!unit.was_kept) ++(executed ? kept.new_executed : kept.new_guessed);
+        auto& of_module = all[first.place.module];
+        (executed ? of_module.executed : of_module.guessed).push_back(number);
     }
     return all;
 }
@@ -249,7 +249,7 @@ std::optional<std::uint32_t> Translator::take_kept(Address pc, Version version) 
         const auto number = unit.first_exit + static_cast<std::uint32_t>(exits.size()) - 1;
         Emitter::join(exit.jump, code_that_asks_for_link(arena, number, exit.target));
     }
-    return enter(std::move(unit), exits, parts.relocations);
+    return enter(std::move(unit), exits, {});
 }
 
 }  // namespace shadowprof::emu::translator
