@@ -1,18 +1,24 @@
 #include "emu/translator/overload.h"
 
 #include "emu/tuning.h"
+#include "proc/process_info.h"
 
 namespace shadowprof::emu::translator {
 
-void SignalLoad::arrived() {
+SignalLoad::Time own_time(pid_t pid, pid_t tid) {
+    const auto scheduled = proc::scheduled_time(pid, tid);
+    return Clock::now() - std::chrono::nanoseconds{scheduled ? scheduled->waited : 0};
+}
+
+void SignalLoad::arrived(Time now) {
     if (on_their_way_since_) return;
-    on_their_way_since_ = Clock::now();
+    on_their_way_since_ = now;
     if (deliveries_ != 0) return;
     began_ = *on_their_way_since_;
     taken_ = {};
 }
 
-void SignalLoad::count_time(Clock::time_point now, bool others_are_on_their_way) {
+void SignalLoad::count_time(Time now, bool others_are_on_their_way) {
     taken_ += now - *on_their_way_since_;
     if (others_are_on_their_way)
         on_their_way_since_ = now;
@@ -20,13 +26,12 @@ void SignalLoad::count_time(Clock::time_point now, bool others_are_on_their_way)
         on_their_way_since_.reset();
 }
 
-void SignalLoad::has_returned(bool others_are_on_their_way) {
-    if (on_their_way_since_) count_time(Clock::now(), others_are_on_their_way);
+void SignalLoad::has_returned(Time now, bool others_are_on_their_way) {
+    if (on_their_way_since_) count_time(now, others_are_on_their_way);
 }
 
-void SignalLoad::delivered(bool others_are_on_their_way) {
+void SignalLoad::delivered(Time now, bool others_are_on_their_way) {
     if (!on_their_way_since_) return;
-    const auto now = Clock::now();
     count_time(now, others_are_on_their_way);
     if (++deliveries_ < tuning::deliveries_until_judged ||
         now - began_ < std::chrono::milliseconds{tuning::milliseconds_until_judged})

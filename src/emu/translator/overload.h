@@ -1,6 +1,8 @@
 // What comes so often to a thread that runs from the code cache that it had better run natively.
 #pragma once
 
+#include <sys/types.h>
+
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -17,28 +19,36 @@ namespace shadowprof::emu::translator {
 // each is interrupted before its first instruction until there is no stack left. Natively the
 // kernel keeps one signal of each timer; here each is taken out of its way, so that the next one
 // can come.
+//
+// What is counted is a thread's own time: that in which it waits for a processor is left out, for
+// it is long on a busy machine, while timers go on.
 class SignalLoad {
   public:
-    void arrived();
+    using Time = Clock::time_point;  // as own_time() has it
+
+    void arrived(Time now);
     // The thread makes the call that ends a handler, and goes on after that.
-    void returns() { arrived(); }
-    void has_returned(bool others_are_on_their_way);
+    void returns(Time now) { arrived(now); }
+    void has_returned(Time now, bool others_are_on_their_way);
     // The thread is at a handler's first instruction, and others may be on their way to it.
-    void delivered(bool others_are_on_their_way);
+    void delivered(Time now, bool others_are_on_their_way);
     // … with this stack.
     void entered(std::uint64_t stack);
     // From then on for ever.
     bool is_too_much() const { return is_too_much_; }
 
   private:
-    void count_time(Clock::time_point now, bool others_are_on_their_way);
+    void count_time(Time now, bool others_are_on_their_way);
 
-    std::optional<Clock::time_point> on_their_way_since_;
-    Clock::time_point began_{};
+    std::optional<Time> on_their_way_since_;
+    Time began_{};
     Clock::duration taken_{};  // since then, by what is over
     unsigned deliveries_ = 0;
     std::vector<std::uint64_t> stacks_;  // of handlers that are interrupted by each other
     bool is_too_much_ = false;
 };
+
+// A clock that stands still while the thread waits for a processor.
+SignalLoad::Time own_time(pid_t pid, pid_t tid);
 
 }  // namespace shadowprof::emu::translator
