@@ -1,5 +1,7 @@
 #include "sampling/schedule/thread_stopper.h"
 
+#include <algorithm>
+
 #include "sampling/schedule/choose_thread.h"
 #include "sampling/schedule/time_source.h"
 #include "sampling/tuning.h"
@@ -17,14 +19,18 @@ void ThreadStopper::choose() {
 }
 
 void ThreadStopper::aim() {
+    looks_at_ = after(Clock::now(), rest());
     if (const auto stat = threads_.stat(chosen_))
-        preemptors_[0].send(stat->processor, after(Clock::now(), rest() + tuning::our_wake_up));
+        preemptors_[0].send(stat->processor, after(looks_at_, our_wake_up_));
 }
 
 // Whether it runs must be asked at the very moment: of threads that also ran some time before, none
 // has just been woken.
 ThreadStopper::Attempt ThreadStopper::look() {
     const auto began = Clock::now();
+    our_wake_up_ +=
+        (std::min(Seconds{began - looks_at_}, tuning::longest_wake_up_of_ours) - our_wake_up_) /
+        tuning::wake_ups_remembered;
     auto* preemptor = &preemptors_[0];
     preemptor->await();
     auto running = running_thread();

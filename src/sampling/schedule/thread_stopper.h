@@ -13,6 +13,7 @@
 #include "ptrace/tracer.h"
 #include "sampling/schedule/preemptor.h"
 #include "sampling/schedule/thread_list.h"
+#include "sampling/tuning.h"
 
 namespace shadowprof::sampling {
 
@@ -67,6 +68,8 @@ class ThreadStopper {
     // The first is sent beforehand, the second if the thread has moved. One that has just been
     // somewhere would not displace anyone so soon again.
     std::array<Preemptor, 2> preemptors_;
+    Clock::time_point looks_at_;                                 // if we are woken in time
+    Seconds our_wake_up_ = tuning::longest_wake_up_of_ours / 2;  // how late we were of late
     pid_t chosen_ = 0;
     int missed_ = 0;  // so many times
     std::map<const ptrace::Thread*, Asked> asked_;
