@@ -40,16 +40,24 @@ SegmentId SegmentTable::publish(std::span<const BlockId> blocks) {
     return SegmentId{id};
 }
 
+// The segments of a unit are the first blocks of one row, and published from the shortest to the
+// longest. So one that begins as the last one did shares its blocks.
 std::span<const BlockId> SegmentTable::keep(std::span<const BlockId> blocks) {
-    const auto size = std::max(blocks.size(), blocks_per_store);
-    if (room_ < blocks.size()) {
-        stores_.push_back(std::make_unique<BlockId[]>(size));
-        room_ = size;
+    auto shared = std::min(row_.size(), blocks.size());
+    if (!std::ranges::equal(row_.first(shared), blocks.first(shared))) {
+        row_ = row_.last(0);
+        shared = 0;
     }
-    auto* const kept = stores_.back().get() + (size - room_);
-    std::copy(blocks.begin(), blocks.end(), kept);
-    room_ -= blocks.size();
-    return {kept, blocks.size()};
+    if (room_ < blocks.size() - shared) {
+        room_ = std::max(blocks.size(), blocks_per_store);
+        row_ = {stores_.emplace_back(std::make_unique<BlockId[]>(room_)).get(), 0};
+        shared = 0;
+    }
+    const auto added = blocks.subspan(shared);
+    std::ranges::copy(added, row_.data() + row_.size());
+    row_ = {row_.data(), row_.size() + added.size()};
+    room_ -= added.size();
+    return row_.first(blocks.size());
 }
 
 std::span<const BlockId> SegmentTable::at(SegmentId id) const {

@@ -47,9 +47,10 @@ class SegmentTable {
     std::unique_ptr<std::atomic<Page*>[]> pages_;
     std::atomic<std::uint32_t> size_{0};
     FlatMap<std::uint32_t> known_;  // by their blocks' hash: the id, plus 1
-    // Where the publisher keeps blocks; the last store has room left.
+    // Where the publisher keeps blocks; the last store has room left, behind the last row.
     std::vector<std::unique_ptr<BlockId[]>> stores_;
     std::size_t room_ = 0;
+    std::span<BlockId> row_;
 };
 
 // The same as blocks, without values, for readers that do not know segments.

@@ -31,6 +31,19 @@ TEST_CASE("segments stay as they were published, however many come after them") 
         REQUIRE(holds(table, SegmentId{i}, run_of(i, length_of(i))));
 }
 
+TEST_CASE("segments that begin alike share their blocks, in whichever order they come") {
+    SegmentTable table;
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> published;
+    for (std::uint32_t row = 0; row < 300; ++row)
+        for (const auto length : {1u, 2u, 90u, 40u, 91u, 200u, 3u, 201u})
+            if (table.publish(run_of(row * 1000, length)) == SegmentId{table.size() - 1})
+                published.emplace_back(row * 1000, length);
+    REQUIRE(published.size() == 300 * 8);
+    for (std::uint32_t i = 0; i < published.size(); ++i)
+        REQUIRE(holds(table, SegmentId{i}, run_of(published[i].first, published[i].second)));
+    CHECK(table.at(SegmentId{0}).data() == table.at(SegmentId{7}).data());
+}
+
 TEST_CASE("segments expand to the blocks they stand for") {
     SegmentTable table;
     const auto one = table.publish(run_of(10, 1));

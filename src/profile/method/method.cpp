@@ -121,7 +121,11 @@ model::ShownChapter method_chapter(const MethodSection& list, const model::Chapt
             return all == inclusive.end() ? model::ShownCell()
                                           : model::ShownCell(all->second.share);
         });
-    table.column(Column("calls", "calls", count).of(6), [](const Entry& e) { return e.calls; })
+    // Whoever asks how often a function is called does not care by which instruction: those of
+    // libraries are entered by their stubs' jumps.
+    table
+        .column(Column("calls", "calls", count).of(6),
+                [](const Entry& e) { return e.calls + e.tail_calls; })
         .column(Column("tail_calls", "tail calls", count).of(1),
                 [](const Entry& e) {
                     return e.tail_calls ? model::ShownCell(e.tail_calls) : model::ShownCell();

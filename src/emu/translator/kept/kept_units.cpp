@@ -128,6 +128,7 @@ void KeptUnitsWriter::add(KeptUnit about, const KeptParts& parts) {
 
 void KeptUnitsWriter::add_rest_of(const KeptUnits& before, bool executed,
                                   const std::function<bool(std::uint64_t offset)>& is_executed) {
+    if (executed) make_room(before.code_.size(), before.marks_.size());
     std::vector<std::uint32_t> blocks;
     for (auto unit : before.units_) {
         unit.was_executed = unit.was_executed || is_executed(unit.offset);

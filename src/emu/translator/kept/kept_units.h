@@ -104,6 +104,11 @@ class KeptUnits {
 
 class KeptUnitsWriter {
   public:
+    // So many bytes more will come: most of a file, which may be as large as all else that we have.
+    void make_room(std::size_t code, std::size_t marks) {
+        code_.reserve(code_.size() + code);
+        marks_.reserve(marks_.size() + marks);
+    }
     // Of this module, whose addresses are those in its file and this bias. Returns its number.
     std::uint32_t add(const trace::Block& block, std::uint64_t bias);
     // Unless there is one of this code and version, or too much is there for what was never

@@ -150,6 +150,12 @@ std::unordered_map<trace::ModuleId, Translator::News> Translator::news() const {
 
 void Translator::write(KeptUnitsWriter& out, const KeptCode::Module& module,
                        std::span<const std::uint32_t> units, bool executed) const {
+    std::size_t all_code = 0, all_marks = 0;
+    for (const auto number : units) {
+        all_code += units_[number].size;
+        all_marks += units_[number].marks.size();
+    }
+    out.make_room(all_code, all_marks);
     std::vector<std::uint32_t> blocks;
     std::vector<KeptExit> exits;
     for (const auto number : units) {
