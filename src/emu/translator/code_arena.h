@@ -75,4 +75,15 @@ class CodeArena {
     AddressRange in_use_ = range();  // what lies between the pages that were asked for
 };
 
+// The target may be executing this code, so it is changed by one store within one cache line.
+inline void set_jump(std::uint8_t* displacement, const std::uint8_t* target) {
+    const auto distance = static_cast<std::int32_t>(target - (displacement + 4));
+    auto* const word = reinterpret_cast<std::int32_t*>(displacement);
+    __atomic_store_n(word, distance, __ATOMIC_RELEASE);
+}
+
+inline void set_word(std::uint8_t* place, std::uint64_t value) {
+    __atomic_store_n(reinterpret_cast<std::uint64_t*>(place), value, __ATOMIC_RELEASE);
+}
+
 }  // namespace shadowprof::emu::translator

@@ -2,7 +2,7 @@
 // those that sleep when their system call returns.
 #pragma once
 
-#include "emu/translator/cache_traffic.h"
+#include "emu/translator/threads/cache_traffic.h"
 
 namespace shadowprof::emu::translator {
 

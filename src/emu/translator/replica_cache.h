@@ -23,8 +23,8 @@
 
 #include "emu/common/guest_code.h"
 #include "emu/translator/hot_code.h"
-#include "emu/translator/segment_work.h"
 #include "emu/translator/shared_memory.h"
+#include "emu/translator/threads/segment_work.h"
 #include "emu/translator/translator.h"
 #include "inject/fork_site.h"
 #include "inject/replica.h"

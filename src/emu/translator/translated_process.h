@@ -28,12 +28,12 @@
 
 #include "base/random.h"
 #include "emu/common/guest_code.h"
-#include "emu/translator/cache_traffic.h"
-#include "emu/translator/guest_threads.h"
 #include "emu/translator/in_place/burst.h"
 #include "emu/translator/program_cache.h"
 #include "emu/translator/program_takeover.h"
-#include "emu/translator/signal_delivery.h"
+#include "emu/translator/threads/cache_traffic.h"
+#include "emu/translator/threads/guest_threads.h"
+#include "emu/translator/threads/signal_delivery.h"
 #include "emu/tuning.h"
 #include "ptrace/tracer.h"
 #include "trace/segment.h"
@@ -130,6 +130,7 @@ class TranslatedProcess {
     void on_interrupted(GuestThread& guest);
     bool is_of_burst(GuestThread& guest, const ptrace::Event& event);
     bool is_over(const GuestThread& guest) const;
+    static const char* why_over(const GuestThread& guest);
     bool takes_too_long(GuestThread& guest) const;
     void go_on_in_burst(GuestThread& guest);
     void leave_in_handler(GuestThread& guest, Address continuation);

@@ -14,7 +14,7 @@
 #include "emu/translator/native_rate/landmark.h"
 #include "emu/translator/native_rate/native_time.h"
 #include "emu/translator/replica_cache.h"
-#include "emu/translator/thread_recording.h"
+#include "emu/translator/threads/thread_recording.h"
 #include "emu/tuning.h"
 #include "inject/replica.h"
 

@@ -16,17 +16,6 @@ using trace::BlockExit;
 
 constexpr std::size_t room_for_check = 128;
 
-// The target may be executing this code, so it is changed by one store within one cache line.
-void set_jump(std::uint8_t* displacement, const std::uint8_t* target) {
-    const auto distance = static_cast<std::int32_t>(target - (displacement + 4));
-    auto* const word = reinterpret_cast<std::int32_t*>(displacement);
-    __atomic_store_n(word, distance, __ATOMIC_RELEASE);
-}
-
-void set_word(std::uint8_t* place, std::uint64_t value) {
-    __atomic_store_n(reinterpret_cast<std::uint64_t*>(place), value, __ATOMIC_RELEASE);
-}
-
 }  // namespace
 
 Translator::Translator(GuestCode& code, trace::SegmentTable& segments, LookupTables& tables,
@@ -66,33 +55,6 @@ CodeArena* Translator::arena_for(Address pc) {
     for (auto& arena : arenas_)
         if (arena.reaches(pc)) return &arena;
     return &arenas_.front();
-}
-
-std::optional<Address> Translator::count_down(const decoder::Instruction& instruction,
-                                              std::uint32_t counter, std::uint32_t scratch) {
-    const auto known = counting_.find({instruction.address, counter});
-    if (known != counting_.end()) return known->second;
-    auto* const arena = arena_for(instruction.address);
-    if (!arena->reaches(instruction.address) || arena->room() < room_for_check) return {};
-    Emitter a{arena->begin(), arena->end()};
-    const auto place = arena->place_of(a.position());
-    a.store_low(scratch, decoder::rcx);
-    a.load_low(decoder::rcx, counter);
-    a.lea(decoder::rcx, decoder::rcx, Emitter::none, 1, -1);
-    a.store_low(counter, decoder::rcx);
-    constexpr std::int8_t trap_length = 9;
-    a.jump_if_rcx_is_zero(2);
-    a.jump_short(trap_length);
-    const auto* const trap = a.position();
-    a.load_low(decoder::rcx, scratch);
-    a.trap();
-    SHADOWPROF_ASSERT(a.position() - trap == trap_length, "a jump over the trap");
-    a.load_low(decoder::rcx, scratch);
-    a.bytes(instruction.encoding());
-    const auto behind = arena->place_of(a.position() + Emitter::jump_length);
-    a.jump_by(static_cast<std::int32_t>(instruction.end() - behind));
-    arena->commit(a.position());
-    return counting_[{instruction.address, counter}] = place;
 }
 
 std::optional<Address> Translator::entry(Address pc, Version version) {
@@ -436,120 +398,6 @@ bool Translator::add_check(std::uint32_t number) {
         __atomic_store_n(&table_entry(pc, version), place, __ATOMIC_RELEASE);
     chains_[chain] = {pc, next};
     findable_[key_of(pc, version)] = jump;
-    return true;
-}
-
-void Translator::renew(Address pc, Version version) {
-    renew_if_changed(pc, version);
-    renewed_after_[last_renewed_] = pc;
-    // Who writes much code anew goes through it as the time before.
-    auto next = renewed_after_.find(pc);
-    for (std::size_t n = 0; n < tuning::renewed_ahead; ++n) {
-        if (next == renewed_after_.end() || !renew_if_changed(next->second, version)) break;
-        pc = next->second;
-        next = renewed_after_.find(pc);
-    }
-    last_renewed_ = pc;
-}
-
-// False: the thread can go on with what there is, or nothing can be done.
-bool Translator::renew_if_changed(Address pc, Version version) {
-    const auto known = unit_at(pc, version);
-    if (!known || !units_[*known].compares || is_full_) return false;
-    auto& versions = versions_[key_of(pc, version)];
-    if (versions.empty()) versions.push_back(*known);
-    const auto* const block = code_.block_at(pc);
-    const auto is_of_block = [&](std::uint32_t number) {
-        return units_[number].blocks.front() == block;
-    };
-    if (!block || std::ranges::any_of(versions, is_of_block)) return false;
-    const bool begins_anew =
-        versions.size() == tuning::most_versions_of_code || block->varying_constants != 0;
-    if (begins_anew) by_start_[key_of(pc, version)] = {};
-    const auto number = add_unit({&block, 1}, version);
-    if (!number) return false;
-    if (begins_anew) {
-        replace(*known, *number);
-        versions.clear();
-    } else {
-        const auto& last = units_[versions.back()];
-        set_jump(arena_for(pc)->at(last.place + last.jump_if_changed),
-                 arena_for(pc)->at(units_[*number].place));
-    }
-    versions.push_back(*number);
-    return true;
-}
-
-// Whatever leads to the old unit leads on to the new one: a jump replaces the old entry's first
-// instruction, which is longer than the jump. A thread that is about to execute the entry's second
-// instruction is not disturbed.
-void Translator::replace(std::uint32_t old, std::uint32_t by) {
-    const auto& unit = units_[by];
-    auto* arena = arena_for(unit.start());
-    const auto* const target = arena->at(unit.place);
-    auto* const entry = arena->at(units_[old].place);
-    const auto distance = static_cast<std::uint32_t>(target - (entry + Emitter::jump_length));
-    std::uint64_t word = 0;
-    std::memcpy(&word, entry, sizeof word);
-    word = (word & ~std::uint64_t{0xffffffffff}) | 0xe9 | std::uint64_t{distance} << 8;
-    set_word(entry, word);
-    if (const auto* const check = findable_.find(key_of(unit.start(), unit.version)))
-        set_jump(*check, target);
-}
-
-namespace {
-
-// A unit that follows this way takes it for granted that direct branches are right.
-bool can_lead_to(const trace::Block& block, Address next) {
-    const auto& last = block.last();
-    switch (block.exit) {
-        case BlockExit::conditional:
-            return next == last.target || next == last.end();
-        case BlockExit::jump:
-        case BlockExit::call:
-            return next == last.target;
-        case BlockExit::length:
-            return next == last.end();
-        case BlockExit::indirect_jump:
-        case BlockExit::indirect_call:
-        case BlockExit::return_:
-            return true;  // that is looked at as it is executed
-        case BlockExit::system_call:
-        case BlockExit::trap:
-        case BlockExit::cut:
-            return false;
-    }
-    return false;
-}
-
-}  // namespace
-
-bool Translator::follow(std::span<const trace::SegmentId> executed) {
-    std::vector<const trace::Block*> blocks;
-    std::size_t instructions = 0;
-    bool is_over = false;
-    for (const auto segment : executed) {
-        for (const auto id : segments_.at(segment)) {
-            const auto* const block = &code_.block(id);
-            instructions += block->instructions.size();
-            is_over = blocks.size() == tuning::most_blocks_followed ||
-                      instructions > tuning::most_instructions_followed ||
-                      code_.may_change(block->start) || code_.block_at(block->start) != block ||
-                      (!blocks.empty() && !can_lead_to(*blocks.back(), block->start));
-            if (is_over) break;
-            blocks.push_back(block);
-        }
-        if (is_over) break;
-    }
-    if (blocks.size() < 2 || is_full_) return false;
-    const auto old = unit_at(blocks.front()->start, Version::lean);
-    if (!old || !followed_.insert(blocks.front()->start).second) return false;
-    if (blocks == units_[*old].blocks) return false;
-    const auto number = add_unit(blocks, Version::lean);
-    if (!number) return false;
-    units_[*number].follows = true;
-    replace(*old, *number);
-    ++statistics_.followed;
     return true;
 }
 

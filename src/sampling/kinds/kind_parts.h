@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "emu/translator/thread_recording.h"
+#include "emu/translator/threads/thread_recording.h"
 #include "proc/process_info.h"
 #include "sampling/digester.h"
 #include "sampling/requests/program_requests.h"

@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/thread_if_any.h"
-#include "emu/translator/thread_recording.h"
+#include "emu/translator/threads/thread_recording.h"
 #include "emu/translator/together/replica_threads.h"
 #include "emu/translator/translated_replica.h"
 #include "machine/host_charges.h"

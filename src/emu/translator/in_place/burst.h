@@ -19,7 +19,7 @@
 #include "emu/translator/in_place/learned.h"
 #include "emu/translator/in_place/stream_parts.h"
 #include "emu/translator/layout.h"
-#include "emu/translator/segment_work.h"
+#include "emu/translator/threads/segment_work.h"
 
 namespace shadowprof::emu::translator {
 

@@ -10,8 +10,8 @@
 #include <optional>
 #include <vector>
 
-#include "emu/translator/segment_work.h"
 #include "emu/translator/shared_memory.h"
+#include "emu/translator/threads/segment_work.h"
 
 namespace shadowprof::emu::translator {
 

@@ -23,7 +23,7 @@
 #include <limits>
 #include <optional>
 
-#include "emu/translator/segment_work.h"
+#include "emu/translator/threads/segment_work.h"
 #include "emu/tuning.h"
 #include "proc/process_info.h"
 

@@ -25,7 +25,7 @@
 
 #include "emu/translator/native_rate/native_time.h"
 #include "emu/translator/replica_cache.h"
-#include "emu/translator/thread_recording.h"
+#include "emu/translator/threads/thread_recording.h"
 #include "emu/translator/together/sleepers.h"
 #include "emu/translator/translated_replica.h"
 #include "inject/replica.h"

@@ -6,7 +6,7 @@
 // marks of the code say where the guest's registers are, and the thread leaves right there.
 #pragma once
 
-#include "emu/translator/cache_traffic.h"
+#include "emu/translator/threads/cache_traffic.h"
 
 namespace shadowprof::emu::translator {
 

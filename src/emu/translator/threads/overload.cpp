@@ -1,4 +1,4 @@
-#include "emu/translator/overload.h"
+#include "emu/translator/threads/overload.h"
 
 #include "emu/tuning.h"
 #include "proc/process_info.h"

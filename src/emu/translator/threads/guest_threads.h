@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "emu/translator/in_place/burst.h"
-#include "emu/translator/overload.h"
 #include "emu/translator/program_cache.h"
-#include "emu/translator/thread_recording.h"
+#include "emu/translator/threads/overload.h"
+#include "emu/translator/threads/thread_recording.h"
 #include "ptrace/tracer.h"
 #include "trace/trace.h"
 

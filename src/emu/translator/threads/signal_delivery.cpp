@@ -1,4 +1,4 @@
-#include "emu/translator/signal_delivery.h"
+#include "emu/translator/threads/signal_delivery.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -1,4 +1,4 @@
-#include "emu/translator/cache_traffic.h"
+#include "emu/translator/threads/cache_traffic.h"
 
 #include <fmt/format.h>
 #include <linux/futex.h>

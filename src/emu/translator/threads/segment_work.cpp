@@ -1,4 +1,4 @@
-#include "emu/translator/segment_work.h"
+#include "emu/translator/threads/segment_work.h"
 
 #include <algorithm>
 #include <utility>

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "emu/translator/guest_threads.h"
 #include "emu/translator/program_cache.h"
+#include "emu/translator/threads/guest_threads.h"
 #include "ptrace/registers.h"
 
 namespace shadowprof::emu::translator {

@@ -1,4 +1,4 @@
-#include "emu/translator/guest_threads.h"
+#include "emu/translator/threads/guest_threads.h"
 
 #include <algorithm>
 #include <atomic>
