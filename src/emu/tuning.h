@@ -235,13 +235,17 @@ inline constexpr double nanoseconds_of_counting = 1.2;
 
 // ---- Translator: what comes too often (overload.h)
 
-// After so many deliveries, and milliseconds, it is looked how much of the thread's time they took;
-// beyond the share it goes on natively. By reasoning: signals that come at once say nothing. About
-// a third of a delivery's stops are counted: threads that came to nothing else had 0.33 to 0.46 of
-// their own time in nearly all such windows, and one with half as many signals 0.25 to 0.3.
+// After so many deliveries, and milliseconds, it is looked how much of the thread's time they took
+// and how much its instructions did: beyond the one share and below the other, twice in a row, it
+// goes on natively. By reasoning: signals that come at once say nothing, and new code takes time.
+// About a third of a delivery's stops are counted: threads that came to nothing else had 0.25 to
+// 0.5 of their own time in nearly all such windows, and executed for 0.003 of it.
 inline constexpr unsigned deliveries_until_judged = 100;
 inline constexpr unsigned milliseconds_until_judged = 100;
-inline constexpr double most_time_for_deliveries = 0.31;
+inline constexpr double most_time_for_deliveries = 0.22, least_time_for_program = 0.1;
+inline constexpr double usual_seconds_of_instruction = 0.25e-9;
+// One that sends itself signals, or faults, as often as this to one of the others is at work.
+inline constexpr double part_of_own_signals = 0.05;
 // Handlers that interrupt each other: each takes 3 KB of a stack that has 8 MB at most.
 inline constexpr std::size_t deepest_handlers = 64;
 

@@ -1,5 +1,7 @@
 #include "emu/translator/threads/overload.h"
 
+#include <utility>
+
 #include "emu/tuning.h"
 #include "proc/process_info.h"
 
@@ -30,23 +32,35 @@ void SignalLoad::has_returned(Time now, bool others_are_on_their_way) {
     if (on_their_way_since_) count_time(now, others_are_on_their_way);
 }
 
-void SignalLoad::delivered(Time now, bool others_are_on_their_way) {
-    if (!on_their_way_since_) return;
+bool SignalLoad::delivered(Time now, bool others_are_on_their_way, std::uint64_t instructions) {
+    if (!on_their_way_since_) {
+        ++own_;
+        return false;
+    }
     count_time(now, others_are_on_their_way);
     if (++deliveries_ < tuning::deliveries_until_judged ||
         now - began_ < std::chrono::milliseconds{tuning::milliseconds_until_judged})
-        return;
-    is_too_much_ |= taken_ > tuning::most_time_for_deliveries * (now - began_);
+        return true;
+    const Seconds needed{
+        static_cast<double>(instructions - std::exchange(executed_, instructions)) *
+        tuning::usual_seconds_of_instruction};
+    const bool does_something = std::exchange(own_, 0) > tuning::part_of_own_signals * deliveries_;
+    const bool is_bad = !does_something &&
+                        taken_ > tuning::most_time_for_deliveries * (now - began_) &&
+                        needed < tuning::least_time_for_program * Seconds{now - began_};
+    is_too_much_ |= is_bad && was_bad_;
+    was_bad_ = is_bad;
     deliveries_ = 0;
     taken_ = {};
     began_ = now;
+    return true;
 }
 
 // What lies below it has returned, or was left by longjmp.
-void SignalLoad::entered(std::uint64_t stack) {
-    while (!stacks_.empty() && stacks_.back() <= stack) stacks_.pop_back();
-    stacks_.push_back(stack);
-    is_too_much_ |= stacks_.size() > tuning::deepest_handlers;
+void SignalLoad::entered(std::uint64_t stack, bool was_waited_for) {
+    while (!handlers_.empty() && handlers_.back().stack <= stack) handlers_.pop_back();
+    handlers_.push_back({stack, was_waited_for});
+    is_too_much_ |= handlers_.size() > tuning::deepest_handlers;
 }
 
 }  // namespace shadowprof::emu::translator

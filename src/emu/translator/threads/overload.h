@@ -28,12 +28,15 @@ class SignalLoad {
 
     void arrived(Time now);
     // The thread makes the call that ends a handler, and goes on after that.
-    void returns(Time now) { arrived(now); }
+    void returns(Time now) {
+        if (!handlers_.empty() && handlers_.back().was_waited_for) arrived(now);
+    }
     void has_returned(Time now, bool others_are_on_their_way);
     // The thread is at a handler's first instruction, and others may be on their way to it.
-    void delivered(Time now, bool others_are_on_their_way);
-    // … with this stack.
-    void entered(std::uint64_t stack);
+    // `instructions` it has executed so far. False if it has sent the signal itself, or faulted.
+    bool delivered(Time now, bool others_are_on_their_way, std::uint64_t instructions);
+    // … with this stack; `was_waited_for` is what delivered() has said.
+    void entered(std::uint64_t stack, bool was_waited_for);
     // From then on for ever.
     bool is_too_much() const { return is_too_much_; }
 
@@ -44,7 +47,14 @@ class SignalLoad {
     Time began_{};
     Clock::duration taken_{};  // since then, by what is over
     unsigned deliveries_ = 0;
-    std::vector<std::uint64_t> stacks_;  // of handlers that are interrupted by each other
+    unsigned own_ = 0;            // signals that it has sent itself, and faults
+    std::uint64_t executed_ = 0;  // instructions, then
+    struct Handler {
+        std::uint64_t stack;
+        bool was_waited_for;
+    };
+    std::vector<Handler> handlers_;  // that are interrupted by each other
+    bool was_bad_ = false;           // when it was looked last
     bool is_too_much_ = false;
 };
 

@@ -173,9 +173,10 @@ void SignalDelivery::on_handler(GuestThread& guest, const Registers& registers,
     threads_.read_stream(guest);
     guest.recording->discontinuity(from.continuation, {registers.rsp().value, from.stack});
     guest.in_system_call = false;
-    guest.signal_load.delivered(own_time(tracer_.pid(), guest.thread->tid()),
-                                guest.awaits_signals());
-    guest.signal_load.entered(registers.rsp().value);
+    const bool was_waited_for =
+        guest.signal_load.delivered(own_time(tracer_.pid(), guest.thread->tid()),
+                                    guest.awaits_signals(), guest.recording->work().instructions);
+    guest.signal_load.entered(registers.rsp().value, was_waited_for);
     if (guest.signal_load.is_too_much()) CacheTraffic::give_timers_signals_back(guest);
     if (guest.signal_load.is_too_much() && guest.awaits_signals())
         guest.thread->resume_to_system_call();  // the next one is sent when the handler returns
