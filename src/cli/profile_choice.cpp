@@ -109,6 +109,7 @@ sampling::Options sampling_options(const ProfilingOptions& options) {
     if (options.sample_time) sampling.sample_time = Seconds{*options.sample_time};
     sampling.all_threads = options.all_threads;
     sampling.replica_threads = options.replica_threads;
+    sampling.replica_input = options.replica_input;
     sampling.load = options.load;
     // Which accesses collide and what modules find depends on all that came before, and exactly
     // that is what mode full is asked for. What comes again, and what threads share, shows in long
@@ -159,6 +160,7 @@ void check(const ProfilingOptions& options, const sampling::Options& sampling, b
         refuse(fmt::format("--all-threads is for --mode {}: elsewhere a sample is of one thread",
                            names_of_modes(&ModeRow::has_windows)));
     needs_replicas(options.replica_threads, "--replica-threads");
+    needs_replicas(options.replica_input, "--replica-input");
     if (sampling.sample_size == 0 && !row.follow_everything)
         refuse(
             fmt::format("--sample-size 0 is for --mode {}: the whole program, step by step; "

@@ -21,7 +21,7 @@ struct ProfilingOptions {
     std::optional<std::uint64_t> sample_size;
     std::optional<double> sample_time;  // seconds, instead
     bool all_threads = false;
-    bool replica_threads = false;
+    bool replica_threads = false, replica_input = false;
     double overhead = 0.01;
     double stake = 0;  // seconds
     std::optional<double> load;

@@ -102,6 +102,8 @@ void ProfilingOptions::add_samples(CLI::App& command) {
     command.add_flag("--all-threads", all_threads,
                      fmt::format("Mode {}: every thread that runs takes part in each sample",
                                  names_of_modes(&ModeRow::has_windows)));
+    command.add_flag("--replica-input", replica_input,
+                     "replicas are told what the program reads from pipes and sockets");
     command.add_flag("--replica-threads", replica_threads,
                      fmt::format("Mode {}: replicas have all threads, which work with each other",
                                  names_of_modes(&ModeRow::forks)));

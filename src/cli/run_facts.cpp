@@ -39,6 +39,7 @@ model::RunFacts facts_of(const ProfilingOptions& options, const sampling::Option
     if (sampling.sample_time)
         run.options["sample-size"] = fmt::format("{:g}us", sampling.sample_time->count() * 1e6);
     if (sampling.all_threads) run.options["all-threads"] = "true";
+    if (sampling.replica_input) run.options["replica-input"] = "true";
     if (sampling.replica_threads) run.options["replica-threads"] = "true";
     if (options.exhaustive) run.options["exhaustive"] = "true";
     if (sampling::row_of(sampling.mode).is_repeatable)

@@ -115,7 +115,7 @@ std::unique_ptr<ForkSite> ForkSite::create(ptrace::Tracer& tracer, ptrace::Threa
     return fork_site;
 }
 
-std::optional<PendingReplica> ForkSite::fork(ptrace::Thread& stopped) {
+std::optional<PendingReplica> ForkSite::fork(ptrace::Thread& stopped, bool stops_at_calls) {
     if (!free_slot_ || obstacles_.to_any_thread()) prepare();
     obstacle_ = obstacles_.to_any_thread();
     if (!free_slot_ || obstacle_) return {};
@@ -163,7 +163,7 @@ std::optional<PendingReplica> ForkSite::fork(ptrace::Thread& stopped) {
                            {},
                            {}};
     if (!stopped.set_registers(there) || !stopped.set_signal_mask(ptrace::all_signals) ||
-        !stopped.resume())
+        !(stops_at_calls ? stopped.resume_to_system_call() : stopped.resume()))
         return {};
     if (const auto signals = proc::signal_sets_in(status)) pending.signals = *signals;
     pending.identity = proc::identity_in(status);

@@ -43,8 +43,9 @@ class ForkSite {
 
     // The stopped thread forks a replica and goes on. It is resumed at once, and needs no further
     // care: it goes on even if we die. Nothing (and the thread still stopped) if that is impossible
-    // at this moment.
-    std::optional<PendingReplica> fork(ptrace::Thread& stopped);
+    // at this moment. With `stops_at_calls` it goes on to its next system call, which is one of
+    // ours, as all are that are made in place().
+    std::optional<PendingReplica> fork(ptrace::Thread& stopped, bool stops_at_calls = false);
     // Why the last fork() had nothing to offer, if that will last.
     const std::optional<Obstacle>& obstacle() const { return obstacle_; }
 

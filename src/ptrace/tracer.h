@@ -94,8 +94,8 @@ class Tracer {
     // wait() would return because of it.
     bool bell_was_rung() const;
 
-    // It is about to ring, so wait() does not sleep for a moment.
-    void listen() { last_ring_ = Clock::now(); }
+    // It is about to ring, or a thread to stop, so wait() does not sleep for a moment, or longer.
+    void listen(Clock::duration longer = {}) { last_ring_ = Clock::now() + longer; }
 
     // Ends tracing, and nothing else may be called then. The event of the program's end, if that
     // was seen by now, even if whoever it was told to failed.

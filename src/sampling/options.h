@@ -30,6 +30,8 @@ struct Options {
     bool looks_at_sharing = false;
     // Replicas have all threads of the program, as far as they can.
     bool replica_threads = false;
+    // Replicas are told what their original is told by its calls.
+    bool replica_input = false;
     // Samples may be shorter where long ones would miss some of the code more often than the rest.
     bool may_be_shorter = true;
     Overhead overhead{0.01};

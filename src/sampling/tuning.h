@@ -197,6 +197,27 @@ inline constexpr Seconds shortest_settling{5e-3}, usual_longest_settling{0.2},
 // again; and a sample's instructions may take so many times the usual.
 inline constexpr double most_growth = 1.2, most_above_usual = 4;
 
+// --- what replicas are told (kinds/input_recorder.cpp, sandbox/journal.cpp)
+// -----------------------
+
+// Calls that are recorded for one replica, each with two stops. Three to ten are a request's.
+inline constexpr std::size_t fewest_calls = 16, most_calls = 96;
+// A replica has warmed up, if not by time, when it has been told so much.
+inline constexpr std::size_t told_until_warm = 8;
+inline constexpr double replicas_remembered = 8;
+// So many that were told nothing, one after the other: then no more is recorded.
+inline constexpr unsigned told_in_vain = 4;
+// … within so much time, and so many bytes.
+inline constexpr Seconds longest_recording{0.2};
+inline constexpr std::size_t most_bytes_recorded = 4u << 20;
+// What a stop costs that the tracing thread awaits (3.5 to 10 µs on four hosts that were idle or
+// busy), besides the time it is seen to last; it awaits one so long after the last.
+inline constexpr Seconds awaited_stop{6e-6}, soon_told{250e-6};
+inline constexpr std::chrono::microseconds listens_longer{200};
+// A replica waits for its original so long in all, and follows it across so many calls.
+inline constexpr Seconds longest_wait_for_input{0.05};
+inline constexpr std::size_t most_calls_left_out = 16;
+
 // --- pages copied for replicas (kinds/page_copier.cpp) -------------------------------------------
 
 // A replica that shows which pages a sample writes to is not helped before so many page faults.

@@ -103,15 +103,19 @@ TranslatedReplica::Next TranslatedReplica::on_system_call(Registers& registers, 
             target = exit->target;
         }
     }
-    return target ? on_guest_call(registers, *target) : on_request(registers, random);
+    return target ? on_guest_call(registers, *target, random) : on_request(registers, random);
 }
 
-TranslatedReplica::Next TranslatedReplica::on_guest_call(const Registers& registers,
-                                                         Address target) {
+TranslatedReplica::Next TranslatedReplica::on_guest_call(const Registers& registers, Address target,
+                                                         Random& random) {
     recording_.left_at(registers.raw.r15);
     native_ = guest_registers(cache_.read_area(guest_), registers);
     native_.raw.rip = native_.raw.rcx = target.value;
     if (!replica_.set_registers(native_)) return end("the replica is gone");
+    if (!is_warm_ && services_.is_limited()) {
+        ReplicaCache::Turn turn{guest_};
+        warm_up(turn, random, true);
+    }
     const auto next = serve_call();
     // What was executed since the last look is part of the sample, unless it is still warming up.
     if (next == Next::end && is_warm_) {
@@ -197,13 +201,13 @@ TranslatedReplica::Next TranslatedReplica::on_request(const Registers& registers
 
 // The first part is slower than the original, because caches are empty, pages are not mapped yet
 // and code is not translated. It is not part of the sample.
-void TranslatedReplica::warm_up(ReplicaCache::Turn& turn, Random& random) {
+void TranslatedReplica::warm_up(ReplicaCache::Turn& turn, Random& random, bool is_limited) {
     const auto skipped = recording_.skip();
     look_for_hot_code(turn, skipped.segments, random);
     remember(skipped);
     const auto wanted = std::min(wanted_.nanoseconds, tuning::longest_warm_up);
     const auto took = time_->estimate(warming_, stops_);
-    if (took < wanted) {
+    if (took < wanted && !is_limited) {
         const auto left =
             static_cast<double>(warming_.blocks) * (wanted - took) / std::max(took, 1.0);
         recording_.go_on_lean_for(
@@ -211,14 +215,18 @@ void TranslatedReplica::warm_up(ReplicaCache::Turn& turn, Random& random) {
         return;
     }
     is_warm_ = true;
+    time_.emplace(replica_.pid(), before_.of_fault);
+    stops_ = 0;
+    if (is_limited) {  // too much to have it timed natively
+        recording_.go_on_for(one_look);
+        return;
+    }
     const auto part =
         static_cast<double>(cache_.work().of(warmed_with_).value_or(Work{}).instructions) /
         static_cast<double>(warming_.instructions);
     if (wanted_.nanoseconds >= tuning::shortest_stretch)
         landmark_ = choose_landmark(warmed_with_, part * took, cache_.segments(), cache_.code());
     warmed_with_ = {};
-    time_.emplace(replica_.pid(), before_.of_fault);
-    stops_ = 0;
     expect_rate(took / static_cast<double>(warming_.instructions));
     recording_.go_on_for(one_look);
 }

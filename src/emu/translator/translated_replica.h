@@ -27,6 +27,8 @@ class ReplicaServices {
     // The replica is stopped in a system call; the registers are the guest's, with rip after the
     // call. Sets what the call returns. Returns why the sample ends, if it does.
     virtual std::optional<std::string> serve(ptrace::Registers& registers) = 0;
+    // The replica comes to few more calls than it has made: it has warmed up by now.
+    virtual bool is_limited() const { return false; }
     // From now on it is this thread that calls: 0 is the one that has forked the replica.
     virtual void serves(std::size_t /*thread*/) {}
     // What it calls itself.
@@ -82,12 +84,12 @@ class TranslatedReplica {
 
     Next on_system_call(ptrace::Registers& registers, Random& random);
     Next on_request(const ptrace::Registers& registers, Random& random);
-    Next on_guest_call(const ptrace::Registers& registers, Address target);
+    Next on_guest_call(const ptrace::Registers& registers, Address target, Random& random);
     Next serve_call();
     Next on_signal(const ptrace::Registers& registers, const siginfo_t& info);
     Next measure_rate();
     bool enter();
-    void warm_up(ReplicaCache::Turn& turn, Random& random);
+    void warm_up(ReplicaCache::Turn& turn, Random& random, bool is_limited = false);
     void expect_rate(double nanoseconds_of_instruction);
     void remember(const ThreadRecording::Executed& executed);
     std::uint64_t instructions() const {

@@ -74,7 +74,7 @@ bool BestSamples::prepare() {
 }
 
 bool BestSamples::may_begin_in(const ptrace::Thread& thread) const {
-    return instants_->may_begin_in(thread);
+    return instants_->may_begin_in(thread) && replicas_->may_begin_in(thread);
 }
 
 void BestSamples::begin(ptrace::Thread& thread, const ptrace::Registers& registers) {
@@ -87,7 +87,10 @@ void BestSamples::join(ptrace::Thread& thread, const ptrace::Registers& register
 }
 
 bool BestSamples::take(const ptrace::Event& event) {
-    return instants_->take(event) || replicas_->take(event);
+    if (instants_->take(event)) return true;
+    bool is_taken = false;
+    on_account_of(by_replicas_, [&] { is_taken = replicas_->take(event); });
+    return is_taken;
 }
 
 void BestSamples::program_is_new() {

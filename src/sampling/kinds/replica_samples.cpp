@@ -26,12 +26,14 @@ std::size_t most_at_once(const SamplerContext& place) {
 
 }  // namespace
 
-ReplicaSamples::ReplicaSamples(SamplerContext place, std::shared_ptr<Pacer> pacer)
+ReplicaSamples::ReplicaSamples(SamplerContext place, std::shared_ptr<Pacer> pacer, Input input)
     : SampleKind(std::move(pacer)),
       place_(std::move(place)),
       most_at_once_(most_at_once(place_)),
       watch_(place_.tracer.pid()),
-      sizing_(place_.options, most_at_once_) {
+      sizing_(place_.options, most_at_once_),
+      recorder_(place_.tracer),
+      may_be_told_(input == Input::is_told) {
     if (most_at_once_ == 0) give_up({"there is only one processor for it"});
 }
 
@@ -39,6 +41,7 @@ ReplicaSamples::~ReplicaSamples() = default;
 
 // The area, and the replicas that were born in it, belong to the program that was.
 void ReplicaSamples::program_is_new() {
+    recorder_.end();
     replicas_.reset();
     watch_ = FileTableWatch{place_.tracer.pid()};
     place_.host.memory_is_new();
@@ -94,7 +97,8 @@ void ReplicaSamples::begin(ptrace::Thread& thread, const ptrace::Registers&) {
     const auto& open_files = watch_.obstacle();
     OtherThreads others{place_};
     if (has_all_threads() && !open_files) others.stop(thread, site.place());
-    auto replica = open_files ? std::nullopt : site.fork(thread);
+    const bool is_told = is_told_ && !has_all_threads();
+    auto replica = open_files ? std::nullopt : site.fork(thread, is_told);
     if (!replica) {
         thread.resume();
         others.let_go();
@@ -108,6 +112,8 @@ void ReplicaSamples::begin(ptrace::Thread& thread, const ptrace::Registers&) {
     refusals_ = 0;
     const auto held = Clock::now() - stopped;
     ++forks_;
+    refused_ = 0;
+    auto journal = is_told ? recorder_.begin(thread, site.place()) : nullptr;
     auto files = watch_.look(site, *replica);
     const bool is_of_one_moment = others.none() || has_forked(site, *replica);
     others.let_go();
@@ -121,8 +127,9 @@ void ReplicaSamples::begin(ptrace::Thread& thread, const ptrace::Registers&) {
         threads_missing_ += others.missing();
         threads_taken_ += company->size();
     }
-    replicas_->expect(std::move(*replica), std::move(files),
-                      {std::move(start), length, place_.random.fork(), std::move(company)});
+    replicas_->expect(
+        std::move(*replica), std::move(files),
+        {std::move(start), length, place_.random.fork(), std::move(company), std::move(journal)});
     pacer().finished(held + others_held);
     look_after();
     copies_since_fork_ = Seconds{0};
@@ -162,6 +169,7 @@ void ReplicaSamples::look_after() {
     const auto now = Clock::now();
     count_living(now);
     pay_for_copies();
+    recorder_.end_overdue(now);
     if (replicas_) {
         replicas_->end_overdue();
         for (const auto& outcome : replicas_->outcomes()) learn_from(outcome, now);
@@ -173,6 +181,45 @@ void ReplicaSamples::look_after() {
     next_look_ = alive_ > 0   ? now + tuning::between_looks_at_replicas
                  : forks_ > 0 ? now + tuning::between_later_looks
                               : Clock::time_point::max();
+}
+
+// As samples in place (InstantSamples::may_begin_behind_call).
+bool ReplicaSamples::may_begin_behind_call() const {
+    return is_told_ && (!calls_ || *calls_ >= tuning::calls_in_burst);
+}
+
+void ReplicaSamples::was_behind_call() {
+    if (may_be_told_ && !calls_ && ++refused_ >= tuning::refused_until_tried) is_told_ = true;
+}
+
+// It costs two stops a call, so only where replicas would end otherwise.
+void ReplicaSamples::learn_of_input(const Replicas::Outcome& outcome) {
+    if (!outcome.was_born || !may_be_told_) return;
+    if (!outcome.journal) {
+        is_told_ = is_told_ || (outcome.end == Replicas::Outcome::End::early &&
+                                outcome.reason.starts_with("system call "));
+        return;
+    }
+    recorder_.learn_from(*outcome.journal);
+    const auto passed = static_cast<double>(outcome.journal->passed());
+    calls_ = calls_ ? *calls_ + (passed - *calls_) / tuning::replicas_remembered : passed;
+    calls_told_ += outcome.journal->told();
+    ++replicas_told_;
+    told_in_vain_ = outcome.journal->told() > 0 ? 0 : told_in_vain_ + 1;
+    if (told_in_vain_ >= tuning::told_in_vain) is_told_ = false;
+}
+
+// Each stop is paid for.
+bool ReplicaSamples::take(const ptrace::Event& event) {
+    if (!event.thread) return false;
+    const auto began = Clock::now();
+    if (!recorder_.take(event)) return false;
+    const auto let_go = recorder_.let_go();
+    const Seconds since_last = began - std::exchange(last_told_, let_go);
+    const bool was_awaited = since_last < tuning::soon_told;
+    pacer().held_again(let_go - began,
+                       was_awaited ? std::optional{tuning::awaited_stop} : std::nullopt);
+    return true;
 }
 
 void ReplicaSamples::count_living(Clock::time_point now) {
@@ -198,6 +245,7 @@ void ReplicaSamples::learn_from(const Replicas::Outcome& outcome, Clock::time_po
         sizing_.ended_early();
         ++ended_early_;
     }
+    learn_of_input(outcome);
     const bool failed = !outcome.was_born || outcome.lacks_memory || outcome.starved;
     failures_ = failed && now >= paused_until_ ? failures_ + 1 : 0;
     const auto most = !outcome.starved    ? tuning::most_failures
@@ -230,6 +278,7 @@ std::string ReplicaSamples::what_others_lack() const {
 }
 
 void ReplicaSamples::end(const std::string& reason) {
+    recorder_.end();
     if (replicas_) {
         if (!place_.tracer.alive()) await_samples();
         look_after();
@@ -253,7 +302,11 @@ void ReplicaSamples::await_samples() {
 }
 
 std::string ReplicaSamples::account() const {
-    if (threads_taken_ + threads_missing_ == 0) return {};
+    if (threads_taken_ + threads_missing_ == 0) {
+        if (calls_told_ == 0) return {};
+        return fmt::format("replicas were told {:.1f} times on average what the original was told",
+                           static_cast<double>(calls_told_) / static_cast<double>(replicas_told_));
+    }
     const auto replicas = static_cast<double>(std::max<std::uint64_t>(forks_, 1));
     return fmt::format("replicas had {:.1f} other threads on average, and lacked {:.1f}",
                        static_cast<double>(threads_taken_) / replicas,

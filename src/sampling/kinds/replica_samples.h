@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/clock.h"
+#include "sampling/kinds/input_recorder.h"
 #include "sampling/kinds/replica_sizing.h"
 #include "sampling/kinds/replicas.h"
 #include "sampling/sampling.h"
@@ -20,12 +21,20 @@ class OtherThreads;
 
 class ReplicaSamples : public SampleKind {
   public:
-    ReplicaSamples(SamplerContext place, std::shared_ptr<Pacer> pacer);
+    // Whether a replica is told what its original is told, once replicas end for want of it.
+    enum class Input : bool { ends, is_told };
+    ReplicaSamples(SamplerContext place, std::shared_ptr<Pacer> pacer, Input input = Input::ends);
     ~ReplicaSamples() override;
 
     const char* name() const override { return "replica"; }
 
     bool prepare() override;
+    bool may_begin_behind_call() const override;
+    void was_behind_call() override;
+    bool may_begin_in(const ptrace::Thread& thread) const override {
+        return !recorder_.records(thread);
+    }
+    bool take(const ptrace::Event& event) override;
     void has_asked(const ptrace::Thread& thread) override;
     void begin(ptrace::Thread& thread, const ptrace::Registers& registers) override;
     void program_is_new() override;
@@ -58,12 +67,20 @@ class ReplicaSamples : public SampleKind {
     void await_samples();
     // There can be no more replicas, as things were at the last look.
     bool is_full(Clock::time_point now) const;
+    void learn_of_input(const Replicas::Outcome& outcome);
 
     SamplerContext place_;
     std::size_t most_at_once_;
     std::unique_ptr<Replicas> replicas_;  // in the fork site
     FileTableWatch watch_;
     ReplicaSizing sizing_;
+    InputRecorder recorder_;
+    bool may_be_told_, is_told_ = false;
+    unsigned told_in_vain_ = 0;    // replicas, one after the other
+    unsigned refused_ = 0;         // behind calls, since the last fork
+    std::optional<double> calls_;  // that a replica passes, of late
+    Clock::time_point last_told_{};
+    std::uint64_t calls_told_ = 0, replicas_told_ = 0;
     bool is_biased_ = false;
     std::uint64_t forks_ = 0;
     // What they were worth, and cost.

@@ -228,6 +228,8 @@ void Replicas::work() {
         ++busy_;
         lock.unlock();
         auto outcome = live_or_fail(job);
+        outcome.journal = job.sample.journal;
+        if (job.sample.journal) job.sample.journal->is_no_longer_wanted();
         lock.lock();
         --busy_;
         if (outcome.instructions > 0) has_seen_anything_ = true;
@@ -249,7 +251,7 @@ Replicas::Outcome Replicas::live_or_fail(Job& job) {
 
 Replicas::Outcome Replicas::live(Job& job) {
     Outcome outcome;
-    auto& [start, length, random, others] = job.sample;
+    auto& [start, length, random, others, journal] = job.sample;
     // Given back after the replica's end, since it may write there until then.
     std::unique_ptr<emu::translator::ReplicaCache::Guest> guest;
     const auto replica = inject::Replica::take(fork_site_, job.birth, outcome.reason);
@@ -275,6 +277,7 @@ Replicas::Outcome Replicas::live(Job& job) {
         ReplicaSandbox::settle(*replica, target_, fork_site_, job.birth, std::move(job.at_birth),
                                *shared_maps, cache_.places(), outcome.reason);
     if (!world) return told(outcome);
+    world->listen_to(journal);
     const auto registers = replica->registers();
     outcome.reason = "it is gone";
     if (!registers) return told(outcome);
@@ -310,12 +313,16 @@ Replicas::Outcome Replicas::live(Job& job) {
         outcome.lacks_memory = true;
         last.reason = "memory that is not forked";
     }
+    // Which it comes to wherever it begins, unlike a certain call.
+    const bool has_heard_all = journal && journal->was_told_all() && last.reason == end.reason;
+    if (has_heard_all) last.reason = "calls recorded for it";
     goes_on_at(end.continuation, *guest, last);
     outcome.reason = last.reason;
     // A shorter sample would spin as well, so this says nothing about the length.
     const bool waits = end.reason == emu::translator::TranslatedReplica::waits_in_a_loop;
     if (registered.ended_by().empty() && !waits)
-        outcome.end = end.is_complete ? Outcome::End::in_time : Outcome::End::early;
+        outcome.end =
+            end.is_complete || has_heard_all ? Outcome::End::in_time : Outcome::End::early;
     outcome.instructions = end.instructions;
     place_.digester.end(std::move(last));
     place_.digester.end_sample(start.sample);
@@ -358,7 +365,7 @@ void Replicas::goes_on_at(Address continuation, emu::translator::ReplicaCache::G
 void Replicas::live_together(Job& job, const Born& born, Outcome& outcome) {
     using emu::translator::ReplicaThreads;
     using emu::translator::TranslatedReplica;
-    auto& [start, length, random, others] = job.sample;
+    auto& [start, length, random, others, journal] = job.sample;
     auto& replica = born.replica;
     std::vector<trace::TraceStart> starts{start};
     std::vector<ReplicaThreads::Thread> threads{

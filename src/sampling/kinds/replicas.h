@@ -26,6 +26,7 @@
 #include "sampling/kinds/replica_timing.h"
 #include "sampling/sampling.h"
 #include "sampling/sandbox/file_table_snapshot.h"
+#include "sampling/sandbox/journal.h"
 
 namespace shadowprof::sampling {
 
@@ -46,6 +47,7 @@ class Replicas {
         Random random;
         // If it is of all threads.
         std::optional<std::vector<OtherThread>> others = {};
+        std::shared_ptr<Journal> journal = {};  // if what the original is told is recorded
     };
     // A replica is on its way and will take this sample. `at_birth`: see FileTableWatch.
     void expect(inject::PendingReplica birth, FileTableSnapshot at_birth, Sample sample);
@@ -71,6 +73,7 @@ class Replicas {
         enum class End : std::uint8_t { in_time, early, nothing } end = End::nothing;
         std::uint64_t instructions = 0;
         Seconds computed{0};
+        std::shared_ptr<const Journal> journal;  // it will not be read any more
     };
     std::vector<Outcome> outcomes();
 

@@ -81,9 +81,14 @@ std::unique_ptr<Sampling> sample_by_bursts(SamplerContext place) {
     return sampler(place, bursts(place, place.options.sample_size));
 }
 
+ReplicaSamples::Input input_of(const SamplerContext& place) {
+    return place.options.replica_input ? ReplicaSamples::Input::is_told
+                                       : ReplicaSamples::Input::ends;
+}
+
 std::unique_ptr<Sampling> sample_by_replicas(SamplerContext place) {
-    return sampler_or_bursts(
-        place, std::make_unique<ReplicaSamples>(place.fork(), pacer_for(place, false)));
+    return sampler_or_bursts(place, std::make_unique<ReplicaSamples>(
+                                        place.fork(), pacer_for(place, false), input_of(place)));
 }
 
 std::unique_ptr<Sampling> sample_in_place(SamplerContext place) {
@@ -98,7 +103,7 @@ std::unique_ptr<Sampling> sample_by_the_best(SamplerContext place) {
     // Children of theirs would be seen by those who started them.
     if (place.options.is_started_by_others) return sample_in_place(std::move(place));
     const auto pacer = pacer_for(place, true);
-    auto replicas = std::make_unique<ReplicaSamples>(place.fork(), pacer);
+    auto replicas = std::make_unique<ReplicaSamples>(place.fork(), pacer, input_of(place));
     auto best = std::make_unique<BestSamples>(pacer, instants(place, pacer), std::move(replicas),
                                               place.random.fork());
     return sampler_or_bursts(place, std::move(best));

@@ -20,6 +20,7 @@ namespace shadowprof::sampling {
 namespace {
 
 constexpr const char* is_gone = "the replica is gone";
+constexpr const char* was_told_something_else = "it went another way than the original";
 constexpr const char* is_mapped_twice = "a write to memory that is mapped twice";
 
 bool opens(const emu::SystemCall& call) {
@@ -177,14 +178,26 @@ std::optional<std::string> ReplicaSandbox::serve(const emu::SystemCall& call,
         return {};
     }
     const auto action = emu::decide_in_replica(call, facts_, *memory_);
+    const auto* const answer = std::get_if<emu::Answer>(&action);
+    const bool is_lost =
+        std::holds_alternative<emu::End>(action) || (answer != nullptr && answer->result == -EBADF);
+    const bool is_needed = is_lost && !is_of_file(call) && emu::can_be_told(call, *memory_);
+    const auto* const heard = journal_ ? journal_->find(call, is_needed) : nullptr;
+    if (is_needed && heard != nullptr && tell(*heard)) {
+        set_result(heard->result);
+        return {};
+    }
     if (const auto* end = std::get_if<emu::End>(&action)) {
         // Questions about a replica that is gone are not answered, which is not the reason why it
         // ends.
-        return replica_.registers() ? end->reason : is_gone;
+        if (!replica_.registers()) return is_gone;
+        return journal_ && journal_->has_parted() ? was_told_something_else : end->reason;
     }
     if (withdrawn_.has_refused()) return is_mapped_twice;
-    if (const auto* answer = std::get_if<emu::Answer>(&action)) {
-        set_result(answer->result);
+    if (answer != nullptr) {
+        const bool is_peers =
+            heard != nullptr && emu::is_answered_by_peers(call) && !is_of_file(call);
+        set_result(is_peers ? heard->result : answer->result);
         return {};
     }
     const auto* other = std::get_if<emu::ExecuteInstead>(&action);
@@ -203,6 +216,31 @@ std::optional<std::string> ReplicaSandbox::serve(const emu::SystemCall& call,
     }
     set_result(noted);
     return {};
+}
+
+// What it writes there is kept, and where it has read to.
+bool ReplicaSandbox::is_of_file(const emu::SystemCall& call) {
+    using Kind = emu::OpenFile::Kind;
+    const auto fd = emu::descriptor_of(call);
+    if (!fd) return false;
+    const auto kind = facts_.descriptors.at(*fd).kind;
+    return kind == Kind::file || kind == Kind::directory;
+}
+
+bool ReplicaSandbox::tell(const HeardCall& heard) {
+    if (!heard.can_be_told) return false;
+    for (const auto& written : heard.written)
+        if (!memory_->write(written.at, written.bytes)) return false;
+    const auto bytes = heard.written.empty() ? std::span<const std::byte>{}
+                                             : std::span{heard.written.front().bytes};
+    for (const int fd : emu::descriptors_made(heard.call, heard.result, bytes)) {
+        auto file = std::make_shared<emu::OpenFile>();
+        file->kind = emu::OpenFile::Kind::withdrawn;
+        file->status.emplace();
+        file->status->st_mode = S_IFSOCK;
+        facts_.descriptors.open(fd, {std::move(file), {}});
+    }
+    return true;
 }
 
 std::optional<std::int64_t> ReplicaSandbox::change_registers(const emu::SystemCall& call,

@@ -21,9 +21,11 @@
 #include "inject/fork_site.h"
 #include "inject/replica.h"
 #include "proc/maps.h"
+#include "sampling/sandbox/journal.h"
 #include "sampling/sandbox/mapped_files.h"
 #include "sampling/sandbox/replica_queries.h"
 #include "sampling/sandbox/withdrawn_memory.h"
+#include "sampling/tuning.h"
 
 namespace shadowprof::sampling {
 
@@ -41,6 +43,9 @@ class ReplicaSandbox : public emu::translator::ReplicaServices {
     // Afterwards `registers` and the replica's memory are what the program sees behind the call.
     // The replica's own registers are not set.
     std::optional<std::string> serve(ptrace::Registers& registers) override;
+    // What the kernel tells the original is told to the replica, where it could not go on
+    // otherwise.
+    void listen_to(std::shared_ptr<Journal> journal) { journal_ = std::move(journal); }
     // One more thread of the replica: `thread` is the target's, `own_number` what it calls itself.
     void add_thread(pid_t thread, pid_t own_number, std::uint64_t signal_mask);
     void serves(std::size_t thread) override;
@@ -48,6 +53,9 @@ class ReplicaSandbox : public emu::translator::ReplicaServices {
         return thread == served_ ? facts_.tid : others_.at(thread).tid;
     }
     void starts(pid_t own_number) override { add_thread(0, own_number, facts_.signal_mask); }
+    bool is_limited() const override {
+        return journal_ && journal_->told() >= tuning::told_until_warm;
+    }
     // After a write to shared memory that was withdrawn.
     Fault serve_fault(const siginfo_t& info) override;
 
@@ -68,6 +76,8 @@ class ReplicaSandbox : public emu::translator::ReplicaServices {
     bool is_not_what_was_found(std::int64_t opened);
     std::int64_t note(const emu::SystemCall& call, std::int64_t result);
     std::optional<std::string> serve(const emu::SystemCall& call, ptrace::Registers& registers);
+    bool is_of_file(const emu::SystemCall& call);
+    bool tell(const HeardCall& heard);
 
     inject::Replica& replica_;
     MappedFiles mapped_files_;
@@ -75,6 +85,7 @@ class ReplicaSandbox : public emu::translator::ReplicaServices {
     std::unique_ptr<Memory> memory_;
     ReplicaQueries queries_;
     emu::GuestFacts facts_;
+    std::shared_ptr<Journal> journal_;
     // What the facts and the queries say of a thread.
     struct OfThread {
         ReplicaQueries::Asker asker;

@@ -63,10 +63,10 @@ void Pacer::finished(Seconds held, std::optional<Seconds> unseen) {
     wait_for_next();
 }
 
-void Pacer::held_again(Seconds held) {
+void Pacer::held_again(Seconds held, std::optional<Seconds> unseen) {
     ++cost_.stops;
     cost_.stop_time += held;
-    pay(Cause::stop, prices_->of_passing_stop() + held);
+    pay(Cause::stop, unseen.value_or(prices_->of_passing_stop()) + held);
 }
 
 void Pacer::pay(Cause cause, Seconds price) {

@@ -52,8 +52,8 @@ class Pacer {
     // A sample's thread, held for so long in all, has been let go. The next is waited for.
     // `unseen`: what follows the stop, where that is known better than as a rule.
     void finished(Seconds held, std::optional<Seconds> unseen = {});
-    // It was held once more, for so long, and has been let go.
-    void held_again(Seconds held);
+    // It was held once more, for so long, and has been let go. `unseen`: as above.
+    void held_again(Seconds held, std::optional<Seconds> unseen = {});
     // What the last sample costs besides.
     void pay(Cause cause, Seconds price);
     // What sampling costs once, however many samples there are: so long a thread was held, and the
