@@ -329,9 +329,9 @@ inline constexpr Seconds longest_stepped{0.5};
 // --- the clock (clock/program_clock.cpp; bench/clock) --------------------------------------------
 
 // Nanoseconds that a thread runs from one look to the next, at least; and the part of a thread's
-// time that looks may cost, at most, and of the budget: where each is dear they are fewer. Measured:
-// two and a half times as much for them as before gave as many more looks, and hardly fewer samples.
-// A prime number of microseconds, so that no usual rhythm of programs is in step.
+// time that looks may cost, at most, and of the budget: where each is dear they are fewer.
+// Measured: two and a half times as much for them as before gave as many more looks, and hardly
+// fewer samples. A prime number of microseconds, so that no usual rhythm of programs is in step.
 inline constexpr std::uint64_t between_clock_looks = 4'999'000;
 inline constexpr double most_cost_of_looks = 0.0025, part_of_budget_for_looks = 0.25;
 // Bytes of stack that come with a look.
