@@ -12,7 +12,7 @@ from vocabulary import SHADOWPROF, check, check_equal, read_profile, scratch, wa
 
 from busy_machine import lacked_processors
 
-FED = sys.argv[1]
+FED = os.path.abspath(sys.argv[1])
 
 
 def request(number):
