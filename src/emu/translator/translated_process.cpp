@@ -199,8 +199,7 @@ void TranslatedProcess::on_system_call_entry(GuestThread& guest) {
     traffic_.look_whether_astray(guest, *registers);
     guest.expected = registers->rip();
     guest.in_system_call = true;
-    if (registers->raw.orig_rax == SYS_rt_sigreturn)
-        guest.signal_load.returns(own_time(tracer_.pid(), tid));
+    if (registers->raw.orig_rax == SYS_rt_sigreturn) guest.signal_load.returns(tracer_.pid(), tid);
     if (const auto* const why = why_to_leave_before(*registers)) {
         have_everybody_leave(why, tid);
         if (threads_.find(tid) != &guest) return;
@@ -286,8 +285,7 @@ void TranslatedProcess::on_system_call_exit(GuestThread& guest) {
     if (registers->rip() != guest.expected) {  // sigreturn
         threads_.read_stream(guest);
         guest.recording->discontinuity(guest.expected, {registers->rsp().value});
-        guest.signal_load.has_returned(own_time(tracer_.pid(), guest.thread->tid()),
-                                       guest.awaits_signals());
+        guest.signal_load.has_returned(tracer_.pid(), guest.thread->tid(), guest.awaits_signals());
     }
     traffic_.enter(guest, *registers);
 }

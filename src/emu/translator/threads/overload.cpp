@@ -7,14 +7,19 @@
 
 namespace shadowprof::emu::translator {
 
-SignalLoad::Time own_time(pid_t pid, pid_t tid) {
+namespace {
+
+// A clock that stands still while the thread waits for a processor. It reads a file.
+Clock::time_point own_time(pid_t pid, pid_t tid) {
     const auto scheduled = proc::scheduled_time(pid, tid);
     return Clock::now() - std::chrono::nanoseconds{scheduled ? scheduled->waited : 0};
 }
 
-void SignalLoad::arrived(Time now) {
+}  // namespace
+
+void SignalLoad::arrived(pid_t pid, pid_t tid) {
     if (on_their_way_since_) return;
-    on_their_way_since_ = now;
+    on_their_way_since_ = own_time(pid, tid);
     if (deliveries_ != 0) return;
     began_ = *on_their_way_since_;
     taken_ = {};
@@ -28,15 +33,17 @@ void SignalLoad::count_time(Time now, bool others_are_on_their_way) {
         on_their_way_since_.reset();
 }
 
-void SignalLoad::has_returned(Time now, bool others_are_on_their_way) {
-    if (on_their_way_since_) count_time(now, others_are_on_their_way);
+void SignalLoad::has_returned(pid_t pid, pid_t tid, bool others_are_on_their_way) {
+    if (on_their_way_since_) count_time(own_time(pid, tid), others_are_on_their_way);
 }
 
-bool SignalLoad::delivered(Time now, bool others_are_on_their_way, std::uint64_t instructions) {
+bool SignalLoad::delivered(pid_t pid, pid_t tid, bool others_are_on_their_way,
+                           std::uint64_t instructions) {
     if (!on_their_way_since_) {
         ++own_;
         return false;
     }
+    const auto now = own_time(pid, tid);
     count_time(now, others_are_on_their_way);
     if (++deliveries_ < tuning::deliveries_until_judged ||
         now - began_ < std::chrono::milliseconds{tuning::milliseconds_until_judged})

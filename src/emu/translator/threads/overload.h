@@ -24,23 +24,22 @@ namespace shadowprof::emu::translator {
 // it is long on a busy machine, while timers go on.
 class SignalLoad {
   public:
-    using Time = Clock::time_point;  // as own_time() has it
-
-    void arrived(Time now);
+    void arrived(pid_t pid, pid_t tid);
     // The thread makes the call that ends a handler, and goes on after that.
-    void returns(Time now) {
-        if (!handlers_.empty() && handlers_.back().was_waited_for) arrived(now);
+    void returns(pid_t pid, pid_t tid) {
+        if (!handlers_.empty() && handlers_.back().was_waited_for) arrived(pid, tid);
     }
-    void has_returned(Time now, bool others_are_on_their_way);
+    void has_returned(pid_t pid, pid_t tid, bool others_are_on_their_way);
     // The thread is at a handler's first instruction, and others may be on their way to it.
     // `instructions` it has executed so far. False if it has sent the signal itself, or faulted.
-    bool delivered(Time now, bool others_are_on_their_way, std::uint64_t instructions);
+    bool delivered(pid_t pid, pid_t tid, bool others_are_on_their_way, std::uint64_t instructions);
     // … with this stack; `was_waited_for` is what delivered() has said.
     void entered(std::uint64_t stack, bool was_waited_for);
     // From then on for ever.
     bool is_too_much() const { return is_too_much_; }
 
   private:
+    using Time = Clock::time_point;  // as own_time() has it
     void count_time(Time now, bool others_are_on_their_way);
 
     std::optional<Time> on_their_way_since_;
@@ -57,8 +56,5 @@ class SignalLoad {
     bool was_bad_ = false;           // when it was looked last
     bool is_too_much_ = false;
 };
-
-// A clock that stands still while the thread waits for a processor.
-SignalLoad::Time own_time(pid_t pid, pid_t tid);
 
 }  // namespace shadowprof::emu::translator

@@ -104,7 +104,7 @@ void SignalDelivery::on_signal(GuestThread& guest, const ptrace::Event& event) {
         info = *next;
         guest.thread->set_signal_info(info);
         if (!sends_signals(*registers))
-            guest.signal_load.arrived(own_time(tracer_.pid(), guest.thread->tid()));
+            guest.signal_load.arrived(tracer_.pid(), guest.thread->tid());
     }
     if (!guest.in_cache()) return on_signal_outside(guest, event, *registers, caught);
     const auto* const fixed = cache_.translator().fixed_code_at(registers->rip());
@@ -174,8 +174,8 @@ void SignalDelivery::on_handler(GuestThread& guest, const Registers& registers,
     guest.recording->discontinuity(from.continuation, {registers.rsp().value, from.stack});
     guest.in_system_call = false;
     const bool was_waited_for =
-        guest.signal_load.delivered(own_time(tracer_.pid(), guest.thread->tid()),
-                                    guest.awaits_signals(), guest.recording->work().instructions);
+        guest.signal_load.delivered(tracer_.pid(), guest.thread->tid(), guest.awaits_signals(),
+                                    guest.recording->work().instructions);
     guest.signal_load.entered(registers.rsp().value, was_waited_for);
     if (guest.signal_load.is_too_much()) CacheTraffic::give_timers_signals_back(guest);
     if (guest.signal_load.is_too_much() && guest.awaits_signals())
